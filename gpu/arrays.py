@@ -1,0 +1,27 @@
+"""The arrays of this layer: torch tensors, on the GPU if there is one."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def from_numpy(value: NDArray[Any]) -> torch.Tensor:
+    """Copy a NumPy array to the device; a strided view stays a strided view."""
+    if value.flags.c_contiguous and not value.flags.writeable:
+        value = value.copy()
+    if any(stride < 0 for stride in value.strides):
+        value = value.copy()
+    tensor = torch.from_numpy(value)
+    if tensor.is_contiguous():
+        return tensor.to(DEVICE)
+    storage = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=DEVICE)
+    return storage.copy_(tensor)
+
+
+def to_numpy(value: torch.Tensor) -> NDArray[Any]:
+    """Bring a tensor to the host."""
+    return np.asarray(value.detach().cpu().numpy())

@@ -1,0 +1,37 @@
+"""One property: what is drawn, and what must hold of an implementation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from specsim.backend import Backend
+
+
+@dataclass(frozen=True)
+class Property:
+    """A law with the strategy that feeds it.
+
+    Parameters
+    ----------
+    name : str
+        The fact that the law states, as ``group.fact``.
+    catalogue : str
+        Its number in the list of properties (``P18``), or an empty string.
+    operations : tuple of str
+        The operations that it calls; without one of them it cannot be run.
+    strategy : callable
+        Returns the strategy of its cases. A case is whatever the law takes, most often the arguments by name.
+    law : callable
+        Takes the implementation and a case; raises AssertionError when the law is broken.
+    is_slow : bool
+        Whether one example runs a whole engine rather than one operation.
+    """
+
+    name: str
+    catalogue: str
+    operations: tuple[str, ...]
+    strategy: Callable[[], SearchStrategy[Any]]
+    law: Callable[[Backend, Any], None]
+    is_slow: bool = False

@@ -1,0 +1,67 @@
+"""The oracle: NumPy, loops, one request at a time. Import it as ``specsim.reference``."""
+
+if __name__ != "specsim.reference":
+    raise ImportError(f"import this package as specsim.reference, not as {__name__}")
+
+from specsim.reference.compact import (
+    compact_accepted_to_front,
+    fill_accept_out_cache_loc,
+    fill_accept_target_cache_loc,
+    fill_bonus_tokens,
+    gather_accept_tokens,
+    move_kv_cache,
+)
+from specsim.reference.draft import (
+    assign_draft_cache_locs,
+    fast_topk,
+    generate_draft_decode_kv_indices,
+    map_hot_tokens,
+    organize_chain_draft_results,
+    organize_draft_results,
+    per_step_draft_out_cache_loc,
+    select_top_k_tokens,
+)
+from specsim.reference.extend import prepare_for_extend_to_fill_draft_kvcache, rotate_prefill_input_ids
+from specsim.reference.heads import (
+    hash_draft_probabilities,
+    hash_target_logits,
+    text_draft_probabilities,
+    text_target_logits,
+)
+from specsim.reference.model import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_token_pool
+from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
+from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
+
+__all__ = [
+    "argmax_target_predict",
+    "assign_draft_cache_locs",
+    "assign_extend_cache_locs",
+    "assign_req_to_token_pool",
+    "build_tree",
+    "compact_accepted_to_front",
+    "draft_decode_forward",
+    "draft_extend_forward",
+    "fast_topk",
+    "fill_accept_out_cache_loc",
+    "fill_accept_target_cache_loc",
+    "fill_bonus_tokens",
+    "gather_accept_tokens",
+    "generate_draft_decode_kv_indices",
+    "hash_draft_probabilities",
+    "hash_target_logits",
+    "map_hot_tokens",
+    "move_kv_cache",
+    "organize_chain_draft_results",
+    "organize_draft_results",
+    "per_step_draft_out_cache_loc",
+    "prepare_for_extend_to_fill_draft_kvcache",
+    "reconstruct_indices_from_tree_mask",
+    "rotate_prefill_input_ids",
+    "select_top_k_tokens",
+    "target_forward",
+    "target_verify_metadata",
+    "text_draft_probabilities",
+    "text_target_logits",
+    "verify_tree_greedy",
+]

@@ -1,0 +1,366 @@
+"""Draft: choose candidates, prune them, and find the slots that the draft model writes and reads."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+
+
+def fast_topk(values: Array, k: int) -> tuple[Array, Array]:
+    """Pick the k largest entries of each row, ties by lower index.
+
+    Parameters
+    ----------
+    values : float32 [row, column]
+        Scores.
+    k : int
+        How many to pick, at most ``column``.
+
+    Returns
+    -------
+    topk_values : float32 [row, k]
+        In non-increasing order.
+    topk_index : int64 [row, k]
+        Their columns.
+
+    Raises
+    ------
+    SpecRejection
+        NAN_SCORE; SCALAR_OUT_OF_RANGE: k exceeds the row.
+
+    Notes
+    -----
+    Source: semantics A.2.
+    """
+    axes = check_call("fast_topk", locals())
+    topk_values = np.zeros((axes["row"], k), dtype=np.float32)
+    topk_index = np.zeros((axes["row"], k), dtype=np.int64)
+    for row in range(axes["row"]):
+        order = sorted(range(axes["column"]), key=lambda column: (-values[row, column], column))
+        for place, column in enumerate(order[:k]):
+            topk_values[row, place] = values[row, column]
+            topk_index[row, place] = column
+    return topk_values, topk_index
+
+
+def select_top_k_tokens(
+    step_index: int, topk_p: Array, topk_index: Array, hidden_states: Array | None, scores: Array | None, topk: int
+) -> tuple[Array, Array | None, Array, Array, Array, Array]:
+    """Choose the beams of the next depth by cumulative score and emit the tree blocks of this depth.
+
+    Parameters
+    ----------
+    step_index : int
+        The draft step; at step 0 the rows are requests, later they are beams.
+    topk_p : float32 [request*branch, topk]
+        Probabilities of the candidates of each row; ``branch`` is 1 at step 0 and ``topk`` later.
+    topk_index : int64 [request*branch, topk]
+        Their token ids.
+    hidden_states : any [request*branch, hidden] or None
+        Hidden state of each row.
+    scores : float32 [request, topk] or None
+        Cumulative scores of the beams; None at step 0.
+    topk : int
+        Beams a request.
+
+    Returns
+    -------
+    input_ids : int64 [request*topk]
+        Tokens of the chosen beams.
+    next_hidden_states : like hidden_states [request*topk, hidden]
+        Hidden state of each chosen beam's parent row.
+    next_scores : float32 [request, topk]
+        Cumulative scores of the chosen beams.
+    score_block : float32 [request, branch, topk]
+        Cumulative scores of all candidates.
+    token_block : int64 [request, branch*topk]
+        Their tokens.
+    parent_block : int64 [request, topk] ([request, topk+1] at step 0)
+        Flat candidate id of each chosen beam; at step 0 preceded by -1.
+
+    Raises
+    ------
+    SpecRejection
+        MISSING_ARGUMENT: no scores at a later step; NAN_SCORE.
+
+    Notes
+    -----
+    Source: semantics A.3. A score is one float32 product a depth, so that every layer rounds alike.
+    """
+    axes = check_call("select_top_k_tokens", locals())
+    num_requests, branch = axes["request"], axes["branch"]
+    input_ids = np.zeros(num_requests * topk, dtype=np.int64)
+    next_hidden_states = None
+    if hidden_states is not None:
+        next_hidden_states = np.zeros((num_requests * topk, *hidden_states.shape[1:]), dtype=hidden_states.dtype)
+    next_scores = np.zeros((num_requests, topk), dtype=np.float32)
+    score_block = np.zeros((num_requests, branch, topk), dtype=np.float32)
+    token_block = topk_index.reshape(num_requests, branch * topk).copy()
+    parent_block = np.full((num_requests, topk + (step_index == 0)), -1, dtype=np.int64)
+
+    for request in range(num_requests):
+        for beam in range(branch):
+            for child in range(topk):
+                probability = topk_p[request * branch + beam, child]
+                score = probability if step_index == 0 else scores[request, beam] * probability
+                score_block[request, beam, child] = score
+        if step_index == 0:
+            next_scores[request] = topk_p[request]
+            chosen = list(range(topk))
+            parent_block[request, 1:] = chosen
+        else:
+            best_scores, best = fast_topk(score_block[request].reshape(1, branch * topk), topk)
+            next_scores[request] = best_scores[0]
+            chosen = best[0].tolist()
+            first_id = topk + topk * topk * (step_index - 1)
+            parent_block[request] = [first_id + candidate for candidate in chosen]
+        for place, candidate in enumerate(chosen):
+            input_ids[request * topk + place] = token_block[request, candidate]
+            if next_hidden_states is not None:
+                parent_row = request * branch + candidate // topk
+                next_hidden_states[request * topk + place] = hidden_states[parent_row]
+    return input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block
+
+
+def organize_draft_results(
+    score_list: Sequence[Array], token_list: Sequence[Array], parents_list: Sequence[Array], num_draft_tokens: int
+) -> tuple[Array, Array, Array]:
+    """Keep the N-1 best candidates of all depths, in flat-id order, with the parents' flat ids.
+
+    Parameters
+    ----------
+    score_list : list of float32 [request, branch, topk]
+        Cumulative scores, one block a step.
+    token_list : list of int64 [request, branch*topk]
+        Tokens, one block a step.
+    parents_list : list of int64 [request, topk]
+        Flat ids of the beams, one block a step; the first has a leading -1.
+    num_draft_tokens : int
+        Nodes of the tree, root included.
+
+    Returns
+    -------
+    parent_list : int64 [request, topk*(step-1)+1]
+        Flat id of beam t of step s in column ``1 + s*topk + t``; empty rows for a single step.
+    top_scores_index : int64 [request, node-1]
+        Flat ids of the kept candidates, ascending.
+    draft_tokens : int64 [request, node-1]
+        Their tokens.
+
+    Raises
+    ------
+    SpecRejection
+        SCALAR_OUT_OF_RANGE: more nodes than candidates; NAN_SCORE.
+
+    Notes
+    -----
+    Source: semantics A.5.
+    """
+    axes = check_call("organize_draft_results", locals())
+    num_requests = axes["request"]
+    parents = [block.reshape(num_requests, -1) for block in parents_list[:-1]]
+    parent_list = np.concatenate(parents, axis=1) if parents else np.zeros((num_requests, 0), dtype=np.int64)
+    top_scores_index = np.zeros((num_requests, num_draft_tokens - 1), dtype=np.int64)
+    draft_tokens = np.zeros((num_requests, num_draft_tokens - 1), dtype=np.int64)
+    for request in range(num_requests):
+        scores = np.concatenate([block[request].reshape(-1) for block in score_list])
+        tokens = np.concatenate([block[request] for block in token_list])
+        order = sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
+        for place, candidate in enumerate(sorted(order[: num_draft_tokens - 1])):
+            top_scores_index[request, place] = candidate
+            draft_tokens[request, place] = tokens[candidate]
+    return parent_list, top_scores_index, draft_tokens
+
+
+def organize_chain_draft_results(token_list: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Organise the drafts of a chain, where nothing is pruned.
+
+    Parameters
+    ----------
+    token_list : list of int64 [request, 1]
+        One token a step.
+
+    Returns
+    -------
+    parent_list : int64 [request, step]
+        -1, 0, 1, … ; empty rows for a single step.
+    top_scores_index : int64 [request, step]
+        0, 1, 2, …
+    draft_tokens : int64 [request, step]
+        The tokens in order.
+
+    Notes
+    -----
+    Source: semantics A.6.
+    """
+    axes = check_call("organize_chain_draft_results", locals())
+    num_requests, num_steps = axes["request"], axes["step"]
+    parent_list = np.zeros((num_requests, num_steps if num_steps > 1 else 0), dtype=np.int64)
+    top_scores_index = np.zeros((num_requests, num_steps), dtype=np.int64)
+    draft_tokens = np.zeros((num_requests, num_steps), dtype=np.int64)
+    for request in range(num_requests):
+        for step in range(num_steps):
+            top_scores_index[request, step] = step
+            draft_tokens[request, step] = token_list[step][request, 0]
+            if num_steps > 1:
+                parent_list[request, step] = step - 1
+    return parent_list, top_scores_index, draft_tokens
+
+
+def assign_draft_cache_locs(
+    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, topk: int, num_steps: int
+) -> Array:
+    """Read the slots of the draft entries from the request rows, contiguous layout.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths.
+    topk, num_steps : int
+        Beams, and entries a beam.
+
+    Returns
+    -------
+    out_cache_loc : int64 [request*topk*step]
+        Slot of entry s of beam t of request b at ``(b*topk + t)*num_steps + s``.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT: the last entry lies past the row.
+
+    Notes
+    -----
+    Source: semantics A.9.
+    """
+    axes = check_call("assign_draft_cache_locs", locals())
+    out_cache_loc = np.zeros(axes["request"] * topk * num_steps, dtype=np.int64)
+    for request in range(axes["request"]):
+        for beam in range(topk):
+            for step in range(num_steps):
+                position = seq_lens[request] + beam * num_steps + step
+                slot = req_to_token[req_pool_indices[request], position]
+                out_cache_loc[(request * topk + beam) * num_steps + step] = slot
+    return out_cache_loc
+
+
+def per_step_draft_out_cache_loc(out_cache_loc: Array, topk: int, num_steps: int) -> Array:
+    """Turn request-major draft slots into one row a step.
+
+    Parameters
+    ----------
+    out_cache_loc : int64 [request*topk*step]
+        Request-major, then beam, then step.
+    topk, num_steps : int
+        Beams, and entries a beam.
+
+    Returns
+    -------
+    step_cache_loc : int64 [step, request*topk]
+        Slot that beam t of request b writes at step s, in ``[s, b*topk + t]``.
+
+    Raises
+    ------
+    SpecRejection
+        NOT_DIVISIBLE: the length is no multiple of ``topk*num_steps``.
+
+    Notes
+    -----
+    Source: semantics A.10.
+    """
+    axes = check_call("per_step_draft_out_cache_loc", locals())
+    step_cache_loc = np.zeros((num_steps, axes["request"] * topk), dtype=np.int64)
+    for row in range(axes["request"] * topk):
+        for step in range(num_steps):
+            step_cache_loc[step, row] = out_cache_loc[row * num_steps + step]
+    return step_cache_loc
+
+
+def generate_draft_decode_kv_indices(
+    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, positions: Array, topk: int, num_steps: int
+) -> tuple[Array, Array]:
+    """List, for every step and beam, the slots that the beam attends to: the prefix and its own entries.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths.
+    positions : int64 [request*topk]
+        The committed lengths, ``topk`` copies a request.
+    topk, num_steps : int
+        Beams, and entries a beam.
+
+    Returns
+    -------
+    kv_indices : int32 [step, request*topk*position]
+        Slots, beam after beam; entries past ``kv_indptr[step, -1]`` are undefined.
+    kv_indptr : int32 [step, request*topk+1]
+        Where the slots of each beam start.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT; INCONSISTENT_LENGTHS: positions have already advanced.
+
+    Notes
+    -----
+    Source: semantics A.11. A beam reads the slots of its own place, whatever sat there at earlier steps.
+    """
+    axes = check_call("generate_draft_decode_kv_indices", locals())
+    num_rows = axes["request"] * topk
+    kv_indices = np.zeros((num_steps, num_rows * axes["position"]), dtype=np.int32)
+    kv_indptr = np.zeros((num_steps, num_rows + 1), dtype=np.int32)
+    for step in range(num_steps):
+        end = 0
+        for row in range(num_rows):
+            request, beam = divmod(row, topk)
+            length = int(seq_lens[request])
+            first = length + beam * num_steps
+            slots = req_to_token[req_pool_indices[request]]
+            visible = [*slots[:length], *slots[first : first + step + 1]]
+            kv_indices[step, end : end + len(visible)] = visible
+            end += len(visible)
+            kv_indptr[step, row + 1] = end
+    return kv_indices, kv_indptr
+
+
+def map_hot_tokens(topk_index: Array, hot_token_id: Array) -> Array:
+    """Map draft-vocabulary ids to target-vocabulary ids.
+
+    Parameters
+    ----------
+    topk_index : int64 [row, column]
+        Draft ids.
+    hot_token_id : int64 [draft_vocab]
+        Target id (not an offset) of each draft id.
+
+    Returns
+    -------
+    token_index : int64 [row, column]
+        Target ids.
+
+    Raises
+    ------
+    SpecRejection
+        TOKEN_OUT_OF_RANGE: an id outside the draft vocabulary.
+
+    Notes
+    -----
+    Source: semantics A.12.
+    """
+    axes = check_call("map_hot_tokens", locals())
+    token_index = np.zeros_like(topk_index)
+    for row in range(axes["row"]):
+        for column in range(axes["column"]):
+            token_index[row, column] = hot_token_id[topk_index[row, column]]
+    return token_index

@@ -1,0 +1,88 @@
+"""Extend: the inputs with which the draft model catches up."""
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+
+
+def rotate_prefill_input_ids(input_ids: Array, extend_lens: Array, tail_tokens: Array) -> Array:
+    """Shift each prompt left by one and append its tail token: the draft model's prefill input.
+
+    Parameters
+    ----------
+    input_ids : int64 [token]
+        Prompt tokens, request after request.
+    extend_lens : int32 [request]
+        Tokens of each request, at least 1.
+    tail_tokens : int64 [request]
+        The sampled token, or the next prompt token of a chunk that is not the last.
+
+    Returns
+    -------
+    rotated_input_ids : int64 [token]
+        At each position the token of the position after it.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE; INCONSISTENT_LENGTHS: the lengths do not add up.
+
+    Notes
+    -----
+    Source: semantics D.7.
+    """
+    axes = check_call("rotate_prefill_input_ids", locals())
+    rotated_input_ids = np.zeros_like(input_ids)
+    start = 0
+    for request in range(axes["request"]):
+        last = start + extend_lens[request] - 1
+        for place in range(start, last):
+            rotated_input_ids[place] = input_ids[place + 1]
+        rotated_input_ids[last] = tail_tokens[request]
+        start = last + 1
+    return rotated_input_ids
+
+
+def prepare_for_extend_to_fill_draft_kvcache(
+    seq_lens: Array, num_accepted_tokens: Array, num_draft_tokens: int
+) -> tuple[Array, Array, Array]:
+    """Lay out positions, forward lengths and the selected row of a fixed-width draft-extend.
+
+    Parameters
+    ----------
+    seq_lens : int64 or int32 [request]
+        Committed lengths before verify.
+    num_accepted_tokens : int32 [request]
+        Output tokens of each request, the bonus token included.
+    num_draft_tokens : int
+        Rows a request: the width of the tree, whatever was accepted.
+
+    Returns
+    -------
+    positions : int64 [request*node]
+        Consecutive positions from the committed length.
+    forward_seq_lens : int64 [request]
+        Lengths that the forward sees: committed length plus width.
+    select_index : int64 [request]
+        Row whose output starts the next draft: that of the last output token.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a count is 0 or exceeds the width.
+
+    Notes
+    -----
+    Source: semantics D.6.
+    """
+    axes = check_call("prepare_for_extend_to_fill_draft_kvcache", locals())
+    positions = np.zeros(axes["request"] * num_draft_tokens, dtype=np.int64)
+    forward_seq_lens = np.zeros(axes["request"], dtype=np.int64)
+    select_index = np.zeros(axes["request"], dtype=np.int64)
+    for request in range(axes["request"]):
+        for place in range(num_draft_tokens):
+            positions[request * num_draft_tokens + place] = seq_lens[request] + place
+        forward_seq_lens[request] = seq_lens[request] + num_draft_tokens
+        select_index[request] = request * num_draft_tokens + num_accepted_tokens[request] - 1
+    return positions, forward_seq_lens, select_index

@@ -1,0 +1,79 @@
+"""Slots: write and read ranges of the request-to-token map."""
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+
+
+def assign_req_to_token_pool(
+    req_pool_indices: Array, req_to_token: Array, start_offsets: Array, end_offsets: Array, out_cache_loc: Array
+) -> None:
+    """Write flat slots into a range of each request's row.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request; rows are distinct.
+    req_to_token : int32 [row, position]
+        Slot of each position; written in place.
+    start_offsets, end_offsets : int64 or int32 [request]
+        Range of positions, end excluded; it may be empty.
+    out_cache_loc : int64 [location]
+        Slots, request after request.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT, DUPLICATE_ROW; INCONSISTENT_LENGTHS: the ranges do not use up the slots.
+
+    Notes
+    -----
+    Source: semantics B.2.
+    """
+    axes = check_call("assign_req_to_token_pool", locals())
+    used = 0
+    for request in range(axes["request"]):
+        for position in range(start_offsets[request], end_offsets[request]):
+            req_to_token[req_pool_indices[request], position] = out_cache_loc[used]
+            used += 1
+
+
+def assign_extend_cache_locs(
+    req_pool_indices: Array, req_to_token: Array, start_offsets: Array, end_offsets: Array, num_locations: int
+) -> Array:
+    """Read a range of each request's row into flat slots.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    start_offsets, end_offsets : int64 or int32 [request]
+        Range of positions, end excluded; it may be empty.
+    num_locations : int
+        Positions of all ranges together.
+
+    Returns
+    -------
+    out_cache_loc : int64 [location]
+        Slots, request after request.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT; INCONSISTENT_LENGTHS: the ranges do not add up.
+
+    Notes
+    -----
+    Source: semantics B.2.
+    """
+    axes = check_call("assign_extend_cache_locs", locals())
+    out_cache_loc = np.zeros(num_locations, dtype=np.int64)
+    used = 0
+    for request in range(axes["request"]):
+        for position in range(start_offsets[request], end_offsets[request]):
+            out_cache_loc[used] = req_to_token[req_pool_indices[request], position]
+            used += 1
+    return out_cache_loc

@@ -1,0 +1,158 @@
+"""Verify: attention metadata of the target forward, and acceptance."""
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+
+
+def target_verify_metadata(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    num_tokens: int,
+    max_seq_len_k: int,
+    page_size: int = 1,
+) -> tuple[Array, Array, Array, Array]:
+    """Lay out lengths and page table of a verify forward; tokens per request are derived, not configured.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths, before verify.
+    num_tokens : int
+        Tokens of the whole forward.
+    max_seq_len_k : int
+        Positions that the page table covers: the longest sequence, or a bound on it.
+    page_size : int
+        Slots a page.
+
+    Returns
+    -------
+    cache_seqlens : int32 [request]
+        Keys of each request: committed length plus tokens per request.
+    cu_seqlens_q : int32 [request+1]
+        Where each request's queries start.
+    cu_seqlens_k : int32 [request+1]
+        Where each request's keys start.
+    page_table : int32 [request, ceil(max_seq_len_k/page_size)]
+        Page of each page-sized run of positions; columns past the length hold what the row holds.
+
+    Raises
+    ------
+    SpecRejection
+        NOT_DIVISIBLE: tokens do not divide by requests; ROW_TOO_SHORT.
+
+    Notes
+    -----
+    Source: semantics B.3, sglang #25681.
+    """
+    axes = check_call("target_verify_metadata", locals())
+    num_requests, tokens_per_request = axes["request"], axes["tokens_per_request"]
+    num_pages = -(-max_seq_len_k // page_size)
+    cache_seqlens = np.zeros(num_requests, dtype=np.int32)
+    cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
+    cu_seqlens_k = np.zeros(num_requests + 1, dtype=np.int32)
+    page_table = np.zeros((num_requests, num_pages), dtype=np.int32)
+    for request in range(num_requests):
+        cache_seqlens[request] = seq_lens[request] + tokens_per_request
+        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + tokens_per_request
+        cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
+        for page in range(num_pages):
+            page_table[request, page] = req_to_token[req_pool_indices[request], page * page_size] // page_size
+    return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
+
+
+def argmax_target_predict(logits: Array) -> Array:
+    """Return the target's greedy choice of every row, ties by lower id.
+
+    Parameters
+    ----------
+    logits : int64 or float32 [token, vocab]
+        Prepared logits.
+
+    Returns
+    -------
+    target_predict : int64 [token]
+        Token ids.
+
+    Notes
+    -----
+    Source: semantics B.6.
+    """
+    axes = check_call("argmax_target_predict", locals())
+    target_predict = np.zeros(axes["token"], dtype=np.int64)
+    for row in range(axes["token"]):
+        for token in range(1, axes["vocab"]):
+            if logits[row, token] > logits[row, target_predict[row]]:
+                target_predict[row] = token
+    return target_predict
+
+
+def verify_tree_greedy(
+    candidates: Array,
+    retrieve_index: Array,
+    retrieve_next_token: Array,
+    retrieve_next_sibling: Array,
+    target_predict: Array,
+    num_steps: int,
+) -> tuple[Array, Array, Array]:
+    """Walk each tree along the target's greedy choices and record the accepted path.
+
+    Parameters
+    ----------
+    candidates : int64 [request, node]
+        Token of each node.
+    retrieve_index : int64 [request, node]
+        Global number of each node.
+    retrieve_next_token : int64 [request, node]
+        First child, -1 if none.
+    retrieve_next_sibling : int64 [request, node]
+        Next sibling, -1 if none.
+    target_predict : int64 [request, node]
+        The target's choice after each node.
+    num_steps : int
+        Longest path, root excluded.
+
+    Returns
+    -------
+    predict : int32 [request*node]
+        Output token that follows each accepted node; 0 and undefined elsewhere.
+    accept_index : int32 [request, draft+1]
+        Global numbers of the accepted nodes in path order, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted nodes without the root: the bonus token is not counted.
+
+    Raises
+    ------
+    SpecRejection
+        CYCLIC_TREE: a link points backwards; NODE_OUT_OF_RANGE.
+
+    Notes
+    -----
+    Source: semantics B.6. Of two siblings with equal tokens the lower node wins.
+    """
+    axes = check_call("verify_tree_greedy", locals())
+    num_requests = axes["request"]
+    predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
+    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
+    for request in range(num_requests):
+        last = 0
+        accept_index[request, 0] = retrieve_index[request, 0]
+        for _ in range(num_steps):
+            node = retrieve_next_token[request, last]
+            while node != -1 and candidates[request, node] != target_predict[request, last]:
+                node = retrieve_next_sibling[request, node]
+            if node == -1:
+                break
+            predict[retrieve_index[request, last]] = target_predict[request, last]
+            num_accepted_drafts[request] += 1
+            accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]
+            last = node
+        predict[retrieve_index[request, last]] = target_predict[request, last]
+    return predict, accept_index, num_accepted_drafts

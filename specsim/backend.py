@@ -1,0 +1,150 @@
+"""An implementation under test: one namespace of functions, called with NumPy arrays whatever it computes on."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from specsim.contract import ArraySpec
+from specsim.operations import TABLE
+
+ARRAY_MODULES = {"numpy": "specsim.reference.arrays", "torch": "specsim.gpu.arrays"}
+
+
+class BackendUnavailable(RuntimeError):
+    """The implementation does not import, or says it computes on arrays that are not known."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call returned and what it left in its arguments, all on the host.
+
+    ``outputs`` holds the outputs and the arguments that the table lets the operation write; ``arguments`` holds every
+    argument as it was after the call.
+    """
+
+    outputs: dict[str, Any]
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Functions by operation name, and the module that carries arrays to and from them.
+
+    ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy module returns the very
+    same array; of any other it copies.
+    """
+
+    name: str
+    functions: Mapping[str, Callable[..., Any]]
+    arrays: ModuleType
+
+    def has(self, operation: str) -> bool:
+        """Return whether the implementation defines the operation."""
+        return operation in self.functions
+
+    def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
+        """Return a copy in which one operation is replaced."""
+        return replace(self, name=name, functions={**self.functions, operation: function})
+
+    def call(self, operation: str, /, **arguments: Any) -> Any:
+        """Call an operation on NumPy arrays; what the table lets it write is written into the arguments.
+
+        Returns
+        -------
+        outputs : array, tuple of arrays, or None
+            As the reference function returns them.
+
+        Raises
+        ------
+        NotImplementedError
+            The implementation lacks the operation.
+        """
+        outcome = self.run(operation, arguments)
+        contract = TABLE[operation].contract
+        for name in contract.writes:
+            written, given = outcome.outputs[name], arguments[name]
+            for target, source in zip(_as_list(given), _as_list(written), strict=True):
+                target[...] = source
+        outputs = tuple(outcome.outputs[spec.name] for spec in contract.outputs)
+        if len(outputs) == 1:
+            return outputs[0]
+        return outputs or None
+
+    def run(self, operation: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
+        if operation not in self.functions:
+            group = TABLE[operation].group
+            raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {group}.py")
+        contract = TABLE[operation].contract
+        carried: dict[str, Any] = {}
+        for spec in contract.parameters:
+            value = arguments.get(spec.name)
+            carried[spec.name] = self._carry(value) if isinstance(spec, ArraySpec) else value
+            if not isinstance(spec, ArraySpec) and value is None:
+                carried[spec.name] = spec.default
+        returned = self.functions[operation](**carried)
+        values = returned if isinstance(returned, tuple) else (returned,) if contract.outputs else ()
+        if len(values) != len(contract.outputs):
+            raise AssertionError(f"{operation} returned {len(values)} arrays, but should return {len(contract.outputs)}")
+        after = {
+            spec.name: self._fetch(carried[spec.name]) if isinstance(spec, ArraySpec) else carried[spec.name]
+            for spec in contract.parameters
+        }
+        outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, values, strict=True)}
+        outputs.update({name: after[name] for name in contract.writes})
+        return Outcome(outputs=outputs, arguments=after)
+
+    def _carry(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, list | tuple):
+            return [self._carry(entry) for entry in value]
+        return self.arrays.from_numpy(_copy_in_place(value))
+
+    def _fetch(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, list | tuple):
+            return [self._fetch(entry) for entry in value]
+        return self.arrays.to_numpy(value)
+
+
+def load(name: str) -> Backend:
+    """Import ``package.module`` and take its functions that are named like operations.
+
+    A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays.
+
+    Raises
+    ------
+    BackendUnavailable
+        The module does not import.
+    """
+    try:
+        module = importlib.import_module(name)
+        kind = str(vars(module).get("ARRAYS", "numpy"))
+        if kind not in ARRAY_MODULES:
+            raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(ARRAY_MODULES)}")
+        arrays = importlib.import_module(ARRAY_MODULES[kind])
+    except BackendUnavailable:
+        raise
+    except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
+        raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
+    functions = {name: vars(module)[name] for name in TABLE if callable(vars(module).get(name))}
+    return Backend(name=name, functions=functions, arrays=arrays)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _copy_in_place(value: Any) -> Any:
+    """Copy an array with its strides and offset, so that views stay views of another buffer."""
+    if not isinstance(value, np.ndarray) or value.base is None or not isinstance(value.base, np.ndarray):
+        return np.array(value, copy=True, order="K")
+    base = value.base.copy(order="K")
+    offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]
+    return np.ndarray(value.shape, value.dtype, buffer=base.data, offset=offset, strides=value.strides)

@@ -1,0 +1,70 @@
+"""What a user chooses: algorithm sizes, model, and the sizes of the pools."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from specsim.counts import count_candidates, decode_reserve, path_width
+from specsim.rejection import Reason, SpecRejection
+
+
+class TreeMaskMode(IntEnum):
+    """Layout of the tree mask; the values are those that engines pass to their kernels."""
+
+    FULL_MASK = 0
+    QLEN_ONLY = 1
+    QLEN_ONLY_BITPACKING = 2
+
+
+@dataclass(frozen=True)
+class SpecConfig:
+    """Sizes of one speculative decode: branching factor, depth, and nodes sent to the target (root included).
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the sizes contradict each other.
+    """
+
+    topk: int
+    num_steps: int
+    num_draft_tokens: int
+
+    def __post_init__(self) -> None:
+        most = min(1 + count_candidates(max(self.topk, 1), max(self.num_steps, 1)), 1024)
+        fewest = path_width(self.num_steps)
+        if self.topk < 1:
+            raise _contradiction("topk", self.topk, "at least 1", "a draft proposes at least one candidate")
+        if self.num_steps < 1:
+            raise _contradiction("num_steps", self.num_steps, "at least 1", "a draft has at least one level")
+        if not fewest <= self.num_draft_tokens <= most:
+            raise _contradiction(
+                "num_draft_tokens",
+                self.num_draft_tokens,
+                f"{fewest} to {most}",
+                "the tree holds a full path and no more nodes than are proposed",
+            )
+        if self.topk == 1 and self.num_draft_tokens != fewest:
+            raise _contradiction("num_draft_tokens", self.num_draft_tokens, str(fewest), "a chain has one node a level")
+
+    @property
+    def path_width(self) -> int:
+        """Entries of an ``accept_index`` row."""
+        return path_width(self.num_steps)
+
+    @property
+    def reserve(self) -> int:
+        """Positions past the committed length that V2 keeps allocated."""
+        return decode_reserve(self.topk, self.num_steps, self.num_draft_tokens)
+
+
+@dataclass(frozen=True)
+class PoolSizes:
+    """Slots (slot 0, the dump, included), request rows (row 0, the padding row, included) and positions of a row."""
+
+    num_slots: int
+    num_rows: int
+    row_width: int
+
+
+def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

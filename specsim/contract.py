@@ -1,0 +1,159 @@
+"""What an operation takes and returns: shapes, dtypes, units, bounds, sentinels, and which entries are defined."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from specsim.rejection import Reason
+
+
+class Unit(StrEnum):
+    """What one entry of an array counts or names."""
+
+    TOKEN = "token id"
+    SLOT = "slot"
+    NODE = "node"
+    CANDIDATE = "flat candidate id"
+    ROW = "request row"
+    POSITION = "position"
+    COUNT = "count"
+    SCORE = "score"
+    VISIBLE = "visible or not"
+    OFFSET = "offset"
+    TAG = "tag word"
+    LOGIT = "logit"
+    ANY = "opaque"
+
+
+REASON_OF_UNIT = {
+    Unit.TOKEN: Reason.TOKEN_OUT_OF_RANGE,
+    Unit.SLOT: Reason.SLOT_OUT_OF_RANGE,
+    Unit.NODE: Reason.NODE_OUT_OF_RANGE,
+    Unit.CANDIDATE: Reason.CANDIDATE_OUT_OF_RANGE,
+    Unit.ROW: Reason.ROW_OUT_OF_RANGE,
+    Unit.POSITION: Reason.ROW_TOO_SHORT,
+    Unit.SCORE: Reason.NEGATIVE_SCORE,
+}
+
+
+@dataclass(frozen=True)
+class Defined:
+    """Which entries of an array carry meaning; the others are never read and never compared.
+
+    ``rule`` is one of
+
+    ``all``     every entry;
+    ``prefix``  entry (b, j) where j is below entry b of the array ``by``;
+    ``at``      the flat entries that the array ``by`` names, sentinels skipped;
+    ``front``   entry j of a request's block where (b, j) of the array ``by`` is no sentinel;
+    ``rows``    of row i, the first ``by[i, -1]`` entries;
+    ``length``  the first n entries, n the value of the expression ``by`` (``sum_x`` stands for the sum of array x);
+    ``live``    every entry but those of dump slot 0.
+    """
+
+    rule: str = "all"
+    by: str = ""
+
+
+ALL = Defined()
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array argument or output.
+
+    ``dtype`` is a name, alternatives joined by ``|``, ``any``, ``like <argument>``, or a conditional expression.
+    ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list.
+    ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them.
+    """
+
+    name: str
+    dtype: str
+    axes: tuple[str, ...]
+    unit: Unit
+    low: str | None = None
+    high: str | None = None
+    sentinel: int | None = None
+    defined: Defined = ALL
+    optional: bool = False
+    each: str | None = None
+    fill: int = 0
+
+    @property
+    def out_of_range(self) -> Reason:
+        """The reason of a rejection when an entry leaves its bounds."""
+        return REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)
+
+
+@dataclass(frozen=True)
+class ScalarSpec:
+    """One integer argument; ``axis`` is the axis name that its value binds, if it binds one."""
+
+    name: str
+    axis: str | None = None
+    low: str | None = None
+    high: str | None = None
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A relation between sizes that must hold; skipped while one of its names is unbound."""
+
+    expression: str
+    because: str
+    reason: Reason = Reason.SCALAR_OUT_OF_RANGE
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Parameters in call order, outputs in return order, axes derived from others, relations, and what is written."""
+
+    parameters: tuple[ArraySpec | ScalarSpec, ...]
+    outputs: tuple[ArraySpec, ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    writes: tuple[str, ...] = ()
+    by_name: dict[str, ArraySpec | ScalarSpec] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {spec.name: spec for spec in (*self.parameters, *self.outputs)})
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """The parameters that are arrays or lists of arrays."""
+        return tuple(spec for spec in self.parameters if isinstance(spec, ArraySpec))
+
+    @property
+    def scalars(self) -> tuple[ScalarSpec, ...]:
+        """The parameters that are integers."""
+        return tuple(spec for spec in self.parameters if isinstance(spec, ScalarSpec))
+
+
+def array(
+    name: str,
+    form: str,
+    unit: Unit,
+    *,
+    within: tuple[str | None, str | None] = (None, None),
+    sentinel: int | None = None,
+    defined: Defined = ALL,
+    optional: bool = False,
+    each: str | None = None,
+    fill: int = 0,
+) -> ArraySpec:
+    """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
+    dtype, _, axes = form.partition(" [")
+    names = tuple(axis.strip() for axis in axes.rstrip("]").split(",")) if axes.rstrip("]") else ()
+    return ArraySpec(
+        name=name,
+        dtype=dtype,
+        axes=names,
+        unit=unit,
+        low=within[0],
+        high=within[1],
+        sentinel=sentinel,
+        defined=defined,
+        optional=optional,
+        each=each,
+        fill=fill,
+    )

@@ -1,0 +1,40 @@
+"""Arguments that several operations take in the same form."""
+
+from specsim.contract import ArraySpec, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.rejection import Reason
+
+REQ_POOL_INDICES = array("req_pool_indices", "int64 [request]", Unit.ROW, within=("0", "row-1"))
+REQ_TO_TOKEN = array("req_to_token", "int32 [row, position]", Unit.SLOT)
+ACCEPT_INDEX = array(
+    "accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", "request*node-1"), sentinel=-1, fill=-1
+)
+OUT_CACHE_LOC = array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within=("0", None))
+TOPK = ScalarSpec("topk", axis="topk", low="1")
+NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1")
+NUM_DRAFT_TOKENS = ScalarSpec("num_draft_tokens", axis="node", low="1", high="1024")
+PAGE_SIZE = ScalarSpec("page_size", low="1", default=1)
+NUM_CANDIDATES = "topk+(step-1)*topk*topk"
+PARENT_WIDTH = "topk*(step-1)+1 if step > 1 else 0"
+
+
+def seq_lens(longest: str | None = None) -> ArraySpec:
+    """Return committed lengths, at most ``longest``."""
+    return array("seq_lens", "int64|int32 [request]", Unit.POSITION, within=("0", longest))
+
+
+def links(name: str) -> ArraySpec:
+    """Return an array of child or sibling links."""
+    return array(name, "int64 [request, node]", Unit.NODE, within=("0", "node-1"), sentinel=-1, fill=-1)
+
+
+RETRIEVE_INDEX = array("retrieve_index", "int64 [request, node]", Unit.NODE, within=("0", "request*node-1"))
+RETRIEVE_NEXT_TOKEN = links("retrieve_next_token")
+RETRIEVE_NEXT_SIBLING = links("retrieve_next_sibling")
+POSITIONS = array("positions", "int64 [request*node]", Unit.POSITION)
+PREDICT = array(
+    "predict", "int32 [request*node]", Unit.TOKEN, within=("0", None), defined=Defined("at", "accept_index")
+)
+HIDDEN_STATES = array("hidden_states", "int64 [token, hidden]", Unit.TAG, within=("0", "2**32-1"))
+HAS_CONTEXT_WORD = Requirement(
+    "hidden >= 2", "a hidden state is one word a layer and the context word", Reason.WRONG_SHAPE
+)

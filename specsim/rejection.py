@@ -1,0 +1,62 @@
+"""Why an input lies outside the domain of an operation."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """One member a kind of bad input; tests assert the member, never the prose."""
+
+    MISSING_ARGUMENT = "A required argument is absent."
+    WRONG_DTYPE = "An array has another element type than the contract states."
+    WRONG_SHAPE = "An array has another shape than the contract states."
+    WRONG_DEVICE = "The arrays of one call do not share a device."
+    NOT_DIVISIBLE = "A length is not a multiple of the width it is cut into."
+    SCALAR_OUT_OF_RANGE = "A size or option lies outside its range."
+    TOKEN_OUT_OF_RANGE = "A token id lies outside the vocabulary."
+    SLOT_OUT_OF_RANGE = "A slot lies outside the pool."
+    NODE_OUT_OF_RANGE = "A node number lies outside the tree of its request."
+    CANDIDATE_OUT_OF_RANGE = "A flat candidate id lies outside the candidates of its request."
+    ROW_OUT_OF_RANGE = "A request row lies outside the request-to-token map."
+    COUNT_OUT_OF_RANGE = "A count or length lies outside its range."
+    ROW_TOO_SHORT = "A request row ends before the last position that is used."
+    NAN_SCORE = "A score or probability is NaN."
+    NEGATIVE_SCORE = "A score or probability is negative."
+    ORPHAN_NODE = "A selected node's parent was not selected."
+    CYCLIC_TREE = "A link points backwards, so that the tree is not a tree."
+    MALFORMED_MASK = "A mask is not the ancestor closure of any tree."
+    MALFORMED_PATH = "An accepted path is not a path: entries descend or follow a sentinel."
+    DUPLICATE_ROW = "Two requests of one batch claim one row."
+    DUPLICATE_SLOT = "Two pairs of one move write one slot."
+    INCONSISTENT_LENGTHS = "Two arguments state different lengths for one thing."
+    WRONG_PHASE = "An object of another phase was handed over."
+    BAD_CONFIGURATION = "A configuration contradicts itself."
+    OUT_OF_SLOTS = "The pool has fewer free slots than the request needs."
+    DOUBLE_FREE = "A slot or row was freed that nobody owns."
+    BAD_CASE_FILE = "A case file cannot be read."
+    BAD_TEXT = "A text cannot be used as training text or as a source of prompts."
+
+
+class SpecRejection(ValueError):
+    """The input is outside the domain; nothing was written.
+
+    Parameters
+    ----------
+    reason : Reason
+        The kind of fault.
+    what : str
+        The argument, with the index of the first bad entry where there is one.
+    got : object
+        What was found there.
+    expected : str
+        The bound or value that the contract asks for.
+    because : str
+        Where the bound comes from.
+    """
+
+    def __init__(self, reason: Reason, *, what: str, got: object, expected: str, because: str) -> None:
+        self.reason = reason
+        self.what = what
+        self.got = got
+        self.expected = expected
+        self.because = because
+        super().__init__(f"{reason.name}: {what} is {got}, but should be {expected}, because {because}")

@@ -1,0 +1,1 @@
+"""The engine around the workers: models, pools, scheduler, loop. It takes a worker and imports none."""

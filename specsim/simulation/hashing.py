@@ -1,0 +1,52 @@
+"""Exact 32-bit hashing in Python integers: the arithmetic of the tagged-KV models.
+
+Every value lies in [0, 2**32). NumPy and Triton repeat these formulas on 64-bit integers and mask after each product,
+so that all three agree bit for bit. The finaliser is C. Wellons' ``lowbias32``.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+MASK = 0xFFFFFFFF
+GOLDEN = 0x9E3779B9
+DRAFT_GOLDEN = 0x85EBCA6B
+COIN_SALT = 0x51ED270B
+BEST_PROBABILITY = (1 << 24) - 1024
+
+
+def mix(word: int) -> int:
+    """Scramble one word."""
+    word &= MASK
+    word ^= word >> 16
+    word = (word * 0x7FEB352D) & MASK
+    word ^= word >> 15
+    word = (word * 0x846CA68B) & MASK
+    return word ^ (word >> 16)
+
+
+def digest(words: Iterable[int]) -> int:
+    """Fold words into one, in order: the digest of a tag, of hidden words, of a prefix."""
+    state = GOLDEN
+    for word in words:
+        state = mix(state + word)
+    return state
+
+
+def mix_array(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Scramble every word of an array; products wrap in 64 bits, which leaves their low 32 bits exact."""
+    words = words & MASK
+    words = words ^ (words >> 16)
+    words = (words * 0x7FEB352D) & MASK
+    words = words ^ (words >> 15)
+    words = (words * 0x846CA68B) & MASK
+    return words ^ (words >> 16)
+
+
+def digest_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Fold the last axis of an array into one word an entry."""
+    state = np.full(rows.shape[:-1], GOLDEN, dtype=np.int64)
+    for word in range(rows.shape[-1]):
+        state = mix_array(state + rows[..., word])
+    return state
