@@ -6,6 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from specsim.gpu.switches import debugging
+from specsim.gpu.switches import poisoned as poisoned_outputs
+
+__all__ = ["DEVICE", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
+
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

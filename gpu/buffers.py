@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from specsim.checking import Bindings, bind, check_call, output_form
+from specsim.binding import Bindings, bind, output_form
+from specsim.checking import check_call
 from specsim.gpu.switches import checks_values, poison_pattern
 from specsim.operations import TABLE
 from specsim.rejection import Reason, SpecRejection
@@ -38,10 +39,10 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> tuple[Bindings, list[Any
     if checks_values():
         axes = check_call(name, {key: _on_host(value) for key, value in arguments.items()})
     else:
-        axes = bind(operation, arguments)
+        axes = bind(name, operation.contract, arguments)
     outputs: list[Any] = []
     for spec in operation.contract.outputs:
-        form = output_form(operation, spec, axes, arguments)
+        form = output_form(spec, axes, arguments)
         outputs.append(None if form is None else _allocate(form[0], form[1], device))
     return axes, outputs
 

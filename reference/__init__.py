@@ -12,14 +12,16 @@ from specsim.reference.compact import (
     move_kv_cache,
 )
 from specsim.reference.draft import (
-    assign_draft_cache_locs,
     fast_topk,
-    generate_draft_decode_kv_indices,
     map_hot_tokens,
     organize_chain_draft_results,
     organize_draft_results,
-    per_step_draft_out_cache_loc,
     select_top_k_tokens,
+)
+from specsim.reference.draft_cache import (
+    assign_draft_cache_locs,
+    generate_draft_decode_kv_indices,
+    per_step_draft_out_cache_loc,
 )
 from specsim.reference.extend import prepare_for_extend_to_fill_draft_kvcache, rotate_prefill_input_ids
 from specsim.reference.heads import (
@@ -33,7 +35,10 @@ from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_toke
 from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
+REJECTS = True
+
 __all__ = [
+    "REJECTS",
     "argmax_target_predict",
     "assign_draft_cache_locs",
     "assign_extend_cache_locs",

@@ -124,7 +124,7 @@ def text_draft_probabilities(hidden_states: Array, context: Array, ngram_counts:
     context : int64 [token]
         Digest of the draft cache; it breaks ties.
     ngram_counts : uint8 [order, bucket, vocab]
-        Counts of at most three orders.
+        Counts of at most four orders.
 
     Returns
     -------

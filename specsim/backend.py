@@ -35,12 +35,16 @@ class Backend:
     """Functions by operation name, and the module that carries arrays to and from them.
 
     ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy module returns the very
-    same array; of any other it copies.
+    same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and ``debugging()`` switch
+    the checks of the layer on, where it has any. ``rejects`` says that bad input raises ``SpecRejection``. ``worker``
+    builds the implementation's own worker from a configuration, a model and pool sizes, if it has one.
     """
 
     name: str
     functions: Mapping[str, Callable[..., Any]]
     arrays: ModuleType
+    rejects: bool = False
+    worker: Callable[..., Any] | None = None
 
     def has(self, operation: str) -> bool:
         """Return whether the implementation defines the operation."""
@@ -80,23 +84,34 @@ class Backend:
             group = TABLE[operation].group
             raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {group}.py")
         contract = TABLE[operation].contract
+        carried = self.carry(operation, arguments)
+        returned = self.functions[operation](**carried)
+        values = returned if isinstance(returned, tuple) else (returned,) if contract.outputs else ()
+        if len(values) != len(contract.outputs):
+            raise AssertionError(
+                f"{operation} returned {len(values)} arrays, but should return {len(contract.outputs)}"
+            )
+        after = self.fetch(operation, carried)
+        outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, values, strict=True)}
+        outputs.update({name: after[name] for name in contract.writes})
+        return Outcome(outputs=outputs, arguments=after)
+
+    def carry(self, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return copies of the arguments in the arrays of this backend, defaults filled in."""
         carried: dict[str, Any] = {}
-        for spec in contract.parameters:
+        for spec in TABLE[operation].contract.parameters:
             value = arguments.get(spec.name)
             carried[spec.name] = self._carry(value) if isinstance(spec, ArraySpec) else value
             if not isinstance(spec, ArraySpec) and value is None:
                 carried[spec.name] = spec.default
-        returned = self.functions[operation](**carried)
-        values = returned if isinstance(returned, tuple) else (returned,) if contract.outputs else ()
-        if len(values) != len(contract.outputs):
-            raise AssertionError(f"{operation} returned {len(values)} arrays, but should return {len(contract.outputs)}")
-        after = {
+        return carried
+
+    def fetch(self, operation: str, carried: Mapping[str, Any]) -> dict[str, Any]:
+        """Bring carried arguments back to the host."""
+        return {
             spec.name: self._fetch(carried[spec.name]) if isinstance(spec, ArraySpec) else carried[spec.name]
-            for spec in contract.parameters
+            for spec in TABLE[operation].contract.parameters
         }
-        outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, values, strict=True)}
-        outputs.update({name: after[name] for name in contract.writes})
-        return Outcome(outputs=outputs, arguments=after)
 
     def _carry(self, value: Any) -> Any:
         if value is None:
@@ -116,7 +131,9 @@ class Backend:
 def load(name: str) -> Backend:
     """Import ``package.module`` and take its functions that are named like operations.
 
-    A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays.
+    A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
+    that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
+    ``WORKER = "package.module.Class"``.
 
     Raises
     ------
@@ -129,12 +146,22 @@ def load(name: str) -> Backend:
         if kind not in ARRAY_MODULES:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(ARRAY_MODULES)}")
         arrays = importlib.import_module(ARRAY_MODULES[kind])
+        worker = _import_class(vars(module).get("WORKER"))
     except BackendUnavailable:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
     functions = {name: vars(module)[name] for name in TABLE if callable(vars(module).get(name))}
-    return Backend(name=name, functions=functions, arrays=arrays)
+    rejects = bool(vars(module).get("REJECTS", False))
+    return Backend(name=name, functions=functions, arrays=arrays, rejects=rejects, worker=worker)
+
+
+def _import_class(path: str | None) -> Callable[..., Any] | None:
+    if path is None:
+        return None
+    module, _, name = path.rpartition(".")
+    loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
+    return loaded
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -142,7 +169,9 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _copy_in_place(value: Any) -> Any:
-    """Copy an array with its strides and offset, so that views stay views of another buffer."""
+    """Copy an array with its strides and offset, so that views stay views; share one that nobody can write."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value
     if not isinstance(value, np.ndarray) or value.base is None or not isinstance(value.base, np.ndarray):
         return np.array(value, copy=True, order="K")
     base = value.base.copy(order="K")

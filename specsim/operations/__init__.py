@@ -1,11 +1,11 @@
 """The table: every operation, in pipeline order."""
 
-from specsim.operations import compact, draft, extend, heads, model, slots, tree, verify
+from specsim.operations import compact, draft, draft_cache, extend, heads, model, slots, tree, verify
 from specsim.operations.record import Operation
 
 TABLE: dict[str, Operation] = {
     operation.name: operation
-    for group in (draft, tree, verify, compact, slots, extend, model, heads)
+    for group in (draft, draft_cache, tree, verify, compact, slots, extend, model, heads)
     for operation in group.OPERATIONS
 }
 

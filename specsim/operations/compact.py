@@ -4,7 +4,7 @@ from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, a
 from specsim.operations.record import Operation
 from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, PREDICT
 
-_FITS = Requirement("draft+1 <= node", "an accepted path has no more nodes than the tree")
+_FITS = Requirement("draft+1 <= node or request == 0", "an accepted path has no more nodes than the tree")
 _COUNT = array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", "draft+1"))
 
 OPERATIONS = (

@@ -68,7 +68,7 @@ OPERATIONS = (
             requires=(
                 HAS_CONTEXT_WORD,
                 Requirement("order >= 1", "there is at least the order without context"),
-                Requirement("order <= 3", "the weights of the orders fit 32 bits"),
+                Requirement("order <= 4", "the weights of four orders fit 64 bits"),
                 Requirement("bucket >= 1", "every context needs a bucket"),
             ),
         ),

@@ -1,6 +1,6 @@
 """Model: forwards over tagged KV. A wrong slot, position, mask or stale entry changes what they return."""
 
-from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contract import Contract, Defined, Requirement, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import HAS_CONTEXT_WORD, HIDDEN_STATES, PAGE_SIZE
 from specsim.rejection import Reason
@@ -13,6 +13,8 @@ _PAGE_TABLE = array("page_table", "int32 [request, page]", Unit.SLOT)
 _CACHE_SEQLENS = array("cache_seqlens", "int32 [request]", Unit.COUNT, within=("0", "page*page_size"))
 _CU_SEQLENS_Q = array("cu_seqlens_q", "int32 [request+1]", Unit.OFFSET, within=("0", "token"))
 _NEXT_HIDDEN = array("next_hidden_states", "int64 [token, hidden]", Unit.TAG)
+_OWNED = Defined("owned", "out_cache_loc")
+_CONTEXT = array("context", "int64 [token]", Unit.TAG, defined=_OWNED)
 _HAS_LAYER = Requirement("layer >= 1", "a forward needs at least one layer")
 
 
@@ -33,7 +35,7 @@ OPERATIONS = (
                 array("tree_mask", "bool [visibility]", Unit.VISIBLE, optional=True),
                 PAGE_SIZE,
             ),
-            outputs=(array("hidden_states", "int64 [token, layer+1]", Unit.TAG),),
+            outputs=(array("hidden_states", "int64 [token, layer+1]", Unit.TAG, defined=_OWNED),),
             requires=(
                 _HAS_LAYER,
                 Requirement(
@@ -60,7 +62,7 @@ OPERATIONS = (
                 _CU_SEQLENS_Q,
                 PAGE_SIZE,
             ),
-            outputs=(_NEXT_HIDDEN, array("context", "int64 [token]", Unit.TAG)),
+            outputs=(_NEXT_HIDDEN, _CONTEXT),
             requires=(_HAS_LAYER, HAS_CONTEXT_WORD),
             writes=("kv_buffers",),
         ),
@@ -86,7 +88,7 @@ OPERATIONS = (
                 ),
                 array("kv_indptr", "int32 [token+1]", Unit.OFFSET, within=("0", "index")),
             ),
-            outputs=(_NEXT_HIDDEN, array("context", "int64 [token]", Unit.TAG)),
+            outputs=(_NEXT_HIDDEN, _CONTEXT),
             requires=(_HAS_LAYER, HAS_CONTEXT_WORD),
             writes=("kv_buffers",),
         ),

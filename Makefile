@@ -1,0 +1,31 @@
+# check, test, lint and bench are all there is to know; each sets up .venv when it is missing or stale.
+PYTHON ?= python3
+EXAMPLES ?= 40
+SEED ?= 0
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+.PHONY: check test lint bench
+
+check: $(STAMP)
+	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/specsim bench
+
+# NOTE: torch goes first, so that its pinned triton is there before anything else asks for one.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test]'
+	touch $(STAMP)

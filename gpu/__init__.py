@@ -1,0 +1,85 @@
+"""The production path: torch tensors and Triton kernels. Import it as ``specsim.gpu``.
+
+Without a GPU the kernels run under Triton's interpreter.
+"""
+
+import os
+
+import torch
+
+if __name__ != "specsim.gpu":
+    raise ImportError(f"import this package as specsim.gpu, not as {__name__}")
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+from specsim.gpu.compact import (
+    compact_accepted_to_front,
+    fill_accept_out_cache_loc,
+    fill_accept_target_cache_loc,
+    fill_bonus_tokens,
+    gather_accept_tokens,
+    move_kv_cache,
+)
+from specsim.gpu.draft import (
+    fast_topk,
+    map_hot_tokens,
+    organize_chain_draft_results,
+    organize_draft_results,
+    select_top_k_tokens,
+)
+from specsim.gpu.draft_cache import (
+    assign_draft_cache_locs,
+    generate_draft_decode_kv_indices,
+    per_step_draft_out_cache_loc,
+)
+from specsim.gpu.extend import prepare_for_extend_to_fill_draft_kvcache, rotate_prefill_input_ids
+from specsim.gpu.heads import (
+    hash_draft_probabilities,
+    hash_target_logits,
+    text_draft_probabilities,
+    text_target_logits,
+)
+from specsim.gpu.model import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.gpu.pointers import KVBuffers
+from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool
+from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
+from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
+
+ARRAYS = "torch"
+REJECTS = True
+
+__all__ = [
+    "ARRAYS",
+    "REJECTS",
+    "KVBuffers",
+    "argmax_target_predict",
+    "assign_draft_cache_locs",
+    "assign_extend_cache_locs",
+    "assign_req_to_token_pool",
+    "build_tree",
+    "compact_accepted_to_front",
+    "draft_decode_forward",
+    "draft_extend_forward",
+    "fast_topk",
+    "fill_accept_out_cache_loc",
+    "fill_accept_target_cache_loc",
+    "fill_bonus_tokens",
+    "gather_accept_tokens",
+    "generate_draft_decode_kv_indices",
+    "hash_draft_probabilities",
+    "hash_target_logits",
+    "map_hot_tokens",
+    "move_kv_cache",
+    "organize_chain_draft_results",
+    "organize_draft_results",
+    "per_step_draft_out_cache_loc",
+    "prepare_for_extend_to_fill_draft_kvcache",
+    "reconstruct_indices_from_tree_mask",
+    "rotate_prefill_input_ids",
+    "select_top_k_tokens",
+    "target_forward",
+    "target_verify_metadata",
+    "text_draft_probabilities",
+    "text_target_logits",
+    "verify_tree_greedy",
+]

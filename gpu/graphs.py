@@ -1,0 +1,84 @@
+"""CUDA graphs by batch-size bucket: which buckets there are, how one is captured, how a batch is padded to one."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from specsim.rejection import Reason, SpecRejection
+
+NUM_WARM_UPS = 2
+
+
+@dataclass(frozen=True)
+class CapturedGraph:
+    """A graph, the rows that it reads, and the outputs that every replay overwrites."""
+
+    graph: torch.cuda.CUDAGraph
+    rows: torch.Tensor
+    outputs: Any
+
+
+def bucket_sizes(max_batch: int) -> tuple[int, ...]:
+    """Return 1, 2, 4, 8, then multiples of 8 up to 64, then of 32, ending exactly at ``max_batch``."""
+    sizes = [size for size in (1, 2, 4, *range(8, 64, 8), *range(64, max_batch, 32)) if size < max_batch]
+    return (*sizes, max_batch)
+
+
+def bucket_for(num_requests: int, buckets: Sequence[int]) -> int:
+    """Return the smallest bucket that holds a batch.
+
+    Raises
+    ------
+    SpecRejection
+        SCALAR_OUT_OF_RANGE: the batch exceeds the largest bucket.
+    """
+    place = bisect_left(buckets, num_requests)
+    if place == len(buckets):
+        raise SpecRejection(
+            Reason.SCALAR_OUT_OF_RANGE,
+            what="batch",
+            got=num_requests,
+            expected=f"at most {buckets[-1]}",
+            because="no larger graph was captured",
+        )
+    return buckets[place]
+
+
+def pad_rows(rows: Sequence[int], size: int) -> torch.Tensor:
+    """Return request rows on the host, padded with row 0: every entry is written anew for each batch."""
+    padded = torch.zeros(size, dtype=torch.int64)
+    padded[: len(rows)] = torch.tensor(rows, dtype=torch.int64)
+    return padded
+
+
+def capture(iterate: Callable[[torch.Tensor], Any], size: int, device: torch.device, pool: Any | None) -> CapturedGraph:
+    """Capture one bucket.
+
+    Parameters
+    ----------
+    iterate : callable
+        Takes int64 [request] rows and returns device arrays, without synchronising.
+    size : int
+        Batch size of the bucket.
+    pool : graph pool handle or None
+        Memory shared with the graphs captured before; capture larger buckets first.
+
+    Notes
+    -----
+    Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else.
+    """
+    rows = torch.zeros(size, dtype=torch.int64, device=device)
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        for _ in range(NUM_WARM_UPS):
+            iterate(rows)
+    torch.cuda.current_stream(device).wait_stream(stream)
+    torch.cuda.synchronize(device)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        outputs = iterate(rows)
+    return CapturedGraph(graph=graph, rows=rows, outputs=outputs)

@@ -1,0 +1,1 @@
+"""Device code: only ``@triton.jit`` functions, one module a group."""

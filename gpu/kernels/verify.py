@@ -1,0 +1,193 @@
+"""Attention metadata of the target forward, greedy choice, and acceptance."""
+
+import triton
+import triton.language as tl
+
+LARGEST_INT32 = tl.constexpr(2**31 - 1)
+
+
+@triton.jit(do_not_specialize=["num_requests", "tokens_per_request", "num_pages", "page_size"])
+def _target_verify_metadata_kernel(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    cache_seqlens_ptr,
+    cu_seqlens_q_ptr,
+    cu_seqlens_k_ptr,
+    page_table_ptr,
+    num_requests,
+    num_rows,
+    tokens_per_request,
+    num_pages,
+    page_size,
+    row_stride,
+    column_stride,
+    REQUESTS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write a block of one request's pages; the first block also writes its lengths and offsets."""
+    request = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    row = tl.load(req_pool_indices_ptr + request)
+    row = tl.where((row >= 0) & (row < num_rows), row, 0)
+    page = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = page < num_pages
+    source = row * row_stride + page * page_size * column_stride
+    slot = tl.load(req_to_token_ptr + source, mask=inside, other=0)
+    quotient = slot // page_size
+    quotient = tl.where(quotient * page_size > slot, quotient - 1, quotient)
+    tl.store(page_table_ptr + request * num_pages + page, quotient, mask=inside)
+    if block == 0:
+        lane = tl.arange(0, REQUESTS)
+        lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
+        lengths += tokens_per_request
+        own_length = tl.sum(tl.where(lane == request, lengths, 0), axis=0)
+        end = tl.sum(tl.where(lane <= request, lengths, 0), axis=0)
+        tl.store(cache_seqlens_ptr + request, own_length.to(tl.int32))
+        tl.store(cu_seqlens_q_ptr + request + 1, ((request + 1) * tokens_per_request).to(tl.int32))
+        tl.store(cu_seqlens_k_ptr + request + 1, end.to(tl.int32))
+        if request == 0:
+            tl.store(cu_seqlens_q_ptr, 0)
+            tl.store(cu_seqlens_k_ptr, 0)
+
+
+@triton.jit
+def largest_first(values, index):
+    """Return the largest value of a tile and the lowest index that has it."""
+    largest = tl.max(values, axis=0)
+    return largest, tl.min(tl.where(values == largest, index, LARGEST_INT32), axis=0)
+
+
+@triton.jit
+def load_logits(row_ptr, token, column_stride, IS_FLOAT: tl.constexpr):
+    """Read logits of one row; NaN reads as -inf."""
+    logit = tl.load(row_ptr + token.to(tl.int64) * column_stride)
+    if IS_FLOAT:
+        logit = tl.where(logit == logit, logit, float("-inf"))
+    return logit
+
+
+@triton.jit(do_not_specialize=["vocab", "num_blocks_each"])
+def _argmax_target_predict_kernel(
+    logits_ptr,
+    block_values_ptr,
+    block_index_ptr,
+    target_predict_ptr,
+    vocab,
+    num_blocks_each,
+    row_stride,
+    column_stride,
+    BLOCK: tl.constexpr,
+    IS_FLOAT: tl.constexpr,
+    IS_LAST: tl.constexpr,
+):
+    """Find the largest logit of one share of a row; every lane keeps its own first largest until the end.
+
+    Lanes past the vocabulary repeat its last token.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    share = tl.program_id(1)
+    first = share * num_blocks_each * BLOCK
+    row_ptr = logits_ptr + row * row_stride
+    best_index = tl.minimum(first + tl.arange(0, BLOCK), vocab - 1)
+    best = load_logits(row_ptr, best_index, column_stride, IS_FLOAT)
+    for block in range(1, num_blocks_each):
+        token = tl.minimum(first + block * BLOCK + tl.arange(0, BLOCK), vocab - 1)
+        logit = load_logits(row_ptr, token, column_stride, IS_FLOAT)
+        is_better = logit > best
+        best = tl.where(is_better, logit, best)
+        best_index = tl.where(is_better, token, best_index)
+    value, index = largest_first(best, best_index)
+    if IS_LAST:
+        tl.store(target_predict_ptr + row, index.to(tl.int64))
+    else:
+        tl.store(block_values_ptr + row * tl.num_programs(1) + share, value)
+        tl.store(block_index_ptr + row * tl.num_programs(1) + share, index)
+
+
+@triton.jit
+def _merge_argmax_kernel(block_values_ptr, block_index_ptr, target_predict_ptr, num_shares, SHARES: tl.constexpr):
+    """Choose among the shares of one row."""
+    row = tl.program_id(0).to(tl.int64)
+    share = tl.arange(0, SHARES)
+    inside = share < num_shares
+    value = tl.load(block_values_ptr + row * num_shares + share, mask=inside, other=0)
+    index = tl.load(block_index_ptr + row * num_shares + share, mask=inside, other=LARGEST_INT32)
+    first_value = tl.load(block_values_ptr + row * num_shares)
+    value = tl.where(inside, value, first_value)
+    tl.store(target_predict_ptr + row, largest_first(value, index)[1].to(tl.int64))
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_nodes", "num_steps"])
+def _verify_tree_greedy_kernel(
+    candidates_ptr,
+    retrieve_index_ptr,
+    next_token_ptr,
+    next_sibling_ptr,
+    target_predict_ptr,
+    predict_ptr,
+    accept_index_ptr,
+    num_accepted_drafts_ptr,
+    num_requests,
+    num_nodes,
+    num_steps,
+    REQUESTS: tl.constexpr,
+    NODES: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """Accept a block of requests: all nodes look for their accepted child at once, then the path is followed.
+
+    Both loops end after at most as many rounds as there are nodes, whatever the links say.
+    """
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    is_request = request < num_requests
+    node = tl.arange(0, NODES)
+    inside = is_request[:, None] & (node < num_nodes)[None, :]
+    first = (request * num_nodes)[:, None]
+    number = first + node[None, :]
+    target = tl.load(target_predict_ptr + number, mask=inside, other=0)
+    child = tl.load(next_token_ptr + number, mask=inside, other=-1)
+
+    is_node = inside & (child >= 0) & (child < num_nodes)
+    is_searching = is_node
+    tries = 0
+    num_searching = tl.max(tl.max(is_searching.to(tl.int32), axis=1), axis=0)
+    while (num_searching > 0) & (tries < num_nodes):
+        token = tl.load(candidates_ptr + first + child, mask=is_searching, other=0)
+        is_searching = is_searching & (token != target)
+        sibling = tl.load(next_sibling_ptr + first + child, mask=is_searching, other=-1)
+        child = tl.where(is_searching, sibling, child)
+        is_node = is_node & (child >= 0) & (child < num_nodes)
+        is_searching = is_searching & is_node
+        num_searching = tl.max(tl.max(is_searching.to(tl.int32), axis=1), axis=0)
+        tries += 1
+    accepted_child = tl.where(is_node & (is_searching == 0), child, -1).to(tl.int32)
+
+    place = tl.arange(0, WIDTH)
+    last = tl.zeros([REQUESTS], dtype=tl.int32)
+    path = tl.where(place[None, :] == 0, last[:, None], -1)
+    is_accepted = node[None, :] == last[:, None]
+    num_drafts = tl.zeros([REQUESTS], dtype=tl.int32)
+    is_walking = is_request
+    step = 0
+    num_walking = tl.max(is_walking.to(tl.int32), axis=0)
+    while (num_walking > 0) & (step < num_steps):
+        step += 1
+        following = tl.sum(tl.where(node[None, :] == last[:, None], accepted_child, 0), axis=1)
+        is_walking = is_walking & (following >= 0)
+        num_drafts += is_walking.to(tl.int32)
+        path = tl.where(is_walking[:, None] & (place[None, :] == step), following[:, None], path)
+        is_accepted = is_accepted | (is_walking[:, None] & (node[None, :] == following[:, None]))
+        last = tl.where(is_walking, following, last)
+        num_walking = tl.max(is_walking.to(tl.int32), axis=0)
+
+    predict = tl.where(is_accepted, target, 0).to(tl.int32)
+    tl.store(predict_ptr + number, predict, mask=inside)
+    in_row = is_request[:, None] & (place <= num_steps)[None, :]
+    accepted_number = tl.load(retrieve_index_ptr + first + path, mask=in_row & (path >= 0), other=-1)
+    tl.store(
+        accept_index_ptr + (request * (num_steps + 1))[:, None] + place[None, :],
+        accepted_number.to(tl.int32),
+        mask=in_row,
+    )
+    tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)

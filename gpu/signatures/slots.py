@@ -1,0 +1,25 @@
+"""Signatures of the kernels on the request-to-token map."""
+
+from specsim.gpu.signatures.record import Signatures, Variant
+
+_TYPES = {
+    "req_pool_indices_ptr": "*i64",
+    "req_to_token_ptr": "*i32",
+    "out_cache_loc_ptr": "*i64",
+    "row_stride": "i32",
+    "position_stride": "i32",
+    "num_locations": "i32",
+    "num_requests": "i32",
+}
+_VARIANTS = tuple(
+    Variant(
+        types={**_TYPES, "start_offsets_ptr": f"*{offset}", "end_offsets_ptr": f"*{offset}"},
+        constants={"LOCATIONS": 32, "REQUESTS": 128},
+    )
+    for offset in ("i64", "i32")
+)
+
+SIGNATURES: Signatures = {
+    "_assign_req_to_token_pool_kernel": _VARIANTS,
+    "_assign_extend_cache_locs_kernel": _VARIANTS,
+}

@@ -1,0 +1,1 @@
+"""The conformance suite: ``pytest --pyargs specsim.properties.conformance --specsim-impl package.module``."""

@@ -1,0 +1,52 @@
+"""What a run of the suite found."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected"]
+
+
+@dataclass(frozen=True)
+class OperationReport:
+    """Examples and failures of the properties that name an operation; whether the implementation lacks it."""
+
+    examples: int
+    failures: int
+    missing: bool
+
+
+@dataclass(frozen=True)
+class PropertyReport:
+    """Examples of one property, whether it failed, and whether the implementation lacks one of its operations."""
+
+    examples: int
+    failed: bool
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One broken property with its smallest case.
+
+    ``case`` holds the arguments of ``operation``, or is None where the case is no call of one operation; ``message``
+    is the assertion's, and ``error`` the traceback.
+    """
+
+    operation: str
+    property: str
+    message: str
+    case: dict[str, Any] | None
+    error: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict, and the counts by operation and by property."""
+
+    implementation: str
+    seed: int
+    verdict: Verdict
+    examples: int
+    operations: dict[str, OperationReport]
+    properties: dict[str, PropertyReport]
+    failures: tuple[Failure, ...]

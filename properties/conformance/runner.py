@@ -1,0 +1,185 @@
+"""Run properties against an implementation, count what ran, and keep the smallest case of each failure."""
+
+import hashlib
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis.errors import Unsatisfiable
+
+from specsim.backend import Backend
+from specsim.contract import Contract
+from specsim.operations import TABLE
+from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
+from specsim.properties.property import Property
+
+SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.4}
+LAW_SHARE = 0.4
+SLOW_SHARE = 0.05
+
+
+def check(
+    backend: Backend,
+    *,
+    seed: int,
+    max_examples: int,
+    operations: Sequence[str] | None = None,
+    slow_examples: int | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Report:
+    """Run the suite.
+
+    Parameters
+    ----------
+    backend : Backend
+        The implementation.
+    seed : int
+        Decides every example; equal seeds run equal examples.
+    max_examples : int
+        Examples of each agreement property. The other properties get a share of it, at least one example.
+    operations : sequence of str or None
+        Run only properties that name one of these, and report only these.
+    slow_examples : int or None
+        Examples of each property that runs a whole engine; by default a share of ``max_examples``.
+    on_progress : callable or None
+        Called before each property with its name, how many are done, and how many there are.
+    """
+    chosen = [one for one in all_properties() if is_selected(one, backend, operations)]
+    reports: dict[str, PropertyReport] = {}
+    failures = []
+    for done, one in enumerate(chosen):
+        if on_progress is not None:
+            on_progress(one.name, done, len(chosen))
+        report, failure = run_property(one, backend, seed, examples_of(one, max_examples, slow_examples))
+        reports[one.name] = report
+        if failure is not None:
+            failures.append(failure)
+    wanted = [name for name in TABLE if operations is None or name in operations]
+    by_operation = {name: _operation_report(name, backend, chosen, reports) for name in wanted}
+    examples = sum(report.examples for report in reports.values())
+    return Report(
+        implementation=backend.name,
+        seed=seed,
+        verdict=_verdict(examples, by_operation, bool(failures)),
+        examples=examples,
+        operations=by_operation,
+        properties=reports,
+        failures=tuple(failures),
+    )
+
+
+def is_selected(one: Property, backend: Backend, operations: Sequence[str] | None = None) -> bool:
+    """Return whether a property is run: it names a wanted operation, and the backend promises what it asks for."""
+    if group_of(one) == "rejection" and not backend.rejects:
+        return False
+    return operations is None or not set(operations).isdisjoint(one.operations)
+
+
+def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
+    """Return how many examples a property gets."""
+    if one.is_slow and slow_examples is not None:
+        return slow_examples
+    share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)
+    return max(1, round(max_examples * share))
+
+
+def run_property(
+    one: Property, backend: Backend, seed: int, max_examples: int
+) -> tuple[PropertyReport, Failure | None]:
+    """Run one property; whatever it or the implementation raises becomes a failure with the smallest case."""
+    if max_examples < 1:
+        return PropertyReport(0, False, False), None
+    if not all(backend.has(operation) for operation in one.operations):
+        return PropertyReport(0, False, True), None
+    examples = 0
+    smallest: Any = None
+
+    def law(case: Any) -> None:
+        nonlocal examples, smallest
+        examples += 1
+        try:
+            one.law(backend, case)
+        except Exception:
+            smallest = case
+            raise
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _explore(one, law, seed, max_examples)
+    except NotImplementedError:
+        return PropertyReport(0, False, True), None
+    except Unsatisfiable:
+        return PropertyReport(0, False, False), None
+    except Exception as error:  # NOTE: an implementation under test may raise anything at all.
+        return PropertyReport(examples, True, False), _failure(one, error, smallest)
+    return PropertyReport(examples, False, False), None
+
+
+def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples: int) -> None:
+    quietly = settings(
+        max_examples=max_examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        report_multiple_bugs=False,
+        verbosity=Verbosity.quiet,
+        phases=(Phase.generate, Phase.shrink),
+    )
+    digest = hashlib.sha256(f"{seed} {one.name}".encode()).digest()
+    seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()
+
+
+def _failure(one: Property, error: Exception, case: Any) -> Failure:
+    operation = next((name for name in one.operations if _is_call(TABLE[name].contract, case)), None)
+    return Failure(
+        operation=operation or one.operations[0],
+        property=one.name,
+        message=str(error) or type(error).__name__,
+        case=None if operation is None else case,
+        error="".join(traceback.format_exception(error)),
+    )
+
+
+def _is_call(contract: Contract, case: Any) -> bool:
+    return isinstance(case, dict) and case.keys() == {spec.name for spec in contract.parameters}
+
+
+def _operation_report(
+    name: str, backend: Backend, chosen: Sequence[Property], reports: dict[str, PropertyReport]
+) -> OperationReport:
+    named = [reports[one.name] for one in chosen if name in one.operations]
+    return OperationReport(
+        examples=sum(report.examples for report in named),
+        failures=sum(report.failed for report in named),
+        missing=not backend.has(name),
+    )
+
+
+def _verdict(examples: int, operations: dict[str, OperationReport], failed: bool) -> Verdict:
+    if failed:
+        return "fails"
+    if examples == 0:
+        return "nothing selected"
+    if any(report.examples == 0 and not report.missing for report in operations.values()):
+        return "inconclusive"
+    return "conforms"
+
+
+__all__ = [
+    "GENERATED",
+    "Failure",
+    "OperationReport",
+    "PropertyReport",
+    "Report",
+    "check",
+    "examples_of",
+    "is_selected",
+    "run_property",
+]

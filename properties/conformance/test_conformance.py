@@ -1,0 +1,31 @@
+"""One test a property, against the implementation of ``--specsim-impl``."""
+
+import pytest
+
+from specsim.backend import BackendUnavailable, load
+from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.runner import examples_of, is_selected, run_property
+from specsim.properties.property import Property
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrise by property."""
+    try:
+        backend = load(metafunc.config.getoption("--specsim-impl"))
+    except BackendUnavailable as error:
+        raise pytest.UsageError(str(error)) from error
+    chosen = [one for one in all_properties() if is_selected(one, backend)]
+    metafunc.parametrize("one", chosen, ids=[one.name for one in chosen])
+
+
+def test_property(one: Property, request: pytest.FixtureRequest) -> None:
+    """The property holds, or the implementation lacks one of its operations."""
+    options = request.config
+    backend = load(options.getoption("--specsim-impl"))
+    examples = examples_of(one, options.getoption("--specsim-examples"))
+    report, failure = run_property(one, backend, options.getoption("--specsim-seed"), examples)
+    if report.missing:
+        lacking = [name for name in one.operations if not backend.has(name)]
+        pytest.skip(f"{backend.name} does not define {', '.join(lacking)}")
+    if failure is not None:
+        pytest.fail(f"{failure.message}\n\nsmallest case: {failure.case}", pytrace=False)

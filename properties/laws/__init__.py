@@ -1,0 +1,1 @@
+"""Laws: facts that hold of any implementation, stated without the reference."""

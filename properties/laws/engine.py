@@ -1,0 +1,99 @@
+"""Laws of whole runs: what is output, what is accepted, and who owns which slot."""
+
+from specsim.backend import Backend
+from specsim.operations import TABLE
+from specsim.properties.histories import Scenario, make_worker, play, scenarios, start
+from specsim.properties.property import Property
+from specsim.simulation.engine import Engine
+from specsim.simulation.language_models import greedy_decode
+
+SPINE = tuple(name for name in TABLE if name not in ("reconstruct_indices_from_tree_mask", "text_target_logits",
+                                                     "text_draft_probabilities", "map_hot_tokens"))  # fmt: skip
+
+
+def run_to_the_end(backend: Backend, scenario: Scenario) -> Engine:
+    """Play a scenario and return the engine."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        pass
+    return engine
+
+
+def output_equals_autoregressive_decoding(backend: Backend, scenario: Scenario) -> None:
+    """Speculation changes no output token, whatever the draft, the tree and the schedule."""
+    for request in run_to_the_end(backend, scenario).scheduler.finished:
+        expected = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
+        assert request.output == expected, (
+            f"output of request {request.request_id} = {request.output}, but should be {expected}"
+        )
+
+
+def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) -> None:
+    """A perfect draft is accepted whole, a hostile one not at all, one that is right to depth j exactly to depth j."""
+    model, num_steps = scenario.model, scenario.config.num_steps
+    if model.hot_token_id is not None:
+        return
+    engine = start(make_worker(backend, scenario), scenario)
+    for (iteration,) in play([engine], scenario):
+        if iteration is None:
+            continue
+        for count in iteration.num_accepted_drafts.tolist():
+            if model.num_right is not None:
+                expected = min(model.num_right, num_steps)
+                assert count == expected, f"num_accepted_drafts = {count}, but should be {expected}"
+            elif model.agreement == 1.0:
+                assert count == num_steps, f"num_accepted_drafts = {count}, but should be {num_steps}"
+
+
+def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
+    """Both counts travel together: tokens are drafts and one bonus, at most one path long."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for (iteration,) in play([engine], scenario):
+        if iteration is None:
+            continue
+        drafts, tokens = iteration.num_accepted_drafts.tolist(), iteration.num_accepted_tokens.tolist()
+        assert tokens == [count + 1 for count in drafts], f"num_accepted_tokens = {tokens} for drafts {drafts}"
+        assert all(0 <= count <= scenario.config.num_steps for count in drafts), f"num_accepted_drafts = {drafts}"
+        for request, count in zip(iteration.tokens.tolist(), tokens, strict=True):
+            outside = [token for token in request[:count] if not 0 <= token < scenario.model.vocab_size]
+            assert not outside, f"output tokens = {outside}, but should be below {scenario.model.vocab_size}"
+
+
+def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
+    """After every step each slot is free, the dump, or one request's; at the end all are free."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        engine.scheduler.check_ledger()
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
+            assert written == request.slots, f"req_to_token[{request.row}] = {written}, but should be {request.slots}"
+        assert not state["req_to_token"][0].any(), "req_to_token[0] = written, but should be the padding row"
+    num_free = engine.scheduler.slots.num_free
+    assert num_free == engine.scheduler.sizes.num_slots - 1, f"free slots at the end = {num_free}, but should be all"
+
+
+def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenario) -> None:
+    """Output, verifies and accepted drafts of each request are those of the request alone."""
+    together = {request.request_id: request for request in run_to_the_end(backend, scenario).scheduler.finished}
+    for number, arrival in enumerate(scenario.arrivals):
+        lonely = Scenario(scenario.config, scenario.model, (arrival,), 1, scenario.shuffle_seed + 1)
+        (alone,) = run_to_the_end(backend, lonely).scheduler.finished
+        got, expected = together[number], alone
+        for field in ("output", "num_verifies", "num_accepted_drafts"):
+            assert vars(got)[field] == vars(expected)[field], (
+                f"{field} of request {number} = {vars(got)[field]}, but should be {vars(expected)[field]} as alone"
+            )
+
+
+PROPERTIES = (
+    Property("engine.output_equals_autoregressive_decoding", "P01", SPINE, scenarios,
+             output_equals_autoregressive_decoding, is_slow=True),
+    Property("engine.acceptance_is_what_the_draft_promises", "P06", SPINE, scenarios,
+             acceptance_is_what_the_draft_promises, is_slow=True),
+    Property("engine.counts_are_drafts_and_drafts_plus_bonus", "P25", SPINE, scenarios,
+             counts_are_drafts_and_drafts_plus_bonus, is_slow=True),
+    Property("engine.slots_have_one_owner", "P38", SPINE, scenarios, slots_have_one_owner, is_slow=True),
+    Property("engine.request_does_not_depend_on_its_neighbours", "P31", SPINE, scenarios,
+             request_does_not_depend_on_its_neighbours, is_slow=True),
+)  # fmt: skip

@@ -1,0 +1,138 @@
+"""Laws of the state that a worker carries: KV tags of target and draft, proposals, and agreement step by step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from specsim.backend import Backend
+from specsim.properties.histories import Scenario, make_worker, own_worker, play, scenarios, start
+from specsim.properties.laws.engine import SPINE
+from specsim.properties.property import Property
+from specsim.reference.worker import ReferenceWorker
+from specsim.simulation.engine import sizes_for
+from specsim.simulation.hashing import digest
+from specsim.simulation.history import first_divergence
+from specsim.simulation.language_models import HashModel, Prefix
+from specsim.simulation.scheduler import Request, SlotRange
+
+Tags = list[list[list[int]]]
+
+
+def expected_tags(model: HashModel, tokens: Sequence[int]) -> tuple[Tags, Tags]:
+    """Return the target and draft tags, [buffer][position], that a fresh prefill of tokens writes.
+
+    The last token is the bonus token: it has no target entry, and it is what the last draft entry consumed.
+    """
+    prefix = Prefix(model)
+    target: Tags = [[] for _ in range(2 * model.num_target_layers)]
+    draft: Tags = [[] for _ in range(2 * model.num_draft_layers)]
+    draft_folds = [0] * model.num_draft_layers
+    for position, token in enumerate(tokens[:-1]):
+        prefix.append(token)
+        for layer in range(model.num_target_layers):
+            context = 0 if layer == 0 else prefix.folds[layer - 1]
+            for component in (2 * layer, 2 * layer + 1):
+                target[component].append([position, token, context, component])
+        context = digest([*prefix.folds, prefix.context_word])
+        for layer in range(model.num_draft_layers):
+            for component in (2 * layer, 2 * layer + 1):
+                entry = [position, tokens[position + 1], context, component]
+                draft[component].append(entry)
+                draft_folds[layer] += digest(entry)
+            context = draft_folds[layer] & 0xFFFFFFFF
+    return target, draft
+
+
+def _check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:
+    slots = request.slots[: request.num_committed]
+    for component, (buffer, tags) in enumerate(zip(buffers, expected, strict=True)):
+        got = buffer[slots].tolist()
+        for position, (one, other) in enumerate(zip(got, tags, strict=True)):
+            assert one == other, (
+                f"{pool}[{component}] of request {request.request_id}, position {position} = {one}, but should be {other}"
+            )
+
+
+def committed_kv_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:
+    """After every iteration each committed position holds, in every component, the tag of its own token."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            target, _ = expected_tags(scenario.model, [*request.prompt, *request.output])
+            _check_tags("target_kv", state["target_kv"], request, target)
+
+
+def draft_cache_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:
+    """The draft cache has no hole, no rejected row and no row made from the draft's own hidden states."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            _, draft = expected_tags(scenario.model, [*request.prompt, *request.output])
+            _check_tags("draft_kv", state["draft_kv"], request, draft)
+
+
+def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Scenario) -> None:
+    """What starts the next draft equals what a fresh prefill of the same tokens would start it with."""
+    engine = start(make_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        state = engine.worker.state()
+        for request in engine.scheduler.running:
+            fresh = ReferenceWorker(scenario.config, scenario.model, engine.worker.sizes)
+            committed = [*request.prompt, *request.output][:-1]
+            slots = tuple(range(1, len(committed) + 1))
+            fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
+            bonus = fresh.prefill([1], [committed])
+            assert bonus == request.output[-1:], f"bonus token = {request.output[-1]}, but should be {bonus[0]}"
+            expected = fresh.state()
+            for name in ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states"):
+                one, other = state[name][request.row].tolist(), expected[name][1].tolist()
+                assert one == other, f"{name} of request {request.request_id} = {one}, but should be {other}"
+
+
+def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:
+    """The carried length is the committed one, and every tree sits on it."""
+    engine = start(make_worker(backend, scenario), scenario)
+    lengths: dict[int, int] = {}
+    for (iteration,) in play([engine], scenario):
+        state = engine.worker.state()
+        if iteration is not None:
+            verify_input = engine.worker.phases()[1]
+            positions = vars(verify_input)["positions"].reshape(-1, scenario.config.num_draft_tokens)
+            roots, starts = positions[:, 0].tolist(), vars(verify_input)["seq_lens"].tolist()
+            assert roots == starts, f"root positions = {roots}, but should be {starts}"
+            assert np.all(positions >= positions[:, :1]), f"positions = {positions.tolist()}, but none below its root"
+        for request in engine.scheduler.running:
+            length = int(state["seq_lens"][request.row])
+            assert length == request.num_committed, f"seq_lens = {length}, but should be {request.num_committed}"
+            assert length >= lengths.get(request.request_id, 0), f"seq_lens = {length}, but should not shrink"
+            lengths[request.request_id] = length
+
+
+def worker_agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
+    """Every phase of every iteration hands over what the reference's does; the first difference is named."""
+    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    reference = start(ReferenceWorker(scenario.config, scenario.model, sizes), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
+    for number, (expected, got) in enumerate(play([reference, engine], scenario)):
+        assert (expected is None) == (got is None), f"iteration {number} = {got}, but should be {expected}"
+        if expected is None:
+            continue
+        divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
+        assert divergence is None, str(divergence)
+
+
+PROPERTIES = (
+    Property("worker.committed_kv_is_that_of_a_fresh_prefill", "P40", SPINE, scenarios,
+             committed_kv_is_that_of_a_fresh_prefill, is_slow=True),
+    Property("worker.draft_cache_is_that_of_a_fresh_prefill", "P48", SPINE, scenarios,
+             draft_cache_is_that_of_a_fresh_prefill, is_slow=True),
+    Property("worker.proposals_depend_on_the_committed_tokens_only", "P49", SPINE, scenarios,
+             proposals_depend_on_the_committed_tokens_only, is_slow=True),
+    Property("worker.draft_starts_from_the_committed_length", "P51", SPINE, scenarios,
+             draft_starts_from_the_committed_length, is_slow=True),
+    Property("worker.agrees_with_the_reference_in_lockstep", "P62", SPINE, scenarios,
+             worker_agrees_with_the_reference_in_lockstep, is_slow=True),
+)  # fmt: skip

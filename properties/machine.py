@@ -1,0 +1,66 @@
+"""A rule-based machine: submit, step and drain an engine in any order; the ledger and the text must hold throughout."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from specsim.backend import Backend
+from specsim.properties.histories import Arrival, Scenario, arrivals, configurations, models, own_worker, start
+from specsim.simulation.engine import Engine
+from specsim.simulation.language_models import greedy_decode
+from specsim.simulation.scheduler import Request
+
+LONGEST = Arrival(prompt=(0,) * 6, max_new_tokens=9, eos_token=None, delay=0)
+
+
+def engine_machine(backend: Backend) -> type[RuleBasedStateMachine]:
+    """Return the machine of an implementation's worker, for ``run_state_machine_as_test``."""
+
+    class EngineMachine(RuleBasedStateMachine):
+        """Requests arrive at any time, in any number; the engine steps when the machine says so."""
+
+        engine: Engine
+
+        @initialize(
+            config=configurations(3, 3, 8), model=models(), max_batch=st.integers(1, 3), seed=st.integers(0, 99)
+        )
+        def build(self, config: Any, model: Any, max_batch: int, seed: int) -> None:
+            scenario = Scenario(config, model, (LONGEST,) * max_batch, max_batch, seed)
+            self.engine = start(own_worker(backend, scenario), scenario)
+            self.num_submitted = 0
+
+        @rule(arrival=arrivals())
+        def submit(self, arrival: Arrival) -> None:
+            request = Request(self.num_submitted, arrival.prompt, arrival.max_new_tokens, arrival.eos_token)
+            self.engine.submit(request)
+            self.num_submitted += 1
+
+        @rule()
+        def step(self) -> None:
+            self.engine.step()
+
+        @rule()
+        def drain(self) -> None:
+            self.engine.run()
+            free = self.engine.scheduler.slots.num_free
+            assert free == self.engine.scheduler.sizes.num_slots - 1, f"free slots after draining = {free}, but not all"
+            assert len(self.engine.scheduler.finished) == self.num_submitted, "a request was lost"
+
+        @invariant()
+        def ledger_balances(self) -> None:
+            if hasattr(self, "engine"):
+                self.engine.scheduler.check_ledger()
+
+        @invariant()
+        def finished_text_is_autoregressive(self) -> None:
+            if not hasattr(self, "engine"):
+                return
+            model = self.engine.worker.model
+            for request in self.engine.scheduler.finished[-2:]:
+                expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
+                assert request.output == expected, (
+                    f"output of request {request.request_id} = {request.output}, but should be {expected}"
+                )
+
+    return EngineMachine

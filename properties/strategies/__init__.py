@@ -1,0 +1,55 @@
+"""Hypothesis strategies: for every operation one function of its name, which draws the arguments of a valid call."""
+
+from collections.abc import Callable
+from types import ModuleType
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.operations import TABLE
+from specsim.properties.strategies import compact, draft, draft_cache, extend, heads, model, slots, tree, verify
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
+
+MODULES: dict[str, ModuleType] = {
+    "compact": compact,
+    "draft": draft,
+    "draft_cache": draft_cache,
+    "extend": extend,
+    "heads": heads,
+    "model": model,
+    "slots": slots,
+    "tree": tree,
+    "verify": verify,
+}
+
+__all__ = ["Arguments", "for_operation", "in_any_layout", "is_strided"]
+
+
+def for_operation(name: str, max_requests: int = MAX_REQUESTS) -> SearchStrategy[Arguments]:
+    """Return the strategy of an operation's arguments: NumPy arrays, lists of them, integers and None.
+
+    Parameters
+    ----------
+    name : str
+        The operation.
+    max_requests : int
+        The largest batch; 0 draws empty batches only.
+
+    Raises
+    ------
+    NotImplementedError
+        The group's module has no function of that name.
+    """
+    group = TABLE[name].group
+    function: Callable[[int], SearchStrategy[Arguments]] | None = vars(MODULES[group]).get(name)
+    if function is None:
+        raise NotImplementedError(f"there is no strategy of {name}; write it in properties/strategies/{group}.py")
+    return function(max_requests)
+
+
+def in_any_layout(name: str) -> SearchStrategy[Arguments]:
+    """Return the same strategy with some arrays as strided views or as views at an offset."""
+    return st.one_of(
+        for_operation(name),
+        for_operation(name).flatmap(lambda arguments: any_layout(name, arguments)),
+    )

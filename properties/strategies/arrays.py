@@ -1,0 +1,109 @@
+"""Bulk values from a drawn seed, a few adversarial overrides, and arrays in unusual memory layouts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from numpy.typing import DTypeLike, NDArray
+
+from specsim.contract import ArraySpec
+from specsim.operations import TABLE
+
+Array = NDArray[Any]
+Arguments = dict[str, Any]
+
+MAX_REQUESTS = 6
+LENGTH_DTYPES = ("int64", "int32")
+VALUE_DTYPES = ("int64", "float32", "float16", "int32", "uint8")
+LAYOUTS = ("contiguous", "gapped", "offset", "transposed")
+
+
+class Bulk:
+    """Array values from one drawn seed; seed 0 gives the least value everywhere, so cases shrink towards it."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed) if seed else None
+
+    def integers(self, shape: int | tuple[int, ...], low: int, high: int, dtype: DTypeLike = np.int64) -> Array:
+        """Return whole numbers from ``low`` to ``high``, both included."""
+        if self._random is None:
+            return np.full(shape, low, dtype=dtype)
+        return self._random.integers(low, high, size=shape, endpoint=True).astype(dtype)
+
+    def integer(self, low: int, high: int) -> int:
+        """Return one whole number."""
+        return int(self.integers(1, low, high)[0])
+
+    def eighths(self, shape: int | tuple[int, ...], low: int = 0, high: int = 8) -> Array:
+        """Return float32 multiples of 1/8: products of a few of them are exact, and ties are common."""
+        return (self.integers(shape, low, high) / np.float32(8)).astype(np.float32)
+
+    def order(self, count: int) -> Array:
+        """Return the numbers below ``count`` in some order."""
+        return np.arange(count) if self._random is None else self._random.permutation(count)
+
+    def values(self, shape: tuple[int, ...], dtype: str) -> Array:
+        """Return values of any element type; no NaN, and every bit pattern of an integer can occur."""
+        if dtype.startswith("float"):
+            return (self.integers(shape, -512, 512) / 8).astype(dtype)
+        bounds = np.iinfo(dtype)
+        return self.integers(shape, max(bounds.min, 0), bounds.max, dtype)
+
+
+def bulk() -> SearchStrategy[Bulk]:
+    """Return a source of bulk values."""
+    return st.integers(0, 2**32 - 1).map(Bulk)
+
+
+@st.composite
+def overridden(draw: DrawFn, values: Array, specials: Sequence[Any]) -> Array:
+    """Replace up to three entries of an array by special values."""
+    changed = values.copy()
+    if changed.size and draw(st.booleans()):
+        for place, special in draw(st.lists(st.tuples(st.integers(0, 2**16), st.sampled_from(specials)), max_size=3)):
+            changed.reshape(-1)[place % changed.size] = special
+    return changed
+
+
+def in_layout(values: Array, layout: str) -> Array:
+    """Return an array of equal values whose memory is laid out otherwise; what lies between is garbage."""
+    if layout == "contiguous" or values.ndim == 0:
+        return values
+    garbage = values.dtype.type(1)
+    if layout == "transposed" and values.ndim > 1:
+        return np.ascontiguousarray(values.swapaxes(0, 1)).swapaxes(0, 1)
+    if layout == "offset":
+        wide = np.full((values.shape[0] + 3, *values.shape[1:]), garbage)
+        wide[2:-1] = values
+        return wide[2:-1]
+    wide = np.full((*values.shape[:-1], 2 * values.shape[-1] + 1), garbage)
+    wide[..., 1::2] = values
+    return wide[..., 1::2]
+
+
+@st.composite
+def any_layout(draw: DrawFn, operation: str, arguments: Mapping[str, Any]) -> Arguments:
+    """Return the same call with some of its arrays as strided views or views at an offset."""
+    laid_out = dict(arguments)
+    for spec in TABLE[operation].contract.arrays:
+        value = laid_out[spec.name]
+        if value is not None:
+            layout = draw(st.sampled_from(LAYOUTS))
+            laid_out[spec.name] = map_arrays(spec, value, layout)
+    return laid_out
+
+
+def map_arrays(spec: ArraySpec, value: Any, layout: str) -> Any:
+    """Lay out an array argument, or every entry of a list argument."""
+    if spec.each is None:
+        return in_layout(value, layout)
+    return [in_layout(entry, layout) for entry in value]
+
+
+def is_strided(value: Any) -> bool:
+    """Return whether an array, or one array of a list, is no plain C-ordered block."""
+    if isinstance(value, list | tuple):
+        return any(is_strided(entry) for entry in value)
+    return isinstance(value, np.ndarray) and not value.flags.c_contiguous

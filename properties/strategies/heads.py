@@ -1,0 +1,77 @@
+"""Strategies of the model heads."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, overridden
+from specsim.properties.strategies.topologies import batch
+
+WORD = 2**32 - 1
+_AGREEMENTS = (-1, 0, 1, 2**31, 2**32 - 1, 2**32)
+
+
+@st.composite
+def words(draw: DrawFn, max_requests: int = MAX_REQUESTS, width: int | None = None) -> Array:
+    """Draw hidden states: at least one fold and the context word, every word in [0, 2**32)."""
+    columns = width or draw(st.sampled_from((2, 3, 4)))
+    rows = [source.integers(columns, 0, WORD) for source in draw(batch(bulk(), max_requests))]
+    return draw(overridden(np.array(rows, dtype=np.int64).reshape(len(rows), columns), (0, WORD)))
+
+
+@st.composite
+def hash_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw hidden states, a vocabulary and a seed."""
+    return {
+        "hidden_states": draw(words(max_requests)),
+        "vocab_size": draw(_vocab_sizes()),
+        "seed": draw(st.integers(0, WORD)),
+    }
+
+
+@st.composite
+def text_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw hidden states and counts of one to five orders."""
+    return {"hidden_states": draw(words(max_requests)), "ngram_counts": draw(ngram_counts(5))}
+
+
+@st.composite
+def hash_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw hidden states, the digest of the draft cache, and how often draft and target agree."""
+    hidden_states = draw(words(max_requests))
+    return {
+        "hidden_states": hidden_states,
+        "context": draw(_contexts(len(hidden_states))),
+        "vocab_size": draw(_vocab_sizes()),
+        "seed": draw(st.integers(0, WORD)),
+        "agreement": draw(st.one_of(st.sampled_from(_AGREEMENTS), st.integers(0, 2**32))),
+    }
+
+
+@st.composite
+def text_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw hidden states, the digest of the draft cache, and counts of one to three orders."""
+    hidden_states = draw(words(max_requests))
+    return {
+        "hidden_states": hidden_states,
+        "context": draw(_contexts(len(hidden_states))),
+        "ngram_counts": draw(ngram_counts(3)),
+    }
+
+
+@st.composite
+def ngram_counts(draw: DrawFn, most_orders: int) -> Array:
+    """Draw counts, most of them small, some of them all zero or saturated."""
+    vocab = draw(st.one_of(st.integers(2, 64), st.sampled_from((2, 64, 256))))
+    shape = (draw(st.integers(1, most_orders)), draw(st.sampled_from((1, 2, 3, 7, 64))), vocab)
+    counts = draw(bulk()).integers(shape, 0, draw(st.sampled_from((0, 1, 3, 255))), np.uint8)
+    return draw(overridden(counts, (0, 255)))
+
+
+@st.composite
+def _contexts(draw: DrawFn, count: int) -> Array:
+    return draw(overridden(draw(bulk()).integers(count, 0, WORD), (0, WORD)))
+
+
+def _vocab_sizes() -> SearchStrategy[int]:
+    return st.one_of(st.integers(2, 64), st.sampled_from((2, 63, 64, 65, 256)))

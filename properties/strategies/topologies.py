@@ -1,0 +1,135 @@
+"""Shapes that several operations share: batches, tree sizes, parent vectors, pools, pages and request rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.counts import count_candidates
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk
+
+T = TypeVar("T")
+
+TREE_KINDS = ("chain", "star", "binary", "random", "deep")
+BOUNDARY_LENGTHS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 150)
+BOUNDARY_NODES = (31, 32, 33, 63, 64, 65)
+LARGE_SIZES = ((8, 5, 33), (8, 2, 64), (16, 2, 33), (16, 3, 64), (4, 5, 65), (1, 31, 32), (1, 63, 64), (8, 5, 32))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Branching factor, depth and nodes (root included) of a draft."""
+
+    topk: int
+    num_steps: int
+    num_draft_tokens: int
+
+
+@st.composite
+def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
+    """Draw the sizes of a draft: small ones, and now and then one at the end of a word or a tile."""
+    if draw(st.integers(0, 19)) == 19:
+        return Sizes(*draw(st.sampled_from(LARGE_SIZES)))
+    topk = draw(st.integers(1, 5))
+    num_steps = draw(st.integers(1, 5))
+    most = min(1 + count_candidates(topk, num_steps), most_nodes)
+    if topk == 1:
+        return Sizes(1, num_steps, num_steps + 1)
+    return Sizes(topk, num_steps, draw(st.integers(min(fewest_nodes, most), most)))
+
+
+def batch(request: SearchStrategy[T], max_requests: int = MAX_REQUESTS) -> SearchStrategy[list[T]]:
+    """Return a strategy of batches: lists of requests, the empty one included."""
+    return st.lists(request, max_size=max_requests)
+
+
+def lengths() -> SearchStrategy[int]:
+    """Return a strategy of committed lengths: short ones, 0, and those at the end of a block."""
+    return st.one_of(st.integers(0, 12), st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS))
+
+
+def num_nodes() -> SearchStrategy[int]:
+    """Return a strategy of tree sizes, root included."""
+    few = st.integers(1, 12)
+    return st.one_of(few, few, few, few, st.sampled_from(BOUNDARY_NODES))
+
+
+def parents(kind: str, count: int, source: Bulk) -> list[int]:
+    """Return a parent vector in topological order; the root's entry is -1.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``TREE_KINDS``; the deep kind hangs each node from one of the two before it.
+    count : int
+        Nodes, root included.
+    """
+    chosen = {
+        "chain": lambda node: node - 1,
+        "star": lambda node: 0,
+        "binary": lambda node: (node - 1) // 2,
+        "random": lambda node: source.integer(0, node - 1),
+        "deep": lambda node: source.integer(max(node - 2, 0), node - 1),
+    }[kind]
+    return [-1, *(chosen(node) for node in range(1, count))]
+
+
+def links_of(parent: Sequence[int]) -> tuple[Array, Array]:
+    """Return the first child and the next sibling of each node, -1 if there is none."""
+    next_token = np.full(len(parent), -1, dtype=np.int64)
+    next_sibling = np.full(len(parent), -1, dtype=np.int64)
+    latest: dict[int, int] = {}
+    for node, above in list(enumerate(parent))[1:]:
+        if above in latest:
+            next_sibling[latest[above]] = node
+        else:
+            next_token[above] = node
+        latest[above] = node
+    return next_token, next_sibling
+
+
+def closure_of(parent: Sequence[int]) -> Array:
+    """Return the visibility matrix: every node sees itself and what its parent sees."""
+    visible = np.eye(len(parent), dtype=np.bool_)
+    for node, above in list(enumerate(parent))[1:]:
+        visible[node] |= visible[above]
+    return visible
+
+
+def parents_of_links(next_token: Sequence[int], next_sibling: Sequence[int]) -> list[int]:
+    """Return the parent vector that child and sibling links encode."""
+    parent = [-1] * len(next_token)
+    for node, child in enumerate(next_token):
+        while child != -1:
+            parent[child] = node
+            child = next_sibling[child]
+    return parent
+
+
+def distinct_slots(source: Bulk, count: int, num_slots: int) -> Array:
+    """Return distinct slots below ``num_slots`` in no order; slot 0 is not among them."""
+    return source.order(num_slots - 1)[:count] + 1
+
+
+def request_rows(source: Bulk, num_requests: int, width: int, page_size: int = 1) -> tuple[Array, Array]:
+    """Return the row of each request and the request-to-token map.
+
+    Rows are distinct and above padding row 0, which stays zero; every other entry is a slot of its own, those past
+    the used positions too. A page-sized run of positions lies in one page.
+    """
+    num_rows = num_requests + 1 + source.integer(0, 2)
+    pages_per_row = -(-width // page_size)
+    pages = distinct_slots(source, (num_rows - 1) * pages_per_row, (num_rows - 1) * pages_per_row * 2 + 2)
+    slots = pages.reshape(num_rows - 1, pages_per_row, 1) * page_size + np.arange(page_size)
+    req_to_token = np.zeros((num_rows, width), dtype=np.int32)
+    req_to_token[1:] = slots.reshape(num_rows - 1, pages_per_row * page_size)[:, :width]
+    req_pool_indices = source.order(num_rows - 1)[:num_requests] + 1
+    return req_pool_indices.astype(np.int64), req_to_token
+
+
+def slack() -> SearchStrategy[int]:
+    """Return how many positions a row has past the last used one; most often none."""
+    return st.sampled_from((0, 0, 1, 3, 9))

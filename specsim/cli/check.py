@@ -1,0 +1,178 @@
+"""``specsim check``: the conformance suite against an implementation."""
+
+import secrets
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from specsim.backend import Backend, load
+from specsim.cases import Case, case_arguments, write_case
+from specsim.cli.device import OURS, choose_device, load_implementation
+from specsim.cli.env import versions_of
+from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
+from specsim.operations import TABLE
+from specsim.outcomes import first_difference, observe
+from specsim.stored import Provenance
+
+if TYPE_CHECKING:
+    from specsim.properties.conformance.runner import Failure, Report
+
+EXIT_OF_VERDICT = {
+    "conforms": Exit.CONFORMS,
+    "fails": Exit.FAILURE,
+    "inconclusive": Exit.INCONCLUSIVE,
+    "nothing selected": Exit.NOTHING_SELECTED,
+}
+VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("implementation", default=OURS, metavar="[IMPL]")
+@click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
+@click.option("--examples", default=40, show_default=True, type=click.IntRange(1), help="Examples of each property.")
+@click.option("--slow-examples", type=click.IntRange(1), help="Examples of each property that runs a whole engine.")
+@click.option(
+    "--operation",
+    "operations",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(tuple(TABLE)),
+    help="Check only this operation; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--cases-dir",
+    default=Path("specsim-cases"),
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where failing cases are written.",
+)
+def check(
+    implementation: str,
+    seed: int | None,
+    examples: int,
+    slow_examples: int | None,
+    operations: tuple[str, ...],
+    as_json: bool,
+    cases_dir: Path,
+) -> None:
+    """Run the conformance suite against IMPL, a module named like an import (default: specsim.gpu).
+
+    IMPL defines functions with the names and parameters of the operations, on NumPy arrays or, if it says
+    ARRAYS = "torch", on tensors. What it does not define is reported as missing and does not count against it.
+    """
+    backend = load_implementation(implementation)
+    from specsim.properties.conformance import runner
+
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    if not as_json:
+        click.echo(f"{implementation} on {choose_device()}, seed {seed}")
+    with progress("check") as on_progress:
+        report = runner.check(
+            backend,
+            seed=seed,
+            max_examples=examples,
+            operations=operations or None,
+            slow_examples=slow_examples,
+            on_progress=on_progress,
+        )
+    is_nothing = not any(backend.has(name) for name in operations or TABLE)
+    verdict = "nothing selected" if is_nothing else report.verdict
+    oracle = load("specsim.reference")
+    written = [_write_failure(failure, backend, oracle, seed, cases_dir) for failure in report.failures]
+    if as_json:
+        print_json(_document(report, verdict, written))
+    else:
+        _print_report(report, verdict, written, backend)
+    finish(EXIT_OF_VERDICT[verdict])
+
+
+def _write_failure(
+    failure: "Failure", backend: Backend, oracle: Backend, seed: int, cases_dir: Path
+) -> tuple[Path | None, str]:
+    """Write the case of a failure, if it has one, and say where the outputs differ first."""
+    if failure.case is None or failure.operation not in TABLE:
+        return None, ""
+    arguments = case_arguments(failure.operation, failure.case)
+    case = Case(
+        operation=failure.operation,
+        property_name=failure.property,
+        arguments=arguments,
+        expected=observe(oracle, failure.operation, arguments),
+        observed=observe(backend, failure.operation, arguments),
+        message=failure.message,
+        provenance=Provenance(backend.name, seed, versions_of(VERSIONS_IN_A_CASE)),
+    )
+    difference = first_difference(failure.operation, arguments, case.expected, case.observed)
+    return write_case(case, cases_dir), difference or ""
+
+
+def _document(report: "Report", verdict: str, written: list[tuple[Path | None, str]]) -> dict[str, object]:
+    return {
+        "verdict": verdict,
+        "implementation": report.implementation,
+        "seed": report.seed,
+        "examples": report.examples,
+        "operations": {
+            name: {"examples": entry.examples, "failures": entry.failures, "missing": entry.missing}
+            for name, entry in report.operations.items()
+        },
+        "properties": {
+            name: {"examples": entry.examples, "failed": entry.failed, "missing": entry.missing}
+            for name, entry in report.properties.items()
+        },
+        "failures": [
+            {
+                "operation": failure.operation,
+                "property": failure.property,
+                "message": failure.message,
+                "error": failure.error,
+                "difference": difference,
+                "case": None if path is None else str(path),
+            }
+            for failure, (path, difference) in zip(report.failures, written, strict=True)
+        ],
+    }
+
+
+def _print_report(report: "Report", verdict: str, written: list[tuple[Path | None, str]], backend: Backend) -> None:
+    table = plain_table("operation", "group", "#examples", "#failures", "missing")
+    for name, entry in report.operations.items():
+        group = TABLE[name].group if name in TABLE else ""
+        table.add_row(name, group, f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else "")
+    console().print(table)
+    for failure, (path, difference) in zip(report.failures, written, strict=True):
+        click.echo(f"\nFAILURE of {failure.operation}: {failure.property}")
+        click.echo(_indented(failure.message or failure.error))
+        if failure.case is not None:
+            click.echo("  smallest case:")
+            for name, value in failure.case.items():
+                click.echo(f"    {name} = {_short(value)}")
+        if difference:
+            click.echo(f"  first difference from the reference: {difference}")
+        if path is not None:
+            click.echo(f"  specsim replay {shlex.quote(str(path))}")
+    missing = [name for name, entry in report.operations.items() if entry.missing]
+    if missing:
+        click.echo(f"\n{backend.name} does not define: {', '.join(missing)}")
+    unrun = sum(1 for entry in report.properties.values() if entry.missing)
+    failed = sum(1 for entry in report.properties.values() if entry.failed)
+    held = len(report.properties) - unrun - failed
+    click.echo(f"\n{held} properties held, {failed} failed, {unrun} need an operation that is missing")
+    click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
+
+
+def _indented(message: str) -> str:
+    return "\n".join(f"  {line}" for line in message.splitlines())
+
+
+def _short(value: object, width: int = 400) -> str:
+    if isinstance(value, list | tuple):
+        words = f"{len(value)} arrays: " + "; ".join(_short(entry, width // 4) for entry in value)
+    elif hasattr(value, "dtype") and hasattr(value, "tolist"):
+        words = f"{value.dtype} {list(getattr(value, 'shape', ()))} {value.tolist()}"
+    else:
+        words = repr(value)
+    return words if len(words) <= width else words[:width] + " …"

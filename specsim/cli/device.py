@@ -1,0 +1,60 @@
+"""What the Triton path runs on, decided before anything imports Triton, and the loading of implementations."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from specsim.backend import Backend, BackendUnavailable, load
+from specsim.cli.output import Exit, Failed
+
+INTERPRETER = "TRITON_INTERPRET"
+OURS = "specsim.gpu"
+
+
+def choose_device() -> str:
+    """Turn on Triton's interpreter if torch sees no GPU, and return what kernels will run on.
+
+    Returns
+    -------
+    device : str
+        ``absent`` if there is no torch; a choice that the environment already makes is kept.
+    """
+    try:
+        import torch
+    except ImportError:
+        return "absent"
+    has_gpu = bool(torch.cuda.is_available())
+    if not has_gpu:
+        os.environ.setdefault(INTERPRETER, "1")
+    name = str(torch.cuda.get_device_name()) if has_gpu else "CPU"
+    return f"{name}, interpreted" if os.environ.get(INTERPRETER) == "1" else name
+
+
+def load_implementation(name: str) -> Backend:
+    """Import an implementation; modules of the working directory are found as well.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: it does not import.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    if choose_device() == "absent" and name == OURS:
+        raise Failed(f"{OURS} needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
+    try:
+        return load(name)
+    except BackendUnavailable as error:
+        raise Failed(f"{error}", Exit.UNAVAILABLE) from error
+
+
+@contextmanager
+def checking_values(backend: Backend) -> Iterator[None]:
+    """Make our GPU path check the entries of its arguments while the block runs."""
+    with ExitStack() as stack:
+        if backend.name == OURS:
+            from specsim.gpu.switches import debugging
+
+            stack.enter_context(debugging())
+        yield

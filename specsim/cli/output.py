@@ -1,0 +1,97 @@
+"""Results on stdout, progress and remarks on stderr, and how a command ends."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+WIDTH_OF_A_FILE = 140
+OnProgress = Callable[[str, int, int], None]
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    CONFORMS = 0
+    FAILURE = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    UNAVAILABLE = 4
+    NOTHING_SELECTED = 5
+
+
+EXIT_CODES = (
+    "Exit codes: 0 conforms; 1 a failure; 2 usage; 3 inconclusive; 4 implementation unavailable or crashed; "
+    "5 nothing was selected."
+)
+
+
+class Failed(Exception):
+    """Ends a command with one line on stderr and an exit code."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(" ".join(message.split()))
+        self.code = code
+
+
+def console() -> Console:
+    """Return the console of results."""
+    return _console(stderr=False)
+
+
+def remark(line: str) -> None:
+    """Print a line on stderr."""
+    click.echo(line, err=True)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(document, indent=2))
+
+
+def finish(code: Exit) -> NoReturn:
+    """End the command with an exit code."""
+    raise click.exceptions.Exit(int(code))
+
+
+def plain_table(*columns: str, title: str | None = None) -> Table:
+    """Return an empty table in the style of all commands; columns that start with ``#`` hold numbers."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        is_number = column.startswith("#")
+        table.add_column(column.removeprefix("#"), justify="right" if is_number else "left", overflow="fold")
+    return table
+
+
+@contextmanager
+def progress(label: str) -> Iterator[OnProgress | None]:
+    """Show a progress bar on stderr while the block runs, if stderr is a terminal.
+
+    Yields
+    ------
+    on_progress : callable or None
+        Takes the name of what is being done, how many are done, and how many there are.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def on_progress(name: str, done: int, total: int) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+
+        yield on_progress
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_OF_A_FILE)

@@ -1,0 +1,62 @@
+"""``specsim show``: the contract and the places of an operation, or a saved case drawn."""
+
+import difflib
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from specsim.cases import read_case
+from specsim.cli.drawing import arrays_table, draw_trees
+from specsim.cli.output import EXIT_CODES, Exit, Failed, console, plain_table
+from specsim.cli.places import places_of
+from specsim.operations import TABLE
+from specsim.operations.page import describe_requirement, rows_of
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("subject", metavar="OP|CASE")
+def show(subject: str) -> None:
+    """Print what an operation takes and returns and where it is written, or draw a case file."""
+    if subject in TABLE:
+        _show_operation(subject)
+    elif Path(subject).exists() or Path(subject).suffix == ".json":
+        _show_case(Path(subject))
+    else:
+        near = difflib.get_close_matches(subject, TABLE, n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise Failed(f"{subject} is neither an operation nor a case file{hint}", Exit.USAGE)
+
+
+def _show_operation(name: str) -> None:
+    operation = TABLE[name]
+    out = console()
+    out.print(f"[bold]{name}[/bold]  ({operation.group}; {escape(operation.source)})")
+    out.print(escape(operation.summary))
+    table = plain_table("argument", "type", "unit", "bounds", "defined entries", "remarks")
+    for row in rows_of(operation):
+        table.add_row(*(escape(cell) for cell in row))
+    out.print(table)
+    for requirement in operation.contract.requires:
+        out.print(escape(describe_requirement(requirement)))
+    places = plain_table("layer", "name", "place", title="\nplaces")
+    for place in places_of(name):
+        places.add_row(place.layer, place.name, f"{place.path}:{place.line}")
+    out.print(places)
+
+
+def _show_case(path: Path) -> None:
+    case = read_case(path)
+    out = console()
+    out.print(f"[bold]{case.operation}[/bold]  case {case.id}, found by {escape(case.property_name)}")
+    out.print(escape(f"{case.provenance.implementation}, seed {case.provenance.seed}"))
+    if case.message:
+        out.print(escape(case.message))
+    for tree in draw_trees(case):
+        out.print(tree)
+    out.print(arrays_table("\narguments", case.arguments))
+    for title, observation in (("expected", case.expected), ("observed", case.observed)):
+        if observation.outputs:
+            out.print(arrays_table(f"\n{title}", observation.outputs))
+        else:
+            out.print(escape(f"\n{title}: {observation.in_words()}"))

@@ -1,0 +1,68 @@
+"""What happened in a run, iteration by iteration, and where two runs first differ."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.binding import defined_mask
+from specsim.contract import ArraySpec
+from specsim.operations import TABLE
+from specsim.phases import Phase
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first place where two runs differ."""
+
+    iteration: int
+    phase: str
+    field: str
+    index: tuple[int, ...]
+    expected: object
+    got: object
+
+    def __str__(self) -> str:
+        place = ", ".join(map(str, self.index))
+        where = f"iteration {self.iteration}, {self.phase}.{self.field}[{place}]"
+        return f"{where} = {self.got}, but should be {self.expected}"
+
+
+def first_divergence(iteration: int, expected: tuple[Phase, ...], got: tuple[Phase, ...]) -> Divergence | None:
+    """Compare the phases of one iteration, NumPy arrays on both sides, in the order in which they happened.
+
+    Entries of ``predict`` off the accepted path, and rows of the draft-extend input past it, are not compared.
+    """
+    for left, right in zip(expected, got, strict=True):
+        for field in fields(left):
+            one, other = getattr(left, field.name), getattr(right, field.name)
+            if not isinstance(one, np.ndarray):
+                continue
+            index = _first_difference(one, other, _compared(left, field.name, one))
+            if index is not None:
+                shown = (one[index], other[index]) if len(index) == one.ndim else (one.shape, other.shape)
+                return Divergence(iteration, type(left).__name__, field.name, index, *shown)
+    return None
+
+
+def _compared(phase: Phase, name: str, value: NDArray[np.generic]) -> NDArray[np.bool_]:
+    tag = phase.tag
+    if tag == "EAGLE_VERIFY_OUTPUT" and name == "predict":
+        spec = TABLE["verify_tree_greedy"].contract.by_name["predict"]
+        assert isinstance(spec, ArraySpec)
+        return defined_mask(spec, value.shape, vars(phase), {})
+    mask = np.ones(value.shape, dtype=np.bool_)
+    if tag == "EAGLE_DRAFT_EXTEND" and name in ("input_ids", "hidden_states"):
+        width = vars(phase)["num_draft_tokens"]
+        for request, count in enumerate(vars(phase)["num_accepted_tokens"]):
+            mask[request * width + count : (request + 1) * width] = False
+    return mask
+
+
+def _first_difference(
+    one: NDArray[np.generic], other: NDArray[np.generic], compared: NDArray[np.bool_]
+) -> tuple[int, ...] | None:
+    if one.shape != other.shape:
+        return ()
+    different = np.argwhere((one != other) & compared)
+    return tuple(int(place) for place in different[0]) if len(different) else None

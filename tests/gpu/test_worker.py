@@ -1,0 +1,144 @@
+import pytest
+import torch
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.graphs import bucket_for, bucket_sizes, pad_rows
+from specsim.gpu.worker import GpuWorker
+from specsim.reference.worker import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
+from specsim.simulation.history import first_divergence
+from specsim.simulation.language_models import HashModel, TextModel
+from specsim.simulation.scheduler import Request
+
+needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
+TREE = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
+CHAIN = SpecConfig(topk=1, num_steps=3, num_draft_tokens=4)
+TEXT = b"It is a truth universally acknowledged, that a truth is universally a truth. " * 4
+
+
+def hash_requests(count, max_new_tokens):
+    return [Request(number, [number % 60, 7, 3 + number % 5], max_new_tokens + number % 3) for number in range(count)]
+
+
+def run_in_lockstep(workers, requests, max_batch):
+    """Run the same requests through several workers and compare every phase with the first worker's."""
+    engines = [Engine(worker, max_batch, shuffle_seed=5) for worker in workers]
+    for request in requests:
+        for engine in engines:
+            engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))
+    number = 0
+    while engines[0].scheduler.waiting or engines[0].scheduler.running:
+        ran = [engine.step() is not None for engine in engines]
+        assert len(set(ran)) == 1
+        if ran[0]:
+            for worker in workers[1:]:
+                divergence = first_divergence(number, workers[0].phases(), worker.phases())
+                assert divergence is None, f"{worker.name}: {divergence}"
+        number += 1
+    outputs = [[request.output for request in engine.scheduler.finished] for engine in engines]
+    assert all(output == outputs[0] for output in outputs)
+
+
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+@pytest.mark.parametrize("pads", [False, True], ids=["exact", "padded"])
+def test_eager_worker_equals_the_reference_in_every_phase(config, pads):
+    requests = hash_requests(3, 5)
+    model = HashModel(64, 1, 0.7)
+    sizes = sizes_for(config, requests, 3)
+    workers = [
+        ReferenceWorker(config, model, sizes),
+        GpuWorker(config, model, sizes, use_graphs=False, pads=pads),
+    ]
+    run_in_lockstep(workers, requests, 3)
+
+
+def test_text_model_equals_the_reference_in_every_phase():
+    requests = requests_from_text(TEXT, 2, 8, 8)
+    model = TextModel.from_text(TEXT, num_buckets=512)
+    sizes = sizes_for(TREE, requests, 2)
+    run_in_lockstep([ReferenceWorker(TREE, model, sizes), GpuWorker(TREE, model, sizes)], requests, 2)
+
+
+def test_rows_that_change_owners_carry_nothing_over():
+    requests = hash_requests(4, 3)
+    model = HashModel(64, 2, 0.9)
+    sizes = sizes_for(TREE, requests, 2)
+    run_in_lockstep([ReferenceWorker(TREE, model, sizes), GpuWorker(TREE, model, sizes)], requests, 2)
+
+
+def test_empty_batch_decodes_nothing():
+    requests = hash_requests(1, 3)
+    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 1))
+    iteration = worker.decode([])
+    assert iteration.tokens.shape == (0, 6)
+    assert iteration.num_accepted_tokens.shape == (0,)
+
+
+@pytest.mark.parametrize(("live", "size"), [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (70, 96), (100, 100)])
+def test_bucket_is_the_smallest_that_holds_the_batch(live, size):
+    assert bucket_for(live, bucket_sizes(100)) == size
+
+
+def test_batch_above_the_largest_bucket_is_refused():
+    with pytest.raises(SpecRejection) as caught:
+        bucket_for(9, bucket_sizes(8))
+    assert caught.value.reason is Reason.SCALAR_OUT_OF_RANGE
+
+
+def test_padding_is_row_zero():
+    assert pad_rows([3, 5], 4).tolist() == [3, 5, 0, 0]
+
+
+@needs_gpu
+@pytest.mark.parametrize("config", [CHAIN, TREE, SpecConfig(4, 5, 16), SpecConfig(16, 5, 64)], ids=str)
+def test_graphs_equal_eager_and_reference_in_every_phase(config):
+    requests = hash_requests(7, 9)
+    model = HashModel(64, 3, 0.8)
+    sizes = sizes_for(config, requests, 5)
+    workers = [
+        ReferenceWorker(config, model, sizes),
+        GpuWorker(config, model, sizes, use_graphs=False),
+        GpuWorker(config, model, sizes, use_graphs=False, pads=True),
+        GpuWorker(config, model, sizes, use_graphs=True),
+    ]
+    run_in_lockstep(workers, requests, 5)
+
+
+@needs_gpu
+@pytest.mark.parametrize("batch", [1, 2, 3, 8, 17, 64, 129, 256])
+def test_graphs_equal_eager_and_reference_at_every_batch_size(batch):
+    config, model = SpecConfig(4, 3, 8), HashModel(64, batch, 0.8)
+    requests = hash_requests(batch, 6)
+    sizes = sizes_for(config, requests, batch)
+    workers = [
+        ReferenceWorker(config, model, sizes),
+        GpuWorker(config, model, sizes, use_graphs=False),
+        GpuWorker(config, model, sizes, use_graphs=True),
+    ]
+    run_in_lockstep(workers, requests, batch)
+
+
+@needs_gpu
+def test_replay_does_not_depend_on_what_was_replayed_before():
+    requests = hash_requests(16, 10)
+    model = HashModel(64, 9, 0.8)
+    sizes = sizes_for(TREE, requests, 8)
+    assert simulate(GpuWorker(TREE, model, sizes), requests, max_batch=8).lossless
+
+
+@needs_gpu
+def test_iteration_never_synchronises():
+    requests = hash_requests(5, 9)
+    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 5), use_graphs=False, pads=True)
+    engine = Engine(worker, 5)
+    for request in requests:
+        engine.submit(request)
+    engine.step()
+    rows = torch.tensor([request.row for request in engine.scheduler.running], device=DEVICE)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        worker.iterate(rows)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

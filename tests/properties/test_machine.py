@@ -1,0 +1,22 @@
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from specsim.backend import load
+from specsim.properties.machine import engine_machine
+
+
+@pytest.mark.parametrize(
+    ("implementation", "examples", "steps"), [("specsim.reference", 60, 25), ("specsim.gpu", 3, 6)]
+)
+def test_engine_survives_any_order_of_events(implementation, examples, steps):
+    run_state_machine_as_test(
+        engine_machine(load(implementation)),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
