@@ -10,7 +10,7 @@ from specsim.gpu.kernels.compact import (
     _fill_bonus_tokens_kernel,
     _gather_accept_tokens_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, choose_block
+from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block
 from specsim.gpu.move import move_kv_cache
 from specsim.gpu.pointers import words_of
 
@@ -30,7 +30,7 @@ def gather_accept_tokens(predict: torch.Tensor, accept_index: torch.Tensor) -> t
     num_entries = accept_index.numel()
     if num_entries:
         block = choose_block(num_entries, 256)
-        _gather_accept_tokens_kernel[(-(-num_entries // block),)](
+        _gather_accept_tokens_kernel[(ceil_div(num_entries, block),)](
             predict.contiguous(), accept_index.contiguous(), accept_tokens, num_entries, BLOCK=block
         )
     return accept_tokens
@@ -42,7 +42,7 @@ def fill_bonus_tokens(accept_tokens: torch.Tensor, num_accepted_tokens: torch.Te
     num_requests = axes["request"]
     if num_requests:
         block = choose_block(num_requests, 128)
-        _fill_bonus_tokens_kernel[(-(-num_requests // block),)](
+        _fill_bonus_tokens_kernel[(ceil_div(num_requests, block),)](
             accept_tokens.contiguous(),
             num_accepted_tokens.contiguous(),
             bonus_tokens,
@@ -59,7 +59,7 @@ def fill_accept_out_cache_loc(accept_index: torch.Tensor, out_cache_loc: torch.T
     num_entries = accept_index.numel()
     if num_entries:
         block = choose_block(num_entries, 1024)
-        _fill_accept_out_cache_loc_kernel[(-(-num_entries // block),)](
+        _fill_accept_out_cache_loc_kernel[(ceil_div(num_entries, block),)](
             accept_index.contiguous(), out_cache_loc.contiguous(), source_slots, num_entries, BLOCK=block
         )
     return source_slots
@@ -73,7 +73,7 @@ def fill_accept_target_cache_loc(
     num_entries = target_slots.shape[0]
     if num_entries:
         block = choose_block(num_entries, 1024)
-        _fill_accept_target_cache_loc_kernel[(-(-num_entries // block),)](
+        _fill_accept_target_cache_loc_kernel[(ceil_div(num_entries, block),)](
             num_accepted_tokens.contiguous(),
             out_cache_loc.contiguous(),
             target_slots,
@@ -100,7 +100,7 @@ def compact_accepted_to_front(values: torch.Tensor, accept_index: torch.Tensor) 
     num_rows, num_words = source.shape
     words = choose_block(num_words, 512, 1 << 12)
     rows = choose_block(num_rows, max(1, 1024 // words), LARGEST_TILE // words)
-    _compact_accepted_to_front_kernel[(-(-num_rows // rows), -(-num_words // words))](
+    _compact_accepted_to_front_kernel[(ceil_div(num_rows, rows), ceil_div(num_words, words))](
         source,
         accept_index.contiguous(),
         target,

@@ -10,6 +10,7 @@ from specsim.gpu.launch import INTERPRETED, ceil_div, choose_block, power_of_two
 
 LARGEST_BLOCK = 4096
 FEW = 4
+FEW_PROGRAMS = 128
 
 
 def fast_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,7 +25,7 @@ def fast_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]
     width = power_of_two(k)
     keys, is_last = None, False
     while not is_last:
-        block = max(choose_block(num_columns, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
+        block = max(choose_block(num_columns, LARGEST_BLOCK, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
         num_blocks = ceil_div(num_columns, block)
         is_last = num_blocks == 1
         kept_keys = None if is_last else values.new_empty((num_rows, num_blocks * width), dtype=torch.int64)
@@ -43,7 +44,7 @@ def fast_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]
             FROM_KEYS=keys is not None,
             IS_LAST=is_last,
             ONE_BY_ONE=_one_by_one(k),
-            num_warps=_num_warps(block),
+            num_warps=_num_warps(block, num_rows * num_blocks),
         )
         keys, num_columns = kept_keys, num_blocks * width
     return topk_values, topk_index
@@ -88,7 +89,7 @@ def select_top_k_tokens(
             IS_FIRST=is_first,
             HAS_HIDDEN=hidden_size > 0,
             ONE_BY_ONE=_one_by_one(topk),
-            num_warps=_num_warps(block),
+            num_warps=_num_warps(block, num_requests),
         )
     return input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block
 
@@ -129,7 +130,7 @@ def organize_draft_results(
         BLOCK=block,
         PARENT_BLOCK=power_of_two(topk + 1),
         ONE_BY_ONE=_one_by_one(num_kept),
-        num_warps=_num_warps(block),
+        num_warps=_num_warps(block, num_requests),
     )
     return parent_list, top_scores_index, draft_tokens
 
@@ -179,6 +180,8 @@ def _one_by_one(count: int) -> bool:
     return INTERPRETED or count <= FEW
 
 
-def _num_warps(block: int) -> int:
-    """Return enough warps for 16 keys a thread, at most 16."""
-    return max(1, min(16, block // 512))
+def _num_warps(block: int, num_programs: int) -> int:
+    """Return many warps while programs are few, so that each ends early, and few once they queue for the GPU."""
+    if num_programs <= FEW_PROGRAMS:
+        return max(1, min(16, block // 32))
+    return max(1, min(4, block // 32)) if block <= 512 else max(2, block // 1024)

@@ -7,7 +7,7 @@ from specsim.gpu.kernels.extend import (
     _prepare_for_extend_to_fill_draft_kvcache_kernel,
     _rotate_prefill_input_ids_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, choose_block
+from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block
 
 
 def rotate_prefill_input_ids(
@@ -19,7 +19,7 @@ def rotate_prefill_input_ids(
     if num_tokens:
         requests = choose_block(num_requests, 128, 512)
         tokens = choose_block(num_tokens, 32, LARGEST_TILE // requests)
-        _rotate_prefill_input_ids_kernel[(-(-num_tokens // tokens),)](
+        _rotate_prefill_input_ids_kernel[(ceil_div(num_tokens, tokens),)](
             input_ids.contiguous(),
             extend_lens.contiguous(),
             tail_tokens.contiguous(),
@@ -40,7 +40,7 @@ def prepare_for_extend_to_fill_draft_kvcache(
     num_rows = positions.shape[0]
     if num_rows:
         block = choose_block(num_rows, 256)
-        _prepare_for_extend_to_fill_draft_kvcache_kernel[(-(-num_rows // block),)](
+        _prepare_for_extend_to_fill_draft_kvcache_kernel[(ceil_div(num_rows, block),)](
             seq_lens.contiguous(),
             num_accepted_tokens.contiguous(),
             positions,

@@ -1,4 +1,4 @@
-"""Model heads on the GPU: a program owns a tile of rows and tokens, or whole rows where it needs a row's best or sum."""
+"""Model heads on the GPU: a program owns a tile of rows and tokens, or whole rows where it needs their best or sum."""
 
 import torch
 
@@ -9,7 +9,7 @@ from specsim.gpu.kernels.heads import (
     _text_draft_probabilities_kernel,
     _text_target_logits_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, choose_block, power_of_two
+from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
 
 _TILE = 1024
 
@@ -20,7 +20,7 @@ def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) 
     num_tokens = axes["token"]
     if num_tokens:
         rows, tokens = _blocks(num_tokens, vocab_size)
-        _hash_target_logits_kernel[(-(-num_tokens // rows), -(-vocab_size // tokens))](
+        _hash_target_logits_kernel[(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens))](
             hidden_states.contiguous(),
             logits,
             seed,
@@ -39,7 +39,7 @@ def text_target_logits(hidden_states: torch.Tensor, ngram_counts: torch.Tensor) 
     num_tokens, vocab_size = axes["token"], axes["vocab"]
     if num_tokens and vocab_size:
         rows, tokens = _blocks(num_tokens, vocab_size)
-        _text_target_logits_kernel[(-(-num_tokens // rows), -(-vocab_size // tokens))](
+        _text_target_logits_kernel[(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens))](
             hidden_states.contiguous(),
             ngram_counts.contiguous(),
             logits,
@@ -63,7 +63,7 @@ def hash_draft_probabilities(
     if num_tokens:
         vocab = power_of_two(vocab_size)
         rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
-        _hash_draft_probabilities_kernel[(-(-num_tokens // rows),)](
+        _hash_draft_probabilities_kernel[(ceil_div(num_tokens, rows),)](
             hidden_states.contiguous(),
             context.contiguous(),
             probabilities,
@@ -87,7 +87,7 @@ def text_draft_probabilities(
     if num_tokens and vocab_size:
         vocab = power_of_two(vocab_size)
         rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
-        _text_draft_probabilities_kernel[(-(-num_tokens // rows),)](
+        _text_draft_probabilities_kernel[(ceil_div(num_tokens, rows),)](
             hidden_states.contiguous(),
             context.contiguous(),
             ngram_counts.contiguous(),

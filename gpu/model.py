@@ -15,7 +15,7 @@ from specsim.gpu.kernels.model import (
     _fold_rows_kernel,
     _store_entries_kernel,
 )
-from specsim.gpu.launch import INTERPRETED, LARGEST_TILE, choose_block, power_of_two
+from specsim.gpu.launch import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
 
 
 def target_forward(
@@ -101,7 +101,7 @@ def draft_decode_forward(
     for layer in range(axes["layer"]):
         keys, values = kv_buffers[2 * layer : 2 * layer + 2]
         _store_entries(keys, values, tokens, hidden_states if layer == 0 else folds[:, layer - 1], layer)
-        _fold_rows_kernel[(-(-num_tokens // rows),)](
+        _fold_rows_kernel[(ceil_div(num_tokens, rows),)](
             keys,
             values,
             *keys.stride(),
@@ -124,7 +124,7 @@ def _store_entries(
     """Write a layer's K and V; a matrix below is digested, a column is taken as it is, None is 0."""
     num_tokens = tokens[0].shape[0]
     rows = choose_block(num_tokens, 128, LARGEST_TILE)
-    _store_entries_kernel[(-(-num_tokens // rows),)](
+    _store_entries_kernel[(ceil_div(num_tokens, rows),)](
         keys,
         values,
         *keys.stride(),
@@ -152,12 +152,12 @@ def _fold_pages(
     context_word: torch.Tensor | None,
 ) -> None:
     num_requests, num_tokens = cache_seqlens.shape[0], positions.shape[0]
-    queries = choose_block(-(-num_tokens // num_requests), 32, 256)
+    queries = choose_block(ceil_div(num_tokens, num_requests), 32, 256)
     keys_block = 64 if INTERPRETED else 128
     # NOTE: lengths are on the device; a request of n queries needs ceil(n / queries) items, all together at most this.
     most_items = num_requests + num_tokens // queries
     items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * keys_block)))
-    _fold_pages_kernel[(-(-most_items // items),)](
+    _fold_pages_kernel[(ceil_div(most_items, items),)](
         keys,
         values,
         *keys.stride(),
@@ -190,7 +190,7 @@ def _advance(
     """Advance the hidden states by one token and digest the folds; a program owns a block of rows."""
     num_tokens, num_words = hidden_states.shape
     rows = choose_block(num_tokens, 128, LARGEST_TILE)
-    _advance_kernel[(-(-num_tokens // rows),)](
+    _advance_kernel[(ceil_div(num_tokens, rows),)](
         tokens[0],
         hidden_states,
         tokens[1],

@@ -7,16 +7,16 @@ import triton.language as tl
 
 from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.move import _move_kv_cache_by_scratch_kernel, _move_kv_cache_kernel
-from specsim.gpu.launch import INTERPRETED, LARGEST_TILE, choose_block, power_of_two
+from specsim.gpu.launch import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
 from specsim.gpu.pointers import StripTable, strips_of
 
 MOST_PAIRS_IN_REGISTERS = 4096
 _WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int16, torch.uint8: tl.uint8}
-_SMALLEST_TILE_BYTES = 64
-_LARGEST_TILE_BYTES = 512
-_PROGRAM_BYTES = 1 << 15
-_SCRATCH_PROGRAMS = 264
-_SCRATCH_PAIRS = 1024
+_TILE_BYTES = 128
+_LEAST_PROGRAM_BYTES = 1 << 11
+_MOST_PROGRAM_BYTES = 1 << 17
+_SCRATCH_PROGRAMS = 132
+_SCRATCH_PAIRS = 512
 
 
 def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
@@ -43,11 +43,9 @@ def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor
 def _move_in_registers(strips: StripTable, target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
     num_pairs = target_slots.shape[0]
     pairs = power_of_two(num_pairs)
-    tile_bytes = min(max(_PROGRAM_BYTES // pairs, _SMALLEST_TILE_BYTES), _LARGEST_TILE_BYTES)
-    if pairs * tile_bytes > 4 * _PROGRAM_BYTES:
-        tile_bytes = 4 * _PROGRAM_BYTES // pairs
+    tile_bytes = min(max(_TILE_BYTES, _LEAST_PROGRAM_BYTES // pairs), _MOST_PROGRAM_BYTES // pairs)
     words = choose_block(strips.most_words, max(1, tile_bytes // strips.word.itemsize), max(1, LARGEST_TILE // pairs))
-    num_tiles = -(-strips.most_words // words)
+    num_tiles = ceil_div(strips.most_words, words)
     _move_kv_cache_kernel[(strips.num_strips * num_tiles,)](
         strips.table,
         target_slots,
@@ -64,9 +62,9 @@ def _move_in_registers(strips: StripTable, target_slots: torch.Tensor, source_sl
 
 def _move_by_scratch(strips: StripTable, target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
     num_pairs = target_slots.shape[0]
-    most_words = max(1, _SMALLEST_TILE_BYTES // strips.word.itemsize)
+    most_words = _TILE_BYTES // strips.word.itemsize
     words = choose_block(strips.most_words, most_words, LARGEST_TILE // _SCRATCH_PAIRS)
-    num_tiles = -(-strips.most_words // words)
+    num_tiles = ceil_div(strips.most_words, words)
     num_strip_tiles = strips.num_strips * num_tiles
     num_programs = 1 if INTERPRETED else min(num_strip_tiles, _SCRATCH_PROGRAMS)
     scratch = torch.empty(num_programs * num_pairs * words, dtype=strips.word, device=target_slots.device)

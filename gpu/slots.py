@@ -4,7 +4,7 @@ import torch
 
 from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.slots import _assign_extend_cache_locs_kernel, _assign_req_to_token_pool_kernel
-from specsim.gpu.launch import LARGEST_TILE, choose_block
+from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block
 
 
 def assign_req_to_token_pool(
@@ -19,7 +19,7 @@ def assign_req_to_token_pool(
     if not axes["location"] or not axes["request"]:
         return
     locations, requests = _blocks(axes["location"], axes["request"])
-    _assign_req_to_token_pool_kernel[(-(-axes["location"] // locations),)](
+    _assign_req_to_token_pool_kernel[(ceil_div(axes["location"], locations),)](
         req_pool_indices.contiguous(),
         req_to_token,
         start_offsets.contiguous(),
@@ -45,7 +45,7 @@ def assign_extend_cache_locs(
     if not num_locations:
         return out_cache_loc
     locations, requests = _blocks(num_locations, axes["request"])
-    _assign_extend_cache_locs_kernel[(-(-num_locations // locations),)](
+    _assign_extend_cache_locs_kernel[(ceil_div(num_locations, locations),)](
         req_pool_indices.contiguous(),
         req_to_token,
         start_offsets.contiguous(),

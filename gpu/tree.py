@@ -9,8 +9,8 @@ from specsim.gpu.launch import ceil_div, choose_block, chunks_to_fill, power_of_
 
 WORD_BITS = 64
 TILE = 4096
-PREFIX_ROWS = 4
 PREFIX_WORDS = 128
+FEW_REQUESTS = 128
 
 
 def build_tree(
@@ -38,7 +38,8 @@ def build_tree(
     is_full, is_packed = mask_mode == TreeMaskMode.FULL_MASK, mask_mode == TreeMaskMode.QLEN_ONLY_BITPACKING
     nodes = power_of_two(num_nodes)
     num_words = ceil_div(num_nodes, WORD_BITS)
-    num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, PREFIX_ROWS)) if is_full else 0
+    prefix_rows = 16 if num_requests <= FEW_REQUESTS else 4
+    num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, prefix_rows)) if is_full else 0
     kernels._build_tree_kernel[(num_requests, num_words + num_shares)](
         bonus_tokens.contiguous(),
         parent_list.contiguous(),
@@ -64,9 +65,9 @@ def build_tree(
         COLUMNS=min(nodes, WORD_BITS),
         NUM_WORDS=num_words,
         REQUESTS=power_of_two(num_requests) if is_full else 1,
-        PREFIX_ROWS=choose_block(num_nodes, PREFIX_ROWS),
+        PREFIX_ROWS=choose_block(num_nodes, prefix_rows),
         PREFIX_WORDS=PREFIX_WORDS,
-        num_warps=_num_warps(nodes),
+        num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
     )
     return draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask
 
@@ -93,7 +94,7 @@ def reconstruct_indices_from_tree_mask(
             tree_mask.stride(2),
             NODES=nodes,
             BLOCK=_block(nodes),
-            num_warps=_num_warps(nodes),
+            num_warps=_num_warps(nodes, num_requests, 2),
         )
     return positions, retrieve_index, retrieve_next_token, retrieve_next_sibling
 
@@ -103,6 +104,6 @@ def _block(nodes: int) -> int:
     return choose_block(nodes, max(TILE // nodes, 1), max((1 << 18) // nodes, 1))
 
 
-def _num_warps(nodes: int) -> int:
-    """Return one warp for 16 nodes, up to eight."""
-    return max(1, min(8, nodes // 16))
+def _num_warps(nodes: int, num_requests: int, fewest: int) -> int:
+    """Return many warps while requests are few, so that each ends early, and few once they queue for the GPU."""
+    return max(1, min(8, nodes // 8)) if num_requests <= FEW_REQUESTS or nodes > 64 else fewest

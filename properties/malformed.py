@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.binding import bind, bound_of, defined_mask
-from specsim.contract import ArraySpec, ScalarSpec
+from specsim.contract import ArraySpec
 from specsim.operations import TABLE
 from specsim.properties import strategies
 from specsim.properties.arguments import Arguments, array_at, num_arrays, with_array
@@ -77,12 +77,9 @@ def _wrong_size(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments
 
 
 def _missing(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    names = [
-        spec.name
-        for spec in TABLE[operation].contract.parameters
-        if (isinstance(spec, ArraySpec) and not spec.optional)
-        or (isinstance(spec, ScalarSpec) and spec.default is None)
-    ]
+    contract = TABLE[operation].contract
+    names = [spec.name for spec in contract.arrays if not spec.optional]
+    names += [spec.name for spec in contract.scalars if spec.default is None]
     return {**arguments, draw(st.sampled_from(names)): None}
 
 
@@ -93,9 +90,9 @@ def _scalar_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> 
     bindings = bind(operation, contract, arguments)
     spec = draw(st.sampled_from(contract.scalars))
     low, high = bound_of(spec.low, bindings), bound_of(spec.high, bindings)
-    beyond = [bound for bound in (None if low is None else low - 1, None if high is None else high + 1)]
-    wrong = draw(st.sampled_from([bound for bound in beyond if bound is not None] or [-1]))
-    return {**arguments, spec.name: wrong}
+    beyond = [] if low is None else [low - 1]
+    beyond += [] if high is None else [high + 1]
+    return {**arguments, spec.name: draw(st.sampled_from(beyond or [-1]))}
 
 
 def _entry_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:

@@ -104,7 +104,7 @@ def select_top_k_tokens(
         for beam in range(branch):
             for child in range(topk):
                 probability = topk_p[request * branch + beam, child]
-                score = probability if step_index == 0 else scores[request, beam] * probability
+                score = probability if step_index == 0 or scores is None else scores[request, beam] * probability
                 score_block[request, beam, child] = score
         if step_index == 0:
             next_scores[request] = topk_p[request]
@@ -118,7 +118,7 @@ def select_top_k_tokens(
             parent_block[request] = [first_id + candidate for candidate in chosen]
         for place, candidate in enumerate(chosen):
             input_ids[request * topk + place] = token_block[request, candidate]
-            if next_hidden_states is not None:
+            if hidden_states is not None and next_hidden_states is not None:
                 parent_row = request * branch + candidate // topk
                 next_hidden_states[request * topk + place] = hidden_states[parent_row]
     return input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block

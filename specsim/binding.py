@@ -105,10 +105,11 @@ def defined_mask(
         return mask & (np.arange(shape[1])[None, :] < by[:, None])
     if rule.rule == "rows":
         rows = by[:, -1] if by.ndim == 2 else by[-1:]
-        reached = np.arange(shape[-1])[None, :] < rows[:, None]
+        reached: NDArray[np.bool_] = np.arange(shape[-1])[None, :] < rows[:, None]
         return reached.reshape(tuple(shape))
     if rule.rule == "owned":
-        return mask & (by != 0).reshape(-1, *(1 for _ in shape[1:]))
+        owned: NDArray[np.bool_] = by != 0
+        return mask & owned.reshape(-1, *(1 for _ in shape[1:]))
     mask[:] = False
     if rule.rule == "at":
         kept = by[by >= 0]
@@ -125,7 +126,7 @@ def _equations(
     name: str, contract: Contract, arguments: Mapping[str, Any]
 ) -> list[tuple[str, str, int, dict[str, int]]]:
     """Collect (label, axis expression, size, extra bindings) of every axis of every argument."""
-    equations = []
+    equations: list[tuple[str, str, int, dict[str, int]]] = []
     for spec in contract.arrays:
         value = arguments.get(spec.name)
         if value is None:

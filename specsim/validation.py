@@ -268,7 +268,7 @@ def _check_offsets(offsets: NDArray[Any], total: int, what: str) -> None:
 
 
 def _range_lengths(arguments: Arguments) -> NDArray[np.int64]:
-    lengths = np.asarray(arguments["end_offsets"], dtype=np.int64) - arguments["start_offsets"]
+    lengths: NDArray[np.int64] = np.asarray(arguments["end_offsets"], dtype=np.int64) - arguments["start_offsets"]
     for request in np.flatnonzero(lengths < 0)[:1]:
         raise _reject(
             Reason.INCONSISTENT_LENGTHS,

@@ -4,6 +4,8 @@ import numpy as np
 
 from specsim.checking import check_call
 
+REJECTS = True
+
 
 def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
     """Turn request-major draft slots into one row a step."""

@@ -13,7 +13,7 @@ BEST_PROBABILITY = tl.constexpr(hashing.BEST_PROBABILITY)
 
 @triton.jit
 def mix(word):
-    # Scramble every word; uint32 products wrap.
+    """Scramble every word; uint32 products wrap."""
     word = word ^ (word >> 16)
     word = word * 0x7FEB352D
     word = word ^ (word >> 15)
@@ -23,7 +23,7 @@ def mix(word):
 
 @triton.jit
 def digest_tag(position, token, context, component):
-    # Digest of the four words of a KV entry.
+    """Digest of the four words of a KV entry."""
     state = mix(position + GOLDEN)
     state = mix(state + token)
     state = mix(state + context)
@@ -32,7 +32,7 @@ def digest_tag(position, token, context, component):
 
 @triton.jit
 def digest_entry(buffer_ptr, slot, slot_stride, word_stride, mask):
-    # Digest of the KV entries at the slots.
+    """Digest of the KV entries at the slots."""
     entry_ptr = buffer_ptr + slot * slot_stride
     position = tl.load(entry_ptr, mask=mask, other=0).to(tl.uint32)
     token = tl.load(entry_ptr + word_stride, mask=mask, other=0).to(tl.uint32)
@@ -43,7 +43,7 @@ def digest_entry(buffer_ptr, slot, slot_stride, word_stride, mask):
 
 @triton.jit
 def digest_row(rows_ptr, row, mask, width, num_words, ROWS: tl.constexpr):
-    # Digest of the first words of rows of a contiguous int64 matrix.
+    """Digest of the first words of rows of a contiguous int64 matrix."""
     state = tl.zeros([ROWS], dtype=tl.uint32) + GOLDEN
     for word in range(num_words):
         state = mix(state + tl.load(rows_ptr + row * width + word, mask=mask, other=0).to(tl.uint32))

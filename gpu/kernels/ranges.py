@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def count_ranges(place, length, is_range, before):
-    # Ranges that end at or before each place, and their total length; ``before`` places precede the block of ranges.
+    """Count the ranges that end at or before each place, and add up their lengths; ``before`` places come first."""
     end = before + tl.cumsum(length, 0)
     is_past = is_range[None, :] & (end[None, :] <= place[:, None])
     return tl.sum(is_past.to(tl.int32), 1), tl.sum(tl.where(is_past, length[None, :], 0), 1)

@@ -16,7 +16,7 @@ def _locate(
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
-    # Row and position of each location, and whether any range reaches it.
+    """Row and position of each location, and whether any range reaches it."""
     request = tl.zeros([LOCATIONS], dtype=tl.int32)
     begin = tl.zeros([LOCATIONS], dtype=tl.int32)
     before = 0

@@ -23,11 +23,11 @@ def find_parents(
     candidate = tl.load(kept_ptr + node - 1, mask=is_draft, other=0)
     group = candidate // TOPK
     is_listed = is_draft & (candidate >= TOPK) & (group < parent_width)
-    sought = tl.load(parent_list_ptr + group, mask=is_listed, other=-1)
+    sought = tl.load(parent_list_ptr + group, mask=is_listed, other=-1).to(tl.int32)
     parent = tl.full([NODES], NODES, dtype=tl.int32)
     for first in range(0, num_nodes - 1, BLOCK):
         place = first + tl.arange(0, BLOCK)
-        kept = tl.load(kept_ptr + place, mask=place < num_nodes - 1, other=-2)
+        kept = tl.load(kept_ptr + place, mask=place < num_nodes - 1, other=-2).to(tl.int32)
         is_parent = sought[:, None] == kept[None, :]
         parent = tl.minimum(parent, tl.min(tl.where(is_parent, place[None, :] + 1, NODES), axis=1))
     is_found = is_listed & (sought >= 0) & (parent < node)

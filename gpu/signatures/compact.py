@@ -77,15 +77,15 @@ SIGNATURES: Signatures = {
     "_move_kv_cache_kernel": tuple(
         Variant(
             types=_MOVE,
-            constants={"WORD": word, "PAIRS": 256, "WORDS": 128 // word.itemsize, "IS_ALIGNED": word is tl.int64},
-            num_warps=8,
+            constants={"WORD": word, "PAIRS": pairs, "WORDS": 128 // word.itemsize, "IS_ALIGNED": word is tl.int64},
+            num_warps=pairs // 32,
         )
-        for word in (tl.int64, tl.int32, tl.int16, tl.uint8)
+        for word, pairs in ((tl.int64, 256), (tl.int64, 1024), (tl.int32, 256), (tl.int16, 256), (tl.uint8, 256))
     ),
     "_move_kv_cache_by_scratch_kernel": (
         Variant(
             types={**_MOVE, "scratch_ptr": "*i64", "num_strip_tiles": "i32"},
-            constants={"WORD": tl.int64, "PAIRS": 1024, "WORDS": 8, "IS_ALIGNED": True},
+            constants={"WORD": tl.int64, "PAIRS": 512, "WORDS": 16, "IS_ALIGNED": True},
             num_warps=16,
         ),
     ),

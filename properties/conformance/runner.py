@@ -17,8 +17,8 @@ from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
 from specsim.properties.property import Property
 
-SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.4}
-LAW_SHARE = 0.4
+SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.2}
+LAW_SHARE = 0.2
 SLOW_SHARE = 0.05
 
 

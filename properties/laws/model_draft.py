@@ -113,7 +113,7 @@ def padded_beams_write_only_the_dump_slot(backend: Backend, scene: Case) -> None
     random = np.random.default_rng(scene["seed"])
     num_beams = len(scene["slots"])
     visible = np.concatenate([slots[:2] for slots in scene["slots"]])
-    asked = {
+    asked: Case = {
         "kv_buffers": [random.integers(0, 99, (scene["num_slots"], 4)) for _ in range(2 * scene["num_layers"])],
         "input_ids": random.integers(0, 256, num_beams),
         "hidden_states": random.integers(0, 2**32, (num_beams, 2)),

@@ -60,8 +60,12 @@ def propose(size: Sizes, proposal: Proposal) -> Draft:
 
 def select(size: Sizes, draft: Draft) -> tuple[Array, Array, Array]:
     """Keep the best candidates of one request: its parent list, flat ids and tokens."""
-    blocks = [[block[None] for block in steps] for steps in (draft.scores, draft.tokens, draft.parents)]
-    parent_list, top_scores_index, draft_tokens = organize_draft_results(*blocks, size.num_draft_tokens)
+    parent_list, top_scores_index, draft_tokens = organize_draft_results(
+        [block[None] for block in draft.scores],
+        [block[None] for block in draft.tokens],
+        [block[None] for block in draft.parents],
+        size.num_draft_tokens,
+    )
     return parent_list[0], top_scores_index[0], draft_tokens[0]
 
 

@@ -1,6 +1,6 @@
 """Shapes that several operations share: batches, tree sizes, parent vectors, pools, pages and request rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 TREE_KINDS = ("chain", "star", "binary", "random", "deep")
 BOUNDARY_LENGTHS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 150)
 BOUNDARY_NODES = (31, 32, 33, 63, 64, 65)
-LARGE_SIZES = ((8, 5, 33), (8, 2, 64), (16, 2, 33), (16, 3, 64), (4, 5, 65), (1, 31, 32), (1, 63, 64), (8, 5, 32))
+LARGE_DRAFTS = ((1, 1), (4, 6), (8, 3), (16, 2))
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,10 @@ class Sizes:
 @st.composite
 def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
     """Draw the sizes of a draft: small ones, and now and then one at the end of a word or a tile."""
-    if draw(st.integers(0, 19)) == 19:
-        return Sizes(*draw(st.sampled_from(LARGE_SIZES)))
+    if draw(st.integers(0, 11)) == 11:
+        nodes = draw(st.sampled_from(BOUNDARY_NODES))
+        topk, num_steps = draw(st.sampled_from(LARGE_DRAFTS))
+        return Sizes(topk, nodes - 1 if topk == 1 else num_steps, nodes)
     topk = draw(st.integers(1, 5))
     num_steps = draw(st.integers(1, 5))
     most = min(1 + count_candidates(topk, num_steps), most_nodes)
@@ -67,13 +69,14 @@ def parents(kind: str, count: int, source: Bulk) -> list[int]:
     count : int
         Nodes, root included.
     """
-    chosen = {
+    above: dict[str, Callable[[int], int]] = {
         "chain": lambda node: node - 1,
         "star": lambda node: 0,
         "binary": lambda node: (node - 1) // 2,
         "random": lambda node: source.integer(0, node - 1),
         "deep": lambda node: source.integer(max(node - 2, 0), node - 1),
-    }[kind]
+    }
+    chosen = above[kind]
     return [-1, *(chosen(node) for node in range(1, count))]
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.config import TreeMaskMode
-from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk
 from specsim.properties.strategies.recursion import proposals, propose, select
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -25,9 +25,9 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), lengths(), st.integers(0, 50)), max_requests))
     arguments = kept_candidates(size, [select(size, propose(size, proposal)) for proposal, _, _ in requests])
+    unread, source = draw(st.integers(0, 3)), draw(bulk())
     if size.num_steps == 1:
-        width = draw(st.integers(0, 3))
-        arguments["parent_list"] = draw(bulk()).integers((len(requests), width), -1, size.topk - 1)
+        arguments["parent_list"] = source.integers((len(requests), unread), -1, size.topk - 1)
     is_packable = size.num_draft_tokens <= 32
     modes = [mode for mode in TreeMaskMode if is_packable or mode is not TreeMaskMode.QLEN_ONLY_BITPACKING]
     mode = draw(st.sampled_from(modes))
@@ -45,7 +45,7 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-def kept_candidates(size: Sizes, requests: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Arguments:
+def kept_candidates(size: Sizes, requests: list[tuple[Array, Array, Array]]) -> Arguments:
     """Stack the kept candidates of the requests into the arrays of ``build_tree``."""
     width = size.topk * (size.num_steps - 1) + 1 if size.num_steps > 1 else 0
     kept = size.num_draft_tokens - 1

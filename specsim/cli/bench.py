@@ -1,47 +1,70 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
+import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.device import choose_device, load_implementation
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, remark
+from specsim.cli.device import INTERPRETER, OURS, choose_device, load_implementation, need_suite
+from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
 
-MEASURED = ("build_tree", "verify_tree_greedy", "move_kv_cache")
+if TYPE_CHECKING:
+    from specsim.gpu.bench import Latency
+
+COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs")
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--examples", default=100, show_default=True, type=click.IntRange(1), help="Of each agreement check.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the agreement checks.")
-@click.option("--iterations/--no-iterations", default=True, show_default=True, help="Measure decode iterations too.")
+@click.option("--examples", default=200, show_default=True, type=click.IntRange(1), help="Of the check before.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the check before.")
+@click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def bench(examples: int, seed: int, iterations: bool, as_json: bool) -> None:
-    """Measure operations and decode iterations by CUDA-graph replay."""
+def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
+    """Check the measured operations against the reference, then time them by CUDA-graph replay."""
     device = choose_device()
-    if device == "absent":
-        raise Failed("specsim.gpu needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
-    import torch
+    if device == "absent" or "CPU" in device or os.environ.get(INTERPRETER) == "1":
+        raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
+    need_suite()
+    backend = load_implementation(OURS)
+    from specsim.gpu import bench as benches
+    from specsim.properties.conformance import runner
 
-    if not torch.cuda.is_available():
-        raise Failed("there is no GPU, and the time of an interpreter is no latency", Exit.UNAVAILABLE)
-    from specsim.gpu import bench as measuring
-    from specsim.properties.conformance.runner import check
-
-    report = check(load_implementation("specsim.gpu"), seed=seed, max_examples=examples, operations=MEASURED)
+    cases = benches.operation_cases()
+    measured = tuple(dict.fromkeys(case.operation for case in cases))
+    with progress("agreement") as on_progress:
+        report = runner.check(
+            backend, seed=seed, max_examples=examples, operations=measured, slow_examples=1, on_progress=on_progress
+        )
     if report.verdict != "conforms":
         for failure in report.failures:
             remark(f"{failure.operation}: {failure.property}: {failure.message}")
-        raise Failed(f"nothing was measured: agreement is red (verdict {report.verdict})", Exit.FAILURE)
-    latencies = [measuring.measure(case) for case in measuring.operation_cases()]
-    if iterations:
-        latencies += measuring.measure_iterations()
+        raise Failed(f"no latencies: specsim check says {report.verdict}, seed {seed}", Exit.FAILURE)
+    latencies = []
+    with progress("latency") as on_progress:
+        for done, case in enumerate(cases):
+            if on_progress is not None:
+                on_progress(f"{case.operation}, {case.shape}", done, len(cases) + 1)
+            latencies.append(benches.measure(case))
+        latencies += benches.measure_iterations()
     if as_json:
-        print_json({"device": device, "agreement_examples": report.examples, "us": [asdict(row) for row in latencies]})
+        print_json({"device": device, "latencies": [asdict(latency) for latency in latencies]})
+    elif markdown:
+        click.echo(
+            "\n".join([_line(COLUMNS), _line(("---",) * len(COLUMNS)), *(_line(_row(one)) for one in latencies)])
+        )
     else:
-        table = plain_table("operation", "shape", "#median us", "#5 %", "#95 %", "#engines today us")
-        for row in latencies:
-            figures = (f"{value:.1f}" for value in (row.median_us, row.low_us, row.high_us))
-            table.add_row(row.operation, row.shape, *figures, row.engines_us)
+        table = plain_table(*COLUMNS, title=device)
+        for latency in latencies:
+            table.add_row(*_row(latency))
         console().print(table)
-        click.echo(f"{device}; agreement: {report.examples} examples, no failure")
     finish(Exit.CONFORMS)
+
+
+def _row(latency: "Latency") -> tuple[str, ...]:
+    spread = f"{latency.low_us:.1f} to {latency.high_us:.1f}"
+    return latency.operation, latency.shape, f"{latency.median_us:.1f}", spread, latency.engines_us
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -9,7 +9,7 @@ import click
 
 from specsim.backend import Backend, load
 from specsim.cases import Case, case_arguments, write_case
-from specsim.cli.device import OURS, choose_device, load_implementation
+from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
 from specsim.operations import TABLE
@@ -17,7 +17,7 @@ from specsim.outcomes import first_difference, observe
 from specsim.stored import Provenance
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.runner import Failure, Report
+    from specsim.properties.conformance.report import Failure, Report
 
 EXIT_OF_VERDICT = {
     "conforms": Exit.CONFORMS,
@@ -63,6 +63,7 @@ def check(
     IMPL defines functions with the names and parameters of the operations, on NumPy arrays or, if it says
     ARRAYS = "torch", on tensors. What it does not define is reported as missing and does not count against it.
     """
+    need_suite()
     backend = load_implementation(implementation)
     from specsim.properties.conformance import runner
 
@@ -85,7 +86,7 @@ def check(
     if as_json:
         print_json(_document(report, verdict, written))
     else:
-        _print_report(report, verdict, written, backend)
+        _print_report(report, verdict, written, examples)
     finish(EXIT_OF_VERDICT[verdict])
 
 
@@ -96,12 +97,14 @@ def _write_failure(
     if failure.case is None or failure.operation not in TABLE:
         return None, ""
     arguments = case_arguments(failure.operation, failure.case)
+    with backend.arrays.debugging():
+        observed = observe(backend, failure.operation, arguments)
     case = Case(
         operation=failure.operation,
         property_name=failure.property,
         arguments=arguments,
         expected=observe(oracle, failure.operation, arguments),
-        observed=observe(backend, failure.operation, arguments),
+        observed=observed,
         message=failure.message,
         provenance=Provenance(backend.name, seed, versions_of(VERSIONS_IN_A_CASE)),
     )
@@ -137,7 +140,7 @@ def _document(report: "Report", verdict: str, written: list[tuple[Path | None, s
     }
 
 
-def _print_report(report: "Report", verdict: str, written: list[tuple[Path | None, str]], backend: Backend) -> None:
+def _print_report(report: "Report", verdict: str, written: list[tuple[Path | None, str]], examples: int) -> None:
     table = plain_table("operation", "group", "#examples", "#failures", "missing")
     for name, entry in report.operations.items():
         group = TABLE[name].group if name in TABLE else ""
@@ -152,16 +155,23 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
                 click.echo(f"    {name} = {_short(value)}")
         if difference:
             click.echo(f"  first difference from the reference: {difference}")
-        if path is not None:
-            click.echo(f"  specsim replay {shlex.quote(str(path))}")
-    missing = [name for name, entry in report.operations.items() if entry.missing]
-    if missing:
-        click.echo(f"\n{backend.name} does not define: {', '.join(missing)}")
+        click.echo(f"  {_line_that_replays(failure, report, path, examples)}")
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     held = len(report.properties) - unrun - failed
-    click.echo(f"\n{held} properties held, {failed} failed, {unrun} need an operation that is missing")
+    missing = sum(1 for entry in report.operations.values() if entry.missing)
+    click.echo(
+        f"\n{report.implementation} defines {len(report.operations) - missing} of {len(report.operations)} operations"
+    )
+    click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
     click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
+
+
+def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:
+    if path is not None:
+        return f"specsim replay {shlex.quote(str(path))}"
+    options = f"--seed {report.seed} --examples {examples} --operation {failure.operation}"
+    return f"specsim check {report.implementation} {options}"
 
 
 def _indented(message: str) -> str:

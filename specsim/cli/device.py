@@ -1,9 +1,8 @@
 """What the Triton path runs on, decided before anything imports Triton, and the loading of implementations."""
 
+import importlib.util
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
 from specsim.backend import Backend, BackendUnavailable, load
 from specsim.cli.output import Exit, Failed
@@ -47,14 +46,18 @@ def load_implementation(name: str) -> Backend:
         return load(name)
     except BackendUnavailable as error:
         raise Failed(f"{error}", Exit.UNAVAILABLE) from error
+    except SystemExit as left:  # NOTE: a script that is mistaken for a module may leave when it is imported.
+        raise Failed(f"{name} does not import: it exits with {left.code}", Exit.UNAVAILABLE) from left
 
 
-@contextmanager
-def checking_values(backend: Backend) -> Iterator[None]:
-    """Make our GPU path check the entries of its arguments while the block runs."""
-    with ExitStack() as stack:
-        if backend.name == OURS:
-            from specsim.gpu.switches import debugging
+def need_suite() -> None:
+    """Check that what the conformance suite imports is installed.
 
-            stack.enter_context(debugging())
-        yield
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: it is not.
+    """
+    for distribution in ("hypothesis", "pytest"):
+        if importlib.util.find_spec(distribution) is None:
+            raise Failed(f"the suite needs {distribution}: pip install 'specsim[properties]'", Exit.UNAVAILABLE)

@@ -4,7 +4,7 @@ import secrets
 
 import click
 
-from specsim.cli.device import choose_device
+from specsim.cli.device import choose_device, need_suite
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
 
 SHOWN_PROPERTIES = 3
@@ -17,6 +17,7 @@ SHOWN_PROPERTIES = 3
 def mutants(seed: int | None, examples: int, as_json: bool) -> None:
     """Print the kill matrix: each seeded fault with the properties that kill it, and the properties that kill none."""
     choose_device()
+    need_suite()
     from specsim.properties.mutants import matrix
 
     seed = secrets.randbelow(2**32) if seed is None else seed

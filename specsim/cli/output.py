@@ -82,7 +82,7 @@ def progress(label: str) -> Iterator[OnProgress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<48.48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 

@@ -6,7 +6,7 @@ import click
 
 from specsim.backend import Backend
 from specsim.cases import Case, Replay, read_case, replay_case
-from specsim.cli.device import checking_values, load_implementation
+from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.output import EXIT_CODES, Exit, finish, print_json
 from specsim.outcomes import first_line
 
@@ -41,7 +41,7 @@ def replay(paths: tuple[Path, ...], implementation: str | None, as_json: bool) -
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
     if not backend.has(case.operation):
         return Replay.CRASHED, f"{backend.name} does not define {case.operation}"
-    with checking_values(backend):
+    with backend.arrays.debugging():
         outcome, words = replay_case(backend, case)
         if outcome is not Replay.FIXED:
             return outcome, words
@@ -50,6 +50,7 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
+    need_suite()
     from specsim.properties.catalogue import all_properties
 
     for found in all_properties():

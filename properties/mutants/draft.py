@@ -1,0 +1,223 @@
+"""Faults in choosing, pruning and naming the candidates of a draft."""
+
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+
+Array = Any
+
+
+def _topk(values: Array, k: int, order_of: Any) -> tuple[Array, Array]:
+    index = np.array([order_of(row)[:k] for row in values], dtype=np.int64).reshape(len(values), k)
+    return np.take_along_axis(values, index, axis=1), index
+
+
+def _ties_by_higher_index(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(values, k, lambda row: sorted(range(len(row)), key=lambda column: (-row[column], -column)))
+
+
+def _in_column_order(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(values, k, lambda row: sorted(np.argsort(-row, kind="stable")[:k].tolist()))
+
+
+def _index_by_value(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(values, k, lambda row: [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)])
+
+
+def _only_the_first_tile(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(values[:, : max(k, 4)], k, lambda row: np.argsort(-row, kind="stable").tolist())
+
+
+def _scores_add(outputs: Named, arguments: Named) -> None:
+    if arguments["step_index"] > 0:
+        shape = outputs["score_block"].shape
+        outputs["score_block"] = arguments["scores"][:, :, None] + arguments["topk_p"].reshape(shape)
+
+
+def _scores_forget_the_path(arguments: Named) -> None:
+    if arguments["scores"] is not None:
+        arguments["scores"] = np.ones_like(arguments["scores"])
+
+
+def _scores_of_the_first_request(arguments: Named) -> None:
+    if arguments["scores"] is not None and len(arguments["scores"]):
+        arguments["scores"] = np.broadcast_to(arguments["scores"][:1], arguments["scores"].shape).copy()
+
+
+def _hidden_state_of_the_place(outputs: Named, arguments: Named) -> None:
+    if arguments["step_index"] > 0 and arguments["hidden_states"] is not None:
+        outputs["next_hidden_states"] = arguments["hidden_states"].copy()
+
+
+def _rows_of_other_requests(outputs: Named, arguments: Named) -> None:
+    hidden_states = arguments["hidden_states"]
+    if arguments["step_index"] == 0 and hidden_states is not None:
+        outputs["next_hidden_states"] = np.concatenate([hidden_states] * arguments["topk"])
+
+
+def _ids_of_the_step_after(outputs: Named, arguments: Named) -> None:
+    if arguments["step_index"] > 0:
+        outputs["parent_block"] = outputs["parent_block"] + arguments["topk"] ** 2
+
+
+def _ids_within_the_step(outputs: Named, arguments: Named) -> None:
+    topk, step = arguments["topk"], arguments["step_index"]
+    if step > 0:
+        outputs["parent_block"] = outputs["parent_block"] - (topk + topk * topk * (step - 1))
+
+
+def _beams_keep_their_place(outputs: Named, arguments: Named) -> None:
+    topk = arguments["topk"]
+    outputs["input_ids"] = outputs["token_block"][:, :topk].reshape(-1).copy()
+
+
+def _candidates_child_first(outputs: Named, arguments: Named) -> None:
+    num_requests, branch, topk = outputs["score_block"].shape
+    tokens = outputs["token_block"].reshape(num_requests, branch, topk)
+    outputs["token_block"] = tokens.transpose(0, 2, 1).reshape(num_requests, branch * topk)
+
+
+def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
+    topk, step = arguments["topk"], arguments["step_index"]
+    if step == 0:
+        return
+    scores = outputs["score_block"].reshape(len(outputs["score_block"]), topk * topk)
+    outputs["next_scores"], chosen = _ties_by_higher_index(scores, topk)
+    outputs["parent_block"] = chosen + topk + topk * topk * (step - 1)
+    outputs["input_ids"] = np.take_along_axis(outputs["token_block"], chosen, axis=1).reshape(-1)
+    if arguments["hidden_states"] is not None:
+        rows = (np.arange(len(chosen))[:, None] * topk + chosen // topk).reshape(-1)
+        outputs["next_hidden_states"] = arguments["hidden_states"][rows]
+
+
+def _organized(arguments: Named, order_of: Any) -> tuple[Array, Array]:
+    scores = np.concatenate([block.reshape(len(block), -1) for block in arguments["score_list"]], axis=1)
+    tokens = np.concatenate(arguments["token_list"], axis=1)
+    count = arguments["num_draft_tokens"] - 1
+    kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)
+    return kept, np.take_along_axis(tokens, kept, axis=1)
+
+
+def _ties_cut_children_loose(outputs: Named, arguments: Named) -> None:
+    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
+        arguments, lambda row, count: sorted(sorted(range(len(row)), key=lambda c: (-row[c], -c))[:count])
+    )
+
+
+def _kept_by_score(outputs: Named, arguments: Named) -> None:
+    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
+        arguments, lambda row, count: np.argsort(-row, kind="stable")[:count].tolist()
+    )
+
+
+def _tokens_of_the_places(outputs: Named, arguments: Named) -> None:
+    tokens = np.concatenate(arguments["token_list"], axis=1)
+    outputs["draft_tokens"] = tokens[:, : outputs["draft_tokens"].shape[1]].copy()
+
+
+def _kept_of_the_first_request(outputs: Named, arguments: Named) -> None:
+    if len(outputs["top_scores_index"]):
+        kept = np.broadcast_to(outputs["top_scores_index"][:1], outputs["top_scores_index"].shape).copy()
+        tokens = np.concatenate(arguments["token_list"], axis=1)
+        outputs["top_scores_index"], outputs["draft_tokens"] = kept, np.take_along_axis(tokens, kept, axis=1)
+
+
+def _parents_without_the_marker(outputs: Named, arguments: Named) -> None:
+    parents = np.concatenate(arguments["parents_list"], axis=1)
+    outputs["parent_list"] = parents[:, 1 : 1 + outputs["parent_list"].shape[1]].copy()
+
+
+def _chain_without_the_marker(outputs: Named, arguments: Named) -> None:
+    outputs["parent_list"] = outputs["parent_list"] + 1
+
+
+def _chain_counted_from_one(outputs: Named, arguments: Named) -> None:
+    outputs["top_scores_index"] = outputs["top_scores_index"] + 1
+
+
+def _tables_of_offsets(topk_index: Array, hot_token_id: Array) -> Array:
+    return topk_index + hot_token_id[topk_index]
+
+
+def _all_masked(topk_index: Array, hot_token_id: Array) -> Array:
+    return hot_token_id[np.full_like(topk_index, -1)]
+
+
+def _map_of_the_first_row(topk_index: Array, hot_token_id: Array) -> Array:
+    return hot_token_id[np.broadcast_to(topk_index[:1], topk_index.shape)]
+
+
+def _any_topk(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(values, k, lambda row: np.argsort(-row, kind="stable").tolist())
+
+
+MUTANTS = (
+    Mutant("OWN-01", "fast_topk", "Equal values are taken from the right.", instead(_ties_by_higher_index)),
+    Mutant("OWN-02", "fast_topk", "The chosen entries stay in column order.", instead(_in_column_order)),
+    Mutant(
+        "OWN-03", "fast_topk", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)
+    ),
+    Mutant("OWN-04", "fast_topk", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
+    Mutant("OWN-05", "fast_topk", "NaN scores are taken for numbers.", unchecked(_any_topk)),
+    Mutant("OWN-06", "select_top_k_tokens", "Probabilities along a path are added.", returning(_scores_add)),
+    Mutant("OWN-07", "select_top_k_tokens", "The score of the path so far is dropped.", given(_scores_forget_the_path)),
+    Mutant(
+        "OWN-08", "select_top_k_tokens", "Scores are those of the first request.", given(_scores_of_the_first_request)
+    ),
+    Mutant(
+        "OWN-09",
+        "select_top_k_tokens",
+        "A beam keeps the hidden state of its place, not of its parent.",
+        returning(_hidden_state_of_the_place),
+    ),
+    Mutant(
+        "D07",
+        "select_top_k_tokens",
+        "Rows of one request are read where one row a beam is laid out.",
+        returning(_rows_of_other_requests),
+    ),
+    Mutant("OWN-10", "select_top_k_tokens", "Flat ids are those of the step after.", returning(_ids_of_the_step_after)),
+    Mutant("OWN-11", "select_top_k_tokens", "Flat ids count within the step.", returning(_ids_within_the_step)),
+    Mutant(
+        "OWN-12", "select_top_k_tokens", "Tokens are those of the first candidates.", returning(_beams_keep_their_place)
+    ),
+    Mutant("OWN-13", "select_top_k_tokens", "Candidates are listed child first.", returning(_candidates_child_first)),
+    Mutant("OWN-14", "select_top_k_tokens", "Equal scores go to the later beam.", returning(_beams_with_ties_reversed)),
+    Mutant(
+        "SYN4",
+        "organize_draft_results",
+        "Ties at the boundary keep a child and drop its parent.",
+        returning(_ties_cut_children_loose),
+    ),
+    Mutant("OWN-15", "organize_draft_results", "Kept candidates are ordered by score.", returning(_kept_by_score)),
+    Mutant("OWN-16", "organize_draft_results", "Tokens are not gathered.", returning(_tokens_of_the_places)),
+    Mutant(
+        "OWN-17",
+        "organize_draft_results",
+        "Every request keeps the candidates of the first.",
+        returning(_kept_of_the_first_request),
+    ),
+    Mutant(
+        "OWN-18",
+        "organize_draft_results",
+        "The parent list lacks the marker of the root's children.",
+        returning(_parents_without_the_marker),
+    ),
+    Mutant(
+        "OWN-19",
+        "organize_chain_draft_results",
+        "The chain's parent list lacks the marker.",
+        returning(_chain_without_the_marker),
+    ),
+    Mutant(
+        "OWN-20",
+        "organize_chain_draft_results",
+        "The chain's candidates are counted from 1.",
+        returning(_chain_counted_from_one),
+    ),
+    Mutant("D04", "map_hot_tokens", "The table's ids are added as if they were offsets.", instead(_tables_of_offsets)),
+    Mutant("G15", "map_hot_tokens", "No row counts as live, and -1 wraps to the last entry.", instead(_all_masked)),
+    Mutant("OWN-21", "map_hot_tokens", "Every row is mapped like the first.", instead(_map_of_the_first_row)),
+)

@@ -1,0 +1,189 @@
+"""Faults in the slots that a draft writes and reads."""
+
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+
+Array = Any
+BLOCK = 64
+
+
+def _step_first(outputs: Named, arguments: Named) -> None:
+    topk, num_steps = arguments["topk"], arguments["num_steps"]
+    slots = outputs["out_cache_loc"].reshape(-1, topk, num_steps)
+    outputs["out_cache_loc"] = slots.transpose(0, 2, 1).reshape(-1)
+
+
+def _past_the_bonus(outputs: Named, arguments: Named) -> None:
+    width = arguments["topk"] * arguments["num_steps"]
+    outputs["out_cache_loc"] = np.concatenate(
+        [outputs["out_cache_loc"][:0]]
+        + [
+            np.roll(arguments["req_to_token"][row], -int(length) - 1)[:width].astype(np.int64)
+            for row, length in zip(arguments["req_pool_indices"], arguments["seq_lens"], strict=True)
+        ]
+    )
+
+
+def _rows_of_the_batch(arguments: Named) -> None:
+    count = len(arguments["req_pool_indices"])
+    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
+
+
+def _clamped_to_the_row(
+    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, topk: int, num_steps: int
+) -> Array:
+    places = np.asarray(seq_lens, dtype=np.int64)[:, None] + np.arange(topk * num_steps)
+    places = np.clip(places, 0, req_to_token.shape[1] - 1)
+    return req_to_token[req_pool_indices[:, None], places].reshape(-1).astype(np.int64)
+
+
+def _narrow_rows(req_pool_indices: Array, req_to_token: Array, seq_lens: Array, topk: int, num_steps: int) -> Array:
+    if not len(seq_lens):
+        return np.zeros(0, dtype=np.int64)
+    width = int(np.max(seq_lens)) + num_steps + topk - 1
+    places = np.asarray(seq_lens, dtype=np.int64)[:, None] + np.arange(topk * num_steps)
+    flat = req_pool_indices[:, None] * width + places
+    return req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
+
+
+def _viewed_without_transposing(out_cache_loc: Array, topk: int, num_steps: int) -> Array:
+    return out_cache_loc.reshape(num_steps, -1).copy()
+
+
+def _beams_in_reverse(outputs: Named, arguments: Named) -> None:
+    outputs["step_cache_loc"] = outputs["step_cache_loc"][:, ::-1].copy()
+
+
+def _lists(arguments: Named, visible_of: Any, starts_at: Any = lambda end, step, row: end) -> tuple[Array, Array]:
+    """Lay out lists like the correct function, but with other contents or other starts."""
+    req_to_token, topk = arguments["req_to_token"], arguments["topk"]
+    num_rows = len(arguments["seq_lens"]) * topk
+    kv_indices = np.zeros((arguments["num_steps"], num_rows * req_to_token.shape[1]), dtype=np.int32)
+    kv_indptr = np.zeros((arguments["num_steps"], num_rows + 1), dtype=np.int32)
+    for step in range(arguments["num_steps"]):
+        for row in range(num_rows):
+            slots = req_to_token[arguments["req_pool_indices"][row // topk]]
+            visible = visible_of(slots, int(arguments["seq_lens"][row // topk]), row % topk, step)
+            start = starts_at(kv_indptr[step, row], step, row)
+            room = kv_indices[step, start : start + len(visible)]
+            room[:] = visible[: len(room)]
+            kv_indptr[step, row + 1] = kv_indptr[step, row] + len(visible)
+    return kv_indices, kv_indptr
+
+
+def _launched_one_short(**arguments: Any) -> tuple[Array, Array]:
+    stride = arguments["num_steps"] - 1
+
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        first = length + beam * stride
+        return np.concatenate([slots[:length], slots[first : first + step + 1]])
+
+    return _lists(arguments, visible_of)
+
+
+def _blocks_repeat_the_first(**arguments: Any) -> tuple[Array, Array]:
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        first = length + beam * arguments["num_steps"]
+        return np.concatenate([slots[np.arange(length) % BLOCK], slots[first : first + step + 1]])
+
+    return _lists(arguments, visible_of)
+
+
+def _own_entries_left_out(**arguments: Any) -> tuple[Array, Array]:
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        first = length + beam * arguments["num_steps"]
+        return np.concatenate([slots[:length], slots[first : first + step]])
+
+    return _lists(arguments, visible_of)
+
+
+def _prefix_grows_with_the_step(**arguments: Any) -> tuple[Array, Array]:
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        own = length + beam * arguments["num_steps"] + step
+        return np.concatenate([slots[: length + step], slots[own : own + 1]])
+
+    return _lists(arguments, visible_of)
+
+
+def _starts_without_topk(**arguments: Any) -> tuple[Array, Array]:
+    topk = arguments["topk"]
+    before = np.concatenate([[0], np.cumsum(arguments["seq_lens"])]).astype(int)
+
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        first = length + beam * arguments["num_steps"]
+        return np.concatenate([slots[:length], slots[first : first + step + 1]])
+
+    def starts_at(end: int, step: int, row: int) -> int:
+        request, beam = divmod(row, topk)
+        length = int(arguments["seq_lens"][request])
+        start: int = int(before[request]) + request * topk * (step + 1) + beam * (length + step + 1)
+        return start
+
+    return _lists(arguments, visible_of, starts_at)
+
+
+def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
+    room = len(arguments["seq_lens"]) * arguments["req_to_token"].shape[1]
+    outputs["kv_indices"][:, room:] = 0
+
+
+MUTANTS = (
+    Mutant("OWN-22", "assign_draft_cache_locs", "Slots are listed step first.", returning(_step_first)),
+    Mutant("OWN-23", "assign_draft_cache_locs", "Slots start one position late.", returning(_past_the_bonus)),
+    Mutant("OWN-24", "assign_draft_cache_locs", "The row is the place in the batch.", given(_rows_of_the_batch)),
+    Mutant(
+        "D11",
+        "assign_draft_cache_locs",
+        "Positions past the row are clamped to its last slot instead of being refused.",
+        unchecked(_clamped_to_the_row),
+    ),
+    Mutant(
+        "K03",
+        "assign_draft_cache_locs",
+        "A row is as wide as one beam needs, so beams spill into the next row.",
+        instead(_narrow_rows),
+    ),
+    Mutant(
+        "OWN-25",
+        "per_step_draft_out_cache_loc",
+        "Slots are viewed step-major without a transposition.",
+        instead(_viewed_without_transposing),
+    ),
+    Mutant("OWN-26", "per_step_draft_out_cache_loc", "Beams come in reverse.", returning(_beams_in_reverse)),
+    Mutant(
+        "OWN-27",
+        "generate_draft_decode_kv_indices",
+        "Launched for one step less, so beams lie too close.",
+        instead(_launched_one_short),
+    ),
+    Mutant(
+        "D01",
+        "generate_draft_decode_kv_indices",
+        "Every block of the prefix repeats the first block.",
+        instead(_blocks_repeat_the_first),
+    ),
+    Mutant(
+        "OWN-28", "generate_draft_decode_kv_indices", "A beam misses its newest entry.", instead(_own_entries_left_out)
+    ),
+    Mutant(
+        "OWN-29",
+        "generate_draft_decode_kv_indices",
+        "The committed length has advanced with the steps.",
+        instead(_prefix_grows_with_the_step),
+    ),
+    Mutant(
+        "OWN-30",
+        "generate_draft_decode_kv_indices",
+        "Lists start where one beam a request would put them.",
+        instead(_starts_without_topk),
+    ),
+    Mutant(
+        "G01",
+        "generate_draft_decode_kv_indices",
+        "The buffer holds one beam a request, and what lies past it is lost.",
+        returning(_buffer_without_topk),
+    ),
+)

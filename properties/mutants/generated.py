@@ -1,0 +1,105 @@
+"""Faults that any operation can have: what the properties that every operation has must find."""
+
+import functools
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from specsim.operations import TABLE
+from specsim.operations.record import Operation
+from specsim.properties.mutants.record import Function, Mutant, Named, given
+from specsim.rejection import SpecRejection
+
+
+def _arrays(arguments: Named, names: tuple[str, ...]) -> Iterator[Any]:
+    for name in names:
+        value = arguments[name]
+        yield from (value if isinstance(value, list) else [value] if value is not None else [])
+
+
+def _read_only(operation: Operation) -> tuple[str, ...]:
+    contract = operation.contract
+    return tuple(spec.name for spec in contract.arrays if spec.name not in contract.writes)
+
+
+def _writes_an_argument(operation: Operation, correct: Function) -> Function:
+    @functools.wraps(correct)
+    def faulty(**arguments: Any) -> Any:
+        outputs = correct(**arguments)
+        for array in _arrays(arguments, _read_only(operation)):
+            if array.size:
+                array.reshape(-1)[:1] += np.ones(1, dtype=array.dtype)
+                array[(0,) * array.ndim] = array[(0,) * array.ndim] ^ 1 if array.dtype.kind in "biu" else 7
+        return outputs
+
+    return faulty
+
+
+def _ignores_strides(operation: Operation, correct: Function) -> Function:
+    def read(value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(entry) for entry in value]
+        if isinstance(value, np.ndarray) and value.size > 1 and not value.flags.c_contiguous:
+            return np.ravel(value)[::-1].reshape(value.shape)
+        return value
+
+    def change(arguments: Named) -> None:
+        for name in _read_only(operation):
+            arguments[name] = read(arguments[name])
+
+    return given(change)(correct)
+
+
+def _crashes_on_nothing(operation: Operation, correct: Function) -> Function:
+    def change(arguments: Named) -> None:
+        for array in _arrays(arguments, tuple(spec.name for spec in operation.contract.arrays)):
+            if array.ndim and not len(array):
+                raise ValueError("a launch without programs")
+
+    return given(change)(correct)
+
+
+def _leaves_an_entry_unwritten(operation: Operation, correct: Function) -> Function:
+    leftovers = count(1)
+
+    @functools.wraps(correct)
+    def faulty(**arguments: Any) -> Any:
+        returned = correct(**arguments)
+        outputs = returned if isinstance(returned, tuple) else (returned,)
+        written = _arrays(arguments, operation.contract.writes)
+        leftover = next(leftovers)
+        for array in (*outputs, *written):
+            if isinstance(array, np.ndarray) and array.size:
+                array[(-1,) * array.ndim] = leftover % 2 if array.dtype.kind == "b" else leftover
+                array[(min(1, len(array) - 1),) + (0,) * (array.ndim - 1)] = leftover % 2
+        return returned
+
+    return faulty
+
+
+def _takes_anything(operation: Operation, correct: Function) -> Function:
+    @functools.wraps(correct)
+    def faulty(**arguments: Any) -> Any:
+        try:
+            return correct(**arguments)
+        except SpecRejection:
+            return None
+
+    return faulty
+
+
+_FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] = (
+    ("WRITE", "An argument is used as scratch space.", _writes_an_argument),
+    ("STRIDE", "Views are read as if they were plain arrays.", _ignores_strides),
+    ("EMPTY", "An empty batch crashes.", _crashes_on_nothing),
+    ("FRESH", "The last entry of the output memory keeps what lay there.", _leaves_an_entry_unwritten),
+    ("CHECK", "Bad input is not refused.", _takes_anything),
+)
+
+MUTANTS = tuple(
+    Mutant(f"{kind}-{name}", name, summary, functools.partial(fault, operation))
+    for name, operation in TABLE.items()
+    for kind, summary, fault in _FAULTS
+)

@@ -1,0 +1,98 @@
+"""One mutant: a known fault in one operation, and the ways to put it there."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specsim.checking import check_call
+from specsim.operations import TABLE
+
+Function = Callable[..., Any]
+Named = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A faulty variant of one operation.
+
+    Parameters
+    ----------
+    id : str
+        Number in the catalogue of real faults, ``SYN`` for their synthetic companions, ``OWN`` for the project's own.
+    operation : str
+        The operation that is replaced.
+    summary : str
+        What is wrong, in one sentence.
+    inject : callable
+        Takes the correct function and returns the faulty one, with the same parameters.
+    """
+
+    id: str
+    operation: str
+    summary: str
+    inject: Callable[[Function], Function]
+
+
+def instead(function: Function) -> Callable[[Function], Function]:
+    """Inject a whole re-implementation; its input is checked like that of the original."""
+
+    def inject(correct: Function) -> Function:
+        return _wrapped(correct, lambda arguments: (check_call(correct.__name__, arguments), function(**arguments))[1])
+
+    return inject
+
+
+def unchecked(function: Function) -> Callable[[Function], Function]:
+    """Inject a whole re-implementation that takes any input."""
+
+    def inject(correct: Function) -> Function:
+        return _wrapped(correct, lambda arguments: function(**arguments))
+
+    return inject
+
+
+def given(change: Callable[[Named], None]) -> Callable[[Function], Function]:
+    """Inject a fault that hands other arguments to the correct function; ``change`` edits them by name."""
+
+    def inject(correct: Function) -> Function:
+        def call(arguments: Named) -> Any:
+            check_call(correct.__name__, arguments)
+            change(arguments)
+            return correct(**arguments)
+
+        return _wrapped(correct, call)
+
+    return inject
+
+
+def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Function]:
+    """Inject a fault in what the correct function returned; ``change`` edits outputs and sees arguments, by name."""
+
+    def inject(correct: Function) -> Function:
+        names = [spec.name for spec in TABLE[correct.__name__].contract.outputs]
+
+        def call(arguments: Named) -> Any:
+            returned = correct(**arguments)
+            values = returned if isinstance(returned, tuple) else (returned,)
+            outputs = dict(zip(names, values, strict=True)) if names else {}
+            change(outputs, arguments)
+            changed = tuple(outputs[name] for name in names)
+            return changed if len(names) > 1 else changed[0] if names else None
+
+        return _wrapped(correct, call)
+
+    return inject
+
+
+def _wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
+    signature = inspect.signature(correct)
+
+    @functools.wraps(correct)
+    def faulty(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return call(dict(bound.arguments))
+
+    return faulty

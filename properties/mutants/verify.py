@@ -1,0 +1,249 @@
+"""Faults in the walk along the target's choices, and in the metadata of its forward."""
+
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+
+Array = Any
+CONFIGURED_WIDTH = 4
+TILE = 8
+
+
+def _verified(arguments: Named, children_of: Any, chosen_after: Any) -> tuple[Array, Array, Array]:
+    """Walk like the correct function, but among other children or along other choices."""
+    candidates, num_steps = arguments["candidates"], arguments["num_steps"]
+    num_requests, num_nodes = candidates.shape
+    predict = np.zeros(num_requests * num_nodes, dtype=np.int32)
+    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
+    for request in range(num_requests):
+        path = [0]
+        while len(path) <= num_steps:
+            matching = [
+                n
+                for n in children_of(request, path[-1])
+                if candidates[request, n] == chosen_after(request, path[-1], n)
+            ]
+            if not matching:
+                break
+            path.append(matching[0])
+        for place, node in enumerate(path):
+            accept_index[request, place] = request * num_nodes + node
+            follows = path[place + 1] if place + 1 < len(path) else node
+            predict[request * num_nodes + node] = (
+                candidates[request, follows] if follows != node else arguments["target_predict"][request, node]
+            )
+        num_accepted_drafts[request] = len(path) - 1
+    return predict, accept_index, num_accepted_drafts
+
+
+def _children(arguments: Named, request: int, node: int) -> list[int]:
+    siblings = []
+    child = int(arguments["retrieve_next_token"][request, node])
+    while child != -1:
+        siblings.append(child)
+        child = int(arguments["retrieve_next_sibling"][request, child])
+    return siblings
+
+
+def _higher_twin_wins(**arguments: Any) -> tuple[Array, Array, Array]:
+    return _verified(
+        arguments,
+        lambda request, node: _children(arguments, request, node)[::-1],
+        lambda request, node, child: arguments["target_predict"][request, node],
+    )
+
+
+def _first_child_only(**arguments: Any) -> tuple[Array, Array, Array]:
+    return _verified(
+        arguments,
+        lambda request, node: _children(arguments, request, node)[:1],
+        lambda request, node, child: arguments["target_predict"][request, node],
+    )
+
+
+def _first_draft_unverified(**arguments: Any) -> tuple[Array, Array, Array]:
+    return _verified(
+        arguments,
+        lambda request, node: _children(arguments, request, node),
+        lambda request, node, child: (
+            arguments["candidates"][request, child] if node == 0 else arguments["target_predict"][request, node]
+        ),
+    )
+
+
+def _row_of_the_child(**arguments: Any) -> tuple[Array, Array, Array]:
+    return _verified(
+        arguments,
+        lambda request, node: _children(arguments, request, node),
+        lambda request, node, child: arguments["target_predict"][request, child],
+    )
+
+
+def _rows_by_request_number(arguments: Named) -> None:
+    target = arguments["target_predict"]
+    flat, width = target.reshape(-1), target.shape[1]
+    rows = [flat[request : request + width] for request in range(len(target))]
+    arguments["target_predict"] = np.array(rows, dtype=target.dtype).reshape(target.shape)
+
+
+def _all_matches_counted(outputs: Named, arguments: Named) -> None:
+    for request, tokens in enumerate(arguments["candidates"].tolist()):
+        chosen = arguments["target_predict"][request]
+        pairs = [(node, child) for node in range(len(tokens)) for child in _children(arguments, request, node)]
+        matches = sum(tokens[child] == chosen[node] for node, child in pairs)
+        most = arguments["num_steps"]
+        outputs["num_accepted_drafts"][request] = max(min(matches, most), outputs["num_accepted_drafts"][request])
+
+
+def _bonus_counted(outputs: Named, arguments: Named) -> None:
+    outputs["num_accepted_drafts"] = outputs["num_accepted_drafts"] + np.int32(1)
+
+
+def _one_step_fewer(correct: Function) -> Function:
+    def inject(outputs: Named, arguments: Named) -> None:
+        if arguments["num_steps"] > 0:
+            fewer = correct(**{**arguments, "num_steps": arguments["num_steps"] - 1})
+            outputs["predict"], outputs["num_accepted_drafts"] = fewer[0], fewer[2]
+            outputs["accept_index"][:, :-1] = fewer[1]
+            outputs["accept_index"][:, -1] = -1
+
+    return returning(inject)(correct)
+
+
+def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
+    accept_index, width = outputs["accept_index"], arguments["candidates"].shape[1]
+    outputs["accept_index"] = np.where(accept_index >= 0, accept_index % width, -1).astype(np.int32)
+
+
+def _tail_of_zeros(outputs: Named, arguments: Named) -> None:
+    outputs["accept_index"] = np.maximum(outputs["accept_index"], 0)
+
+
+def _keyed_by_the_child(outputs: Named, arguments: Named) -> None:
+    predict = np.zeros_like(outputs["predict"])
+    for row in outputs["accept_index"].tolist():
+        path = [node for node in row if node >= 0]
+        for before, node in zip(path, [*path[1:], path[-1]], strict=True):
+            predict[node] = outputs["predict"][before]
+    outputs["predict"] = predict
+
+
+def _bonus_of_the_root(outputs: Named, arguments: Named) -> None:
+    for request, row in enumerate(outputs["accept_index"].tolist()):
+        last = max(row)
+        outputs["predict"][last] = arguments["target_predict"][request, 0]
+
+
+def _largest_of_blocks(logits: Array) -> Array:
+    chosen = np.zeros(len(logits), dtype=np.int64)
+    for row, values in enumerate(logits):
+        blocks = [values[start : start + TILE] for start in range(0, len(values), TILE)]
+        best = int(np.argmax([block.max() for block in blocks]))
+        chosen[row] = int(np.argmax(blocks[best]))
+    return chosen
+
+
+def _ties_by_higher_id(logits: Array) -> Array:
+    return (logits.shape[1] - 1 - np.argmax(logits[:, ::-1], axis=1)).astype(np.int64)
+
+
+def _row_offsets_wrap(logits: Array) -> Array:
+    flat, width = logits.reshape(-1), logits.shape[1]
+    rows = [flat[start % 32 : start % 32 + width] for start in range(0, logits.size, width)]
+    return np.array([np.argmax(row) for row in rows], dtype=np.int64)
+
+
+def _lengths_with(change: Any) -> Any:
+    def changed(outputs: Named, arguments: Named) -> None:
+        requests = max(len(arguments["seq_lens"]), 1)
+        lengths = np.asarray(change(arguments, outputs["cache_seqlens"], arguments["num_tokens"] // requests))
+        outputs["cache_seqlens"] = lengths.astype(np.int32)
+        outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
+
+    return changed
+
+
+def _width_from_configuration(outputs: Named, arguments: Named) -> None:
+    requests = len(arguments["seq_lens"])
+    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
+    lengths = np.asarray(arguments["seq_lens"]) + CONFIGURED_WIDTH
+    outputs["cache_seqlens"] = lengths.astype(np.int32)
+    outputs["cu_seqlens_k"][1:] = np.cumsum(lengths)
+
+
+def _query_stride_from_configuration(outputs: Named, arguments: Named) -> None:
+    requests = len(arguments["seq_lens"])
+    outputs["cu_seqlens_q"] = (np.arange(requests + 1) * CONFIGURED_WIDTH).astype(np.int32)
+
+
+def _largest_of_nothing(arguments: Named) -> None:
+    max(arguments["seq_lens"].tolist())
+
+
+def _keys_start_late(outputs: Named, arguments: Named) -> None:
+    offsets = outputs["cu_seqlens_k"]
+    outputs["cu_seqlens_k"] = np.append(offsets[1:], offsets[-1:]).astype(np.int32)
+
+
+def _slots_for_pages(outputs: Named, arguments: Named) -> None:
+    outputs["page_table"] = outputs["page_table"] * np.int32(arguments["page_size"])
+
+
+def _every_position_a_page(outputs: Named, arguments: Named) -> None:
+    width = outputs["page_table"].shape[1]
+    rows = arguments["req_to_token"][arguments["req_pool_indices"], :width]
+    outputs["page_table"] = (rows // arguments["page_size"]).astype(np.int32)
+
+
+def _rows_of_the_batch(arguments: Named) -> None:
+    count = len(arguments["req_pool_indices"])
+    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
+
+
+_VERIFY = "verify_tree_greedy"
+_METADATA = "target_verify_metadata"
+_ARGMAX = "argmax_target_predict"
+
+MUTANTS = (
+    Mutant("V16", _VERIFY, "The first draft is accepted unverified.", instead(_first_draft_unverified)),
+    Mutant("V03", _VERIFY, "A child is tested against its own row, not its parent's.", instead(_row_of_the_child)),
+    Mutant("V22", _VERIFY, "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
+    Mutant("M05", _VERIFY, "Every matching node counts as accepted.", returning(_all_matches_counted)),
+    Mutant("PV05", _VERIFY, "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
+    Mutant("OWN-48", _VERIFY, "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
+    Mutant("OWN-49", _VERIFY, "Only the first child is tried.", instead(_first_child_only)),
+    Mutant("OWN-50", _VERIFY, "The walk ends one step early.", _one_step_fewer),
+    Mutant(
+        "OWN-51", _VERIFY, "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)
+    ),
+    Mutant("OWN-52", _VERIFY, "Rows are padded with node 0.", returning(_tail_of_zeros)),
+    Mutant("OWN-53", _VERIFY, "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
+    Mutant("OWN-54", _VERIFY, "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
+    Mutant("V30", _ARGMAX, "The best block's local index is kept.", instead(_largest_of_blocks)),
+    Mutant("V19", _ARGMAX, "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
+    Mutant("OWN-55", _ARGMAX, "Ties go to the higher id.", instead(_ties_by_higher_id)),
+    Mutant("G10", _METADATA, "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
+    Mutant(
+        "OWN-56", _METADATA, "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)
+    ),
+    Mutant("G09", _METADATA, "The longest of no requests is asked for.", given(_largest_of_nothing)),
+    Mutant(
+        "PV12",
+        _METADATA,
+        "A verify adds one position, however many tokens it holds.",
+        returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
+    ),
+    Mutant(
+        "OWN-57",
+        _METADATA,
+        "Lengths have already advanced.",
+        returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
+    ),
+    Mutant("OWN-58", _METADATA, "Key offsets start after the first request.", returning(_keys_start_late)),
+    Mutant("OWN-59", _METADATA, "Slots stand where pages should.", returning(_slots_for_pages)),
+    Mutant("OWN-60", _METADATA, "Every position is read as a page of its own.", returning(_every_position_a_page)),
+    Mutant("OWN-61", _METADATA, "The row is the place in the batch.", given(_rows_of_the_batch)),
+)

@@ -1,0 +1,112 @@
+import json
+
+import pytest
+
+from specsim.operations import TABLE
+
+GOOD = """
+import numpy as np
+def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
+    return np.ascontiguousarray(out_cache_loc.reshape(-1, num_steps).T)
+"""
+TRANSPOSED = """
+def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
+    return out_cache_loc.reshape(num_steps, -1).copy()
+"""
+RAISES = """
+def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
+    raise KeyError("no such thing")
+"""
+
+
+@pytest.fixture
+def module(tmp_path, request):
+    """Return a function that writes a module whose name no other test uses."""
+
+    def write(source):
+        name = f"kernels_of_{request.node.name.replace('[', '_').rstrip(']')}"
+        (tmp_path / f"{name}.py").write_text(source)
+        return name
+
+    return write
+
+
+def test_a_module_that_conforms(specsim, module):
+    name = module(GOOD)
+    got = specsim("check", name, "--examples", 20, "--seed", 3)
+    assert got.exit_code == 0, got.output
+    lines = got.stdout.splitlines()
+    assert lines[0].startswith(f"{name} on ") and lines[0].endswith("seed 3")
+    assert lines[-1].startswith("conforms: ") and lines[-1].endswith("seed 3")
+    assert f"{name} defines 1 of {len(TABLE)} operations" in got.stdout
+
+
+def test_the_same_seed_gives_the_same_report(specsim, module):
+    name = module(TRANSPOSED)
+    one, two = (specsim("check", name, "--examples", 20, "--seed", 3, "--json") for _ in range(2))
+    assert one.stdout == two.stdout
+
+
+def test_a_failure_is_shrunk_saved_and_replayed(specsim, module, tmp_path):
+    name = module(TRANSPOSED)
+    got = specsim("check", name, "--examples", 40, "--seed", 3, "--json", "--cases-dir", tmp_path / "kept")
+    assert got.exit_code == 1
+    report = json.loads(got.stdout)
+    assert report["verdict"] == "fails"
+    (agreement,) = (one for one in report["failures"] if one["property"].startswith("agreement."))
+    assert agreement["operation"] == "per_step_draft_out_cache_loc"
+    assert agreement["difference"].startswith("step_cache_loc[")
+    again = specsim("replay", agreement["case"])
+    assert (again.exit_code, again.stdout[:8]) == (1, "x FAILED")
+    fixed = specsim("replay", agreement["case"], "--impl", "specsim.reference")
+    assert (fixed.exit_code, fixed.stdout[:7]) == (0, "+ FIXED")
+
+
+def test_a_function_that_raises_is_a_failure(specsim, module):
+    name = module(RAISES)
+    got = specsim("check", name, "--examples", 5, "--seed", 3, "--json")
+    assert got.exit_code == 1
+    (first, *_) = json.loads(got.stdout)["failures"]
+    again = specsim("replay", first["case"])
+    assert (again.exit_code, again.stdout[:9]) == (4, "! CRASHED")
+    assert "KeyError: 'no such thing'" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import absent_engine", "ModuleNotFoundError: No module named 'absent_engine'"),
+        ("def broken(:", "SyntaxError"),
+        ("raise RuntimeError('no driver\\nsecond line')", "RuntimeError: no driver second line"),
+        ("raise SystemExit(3)", "it exits with 3"),
+        ("ARRAYS = 'cupy'", "ARRAYS is 'cupy'"),
+    ],
+    ids=["import", "syntax", "runtime", "exit", "arrays"],
+)
+def test_what_does_not_import_is_one_line(specsim, module, source, words):
+    got = specsim("check", module(source))
+    assert got.exit_code == 4
+    assert (got.stdout, got.stderr.count("\n")) == ("", 1)
+    assert words in got.stderr
+
+
+def test_a_module_without_operations_selects_nothing(specsim, module):
+    got = specsim("check", module("x = 1"), "--json")
+    assert (got.exit_code, json.loads(got.stdout)["verdict"]) == (5, "nothing selected")
+
+
+def test_an_operation_that_the_module_lacks_selects_nothing(specsim, module):
+    assert specsim("check", module(GOOD), "--operation", "build_tree").exit_code == 5
+
+
+def test_only_the_chosen_operations_are_reported(specsim):
+    chosen = ("--operation", "fill_bonus_tokens", "--operation", "fast_topk")
+    got = specsim("check", "specsim.reference", "--examples", 3, "--seed", 1, "--slow-examples", 1, "--json", *chosen)
+    assert got.exit_code == 0, got.output
+    assert set(json.loads(got.stdout)["operations"]) == {"fast_topk", "fill_bonus_tokens"}
+
+
+@pytest.mark.parametrize("options", [("--operation", "frobnicate"), ("--examples", "0"), ("--seed", "-1"), ("--what",)])
+def test_usage(specsim, options):
+    got = specsim("check", "specsim.reference", *options)
+    assert (got.exit_code, got.stdout) == (2, "")

@@ -1,0 +1,104 @@
+import json
+from typing import ClassVar
+
+import pytest
+
+from specsim.cli import mutants as mutants_command
+from specsim.cli.output import EXIT_CODES
+from specsim.operations import TABLE
+
+COMMANDS = ("check", "simulate", "replay", "show", "mutants", "bench", "env")
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("arguments", [(), *((command,) for command in COMMANDS)])
+def test_help_prints_the_exit_codes(specsim, arguments):
+    got = specsim(*arguments, "--help")
+    assert got.exit_code == 0
+    assert EXIT_CODES in words(got.stdout)
+
+
+def test_env(specsim):
+    got = specsim("env", "--json")
+    document = json.loads(got.stdout)
+    assert got.exit_code == 0
+    assert document.keys() == {"versions", "platform", "device", "mode"}
+    assert {"python", "specsim", "numpy"} <= document["versions"].keys()
+    assert document["mode"] in ("interpreted", "compiled", "absent")
+    assert document["versions"]["numpy"] in specsim("env").stdout
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_show_an_operation(specsim, name):
+    got = specsim("show", name)
+    assert got.exit_code == 0
+    for spec in (*TABLE[name].contract.parameters, *TABLE[name].contract.outputs):
+        assert spec.name in got.stdout
+    for folder in ("operations", "reference", "gpu", "strategies"):
+        assert f"{folder}/" in got.stdout, f"{name} has no place in {folder}"
+
+
+def test_show_suggests(specsim):
+    got = specsim("show", "verify_tree_gredy")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == (
+        "specsim: verify_tree_gredy is neither an operation nor a case file; did you mean verify_tree_greedy?\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["show", "replay"])
+@pytest.mark.parametrize("content", [None, "", "{}", "not JSON", '{"schema": "specsim.case/9"}'])
+def test_an_unreadable_case_is_one_line(specsim, tmp_path, command, content):
+    path = tmp_path / "case.json"
+    if content is not None:
+        path.write_text(content)
+    got = specsim(command, path)
+    assert (got.exit_code, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+    assert got.stderr.startswith(f"specsim: BAD_CASE_FILE: {path} is ")
+
+
+class Matrix:
+    kills: ClassVar = {"BT-1": ("tree.a", "tree.b"), "BT-2": ()}
+    survivors = ("BT-2",)
+    powerless = ("tree.c",)
+
+
+@pytest.fixture
+def matrix(monkeypatch):
+    from specsim.properties.mutants import matrix
+
+    monkeypatch.setattr(matrix, "kill_matrix", lambda **options: Matrix)
+
+
+def test_mutants_json(specsim, matrix):
+    got = specsim("mutants", "--json", "--seed", 5)
+    assert got.exit_code == 1
+    assert json.loads(got.stdout) == {
+        "total": 2,
+        "killed": 1,
+        "seed": 5,
+        "mutants": [{"id": "BT-1", "killed_by": ["tree.a", "tree.b"]}, {"id": "BT-2", "killed_by": []}],
+        "survivors": ["BT-2"],
+        "powerless": ["tree.c"],
+    }
+
+
+def test_mutants_table(specsim, matrix, monkeypatch):
+    monkeypatch.setattr(Matrix, "survivors", ())
+    got = specsim("mutants", "--seed", 5)
+    assert got.exit_code == 0
+    assert "powerless: tree.c kills no mutant" in got.stdout
+    assert got.stdout.splitlines()[-1] == "1 of 2 mutants killed, seed 5"
+    assert mutants_command.SHOWN_PROPERTIES == 3
+
+
+def test_bench_needs_a_gpu(specsim, monkeypatch):
+    from specsim.cli import bench
+
+    monkeypatch.setattr(bench, "choose_device", lambda: "CPU, interpreted")
+    got = specsim("bench")
+    assert (got.exit_code, got.stdout) == (4, "")
+    assert got.stderr == "specsim: latencies are measured on a GPU, and the device here is CPU, interpreted\n"

@@ -1,0 +1,45 @@
+import numpy as np
+
+from specsim.backend import load
+from specsim.cases import Case, case_arguments, write_case
+from specsim.cli.output import progress
+from specsim.outcomes import Observation, observe
+from specsim.stored import Provenance
+
+
+def verify_case(directory):
+    values = {
+        "candidates": np.array([[5, 6, 7, 8]]),
+        "retrieve_index": np.array([[0, 1, 2, 3]]),
+        "retrieve_next_token": np.array([[1, -1, 3, -1]]),
+        "retrieve_next_sibling": np.array([[-1, 2, -1, -1]]),
+        "target_predict": np.array([[7, 0, 8, 9]]),
+        "num_steps": 2,
+    }
+    arguments = case_arguments("verify_tree_greedy", values)
+    expected = observe(load("specsim.reference"), "verify_tree_greedy", arguments)
+    provenance = Provenance("my_kernels", 7)
+    observed = Observation(error="IndexError: [9]")
+    return write_case(Case("verify_tree_greedy", "law", arguments, expected, observed, "words", provenance), directory)
+
+
+def test_a_case_is_drawn_with_its_accepted_path(specsim, tmp_path):
+    path = verify_case(tmp_path)
+    got = specsim("show", path)
+    assert got.exit_code == 0, got.output
+    drawn = [line.strip("│├└─ ") for line in got.stdout.splitlines() if "node " in line]
+    assert drawn == ["request 0: node 0 token 5 *", "node 1 token 6", "node 2 token 7 *", "node 3 token 8 *"]
+    assert "observed: IndexError: [9]" in got.stdout
+
+
+def test_a_replay_names_the_missing_operation(specsim, tmp_path):
+    path = verify_case(tmp_path)
+    got = specsim("replay", path, "--impl", "json")
+    assert (got.exit_code, got.stdout[:9]) == (4, "! CRASHED")
+    assert "json does not define verify_tree_greedy" in got.stdout
+
+
+def test_no_progress_bar_without_a_terminal(capsys):
+    with progress("work") as on_progress:
+        assert on_progress is None
+    assert capsys.readouterr() == ("", "")

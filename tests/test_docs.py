@@ -1,0 +1,69 @@
+"""The documentation does what it says."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from specsim.operations.page import page
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
+DEFINED = {"per_step_draft_out_cache_loc", "fill_bonus_tokens", "fill_accept_out_cache_loc"}
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def specsim(*arguments, cwd):
+    command = [sys.executable, "-m", "specsim.cli", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_example_conforms(tmp_path):
+    (tmp_path / "my_kernels.py").write_text(EXAMPLE.read_text())
+    got = specsim("check", "my_kernels", "--examples", "60", "--seed", "1", "--json", cwd=tmp_path)
+    assert got.returncode == 0, got.stdout + got.stderr
+    report = json.loads(got.stdout)
+    assert (report["verdict"], report["implementation"], report["seed"]) == ("conforms", "my_kernels", 1)
+    assert {name for name, entry in report["operations"].items() if not entry["missing"]} == DEFINED
+    for name, entry in report["operations"].items():
+        assert entry["failures"] == 0
+        assert (entry["examples"] > 0) == (name in DEFINED)
+
+
+def test_the_broken_example_fails_and_its_case_replays(tmp_path):
+    good = EXAMPLE.read_text()
+    bad = good.replace("num_accepted_tokens[:, None] - 1", "num_accepted_tokens[:, None] % accept_tokens.shape[1]")
+    assert bad != good
+    (tmp_path / "my_kernels.py").write_text(bad)
+    got = specsim("check", "my_kernels", "--examples", "60", "--seed", "1", cwd=tmp_path)
+    assert got.returncode == 1, got.stdout + got.stderr
+    assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens" in got.stdout
+    assert "first difference from the reference: bonus_tokens[0] = " in got.stdout
+    assert got.stdout.splitlines()[-1].startswith("fails: ")
+    (line, *_) = re.findall(r"specsim (replay \S+)", got.stdout)
+    path = line.split()[1]
+    assert specsim("replay", path, cwd=tmp_path).stdout.startswith(f"x FAILED  {path}")
+    (tmp_path / "my_kernels.py").write_text(good)
+    repaired = specsim("replay", path, cwd=tmp_path)
+    assert (repaired.returncode, repaired.stdout.split()[:2]) == (0, ["+", "FIXED"])
+
+
+def test_the_page_of_operations_is_that_of_the_table():
+    written = (ROOT / "docs" / "operations.md").read_text()
+    assert written == page(), "run: python -m specsim.operations.page > docs/operations.md"
+
+
+def test_the_page_quotes_the_example():
+    quoted = (ROOT / "docs" / "check-your-kernels.md").read_text()
+    (block,) = re.findall(r"```python\n(import numpy.*?)```", quoted, flags=re.DOTALL)
+    body = block.partition("def ")[2].strip()
+    assert body in EXAMPLE.read_text()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
