@@ -47,10 +47,12 @@ from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, ve
 
 ARRAYS = "torch"
 REJECTS = True
+WORKER = "specsim.gpu.worker.GpuWorker"
 
 __all__ = [
     "ARRAYS",
     "REJECTS",
+    "WORKER",
     "KVBuffers",
     "argmax_target_predict",
     "assign_draft_cache_locs",

@@ -5,6 +5,7 @@ Nothing here decides whether the operations are right; ``specsim bench`` checks 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,8 +51,12 @@ class Latency:
 def operation_cases() -> tuple[Case, ...]:
     """Return the shapes for which the figures of today's engines are known."""
     trees = [
-        Case("build_tree", f"{batch} requests, {nodes} nodes, {mode.name}, length {length}",
-             lambda b=batch, k=topk, n=nodes, m=mode, at=length: tree_inputs(b, k, n, m, at), today)
+        Case(
+            "build_tree",
+            f"{batch} requests, {nodes} nodes, {mode.name}, length {length}",
+            partial(tree_inputs, batch, topk, nodes, mode, length),
+            today,
+        )
         for batch, topk, nodes, mode, length, today in (
             (1, 4, 16, TreeMaskMode.QLEN_ONLY, 1000, "-"),
             (8, 4, 16, TreeMaskMode.QLEN_ONLY, 1000, "-"),
@@ -61,17 +66,25 @@ def operation_cases() -> tuple[Case, ...]:
             (256, 16, 64, TreeMaskMode.QLEN_ONLY, 1000, "-"),
             (512, 16, 64, TreeMaskMode.FULL_MASK, 1000, "101"),
         )
-    ]  # fmt: skip
+    ]
     walks = [
-        Case("verify_tree_greedy", f"{batch} requests, {nodes} nodes",
-             lambda b=batch, k=topk, n=nodes: verify_inputs(b, k, n), "1.7 to 4.7")
+        Case(
+            "verify_tree_greedy",
+            f"{batch} requests, {nodes} nodes",
+            partial(verify_inputs, batch, topk, nodes),
+            "1.7 to 4.7",
+        )
         for batch, topk, nodes in ((1, 4, 16), (8, 4, 16), (64, 4, 16), (64, 16, 64), (256, 16, 64), (512, 16, 64))
-    ]  # fmt: skip
+    ]
     moves = [
-        Case("move_kv_cache", f"{NUM_LAYERS} layers, K and V, 8 x 128 bf16, {pairs} slots",
-             lambda p=pairs: move_inputs(p), today)
+        Case(
+            "move_kv_cache",
+            f"{NUM_LAYERS} layers, K and V, 8 x 128 bf16, {pairs} slots",
+            partial(move_inputs, pairs),
+            today,
+        )
         for pairs, today in ((4, "272"), (256, "386"), (1024, "615"))
-    ]  # fmt: skip
+    ]
     return (*trees, *walks, *moves)
 
 
@@ -167,7 +180,7 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
             times = []
             for _ in range(25):
                 rewind()
-                times.append(_time(lambda worker=worker, rows=rows: worker.launch(rows)))
+                times.append(_time(partial(worker.launch, rows)))
             how = "one graph" if use_graphs else "single launches"
             shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
             latencies.append(Latency("decode iteration", shape, *_summary(times[5:]), "-"))
@@ -176,12 +189,17 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
 
 def _time(launch: Callable[[], Any]) -> float:
     """Return the microseconds between two events around a launch."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start, end = _event(), _event()
     start.record()
     launch()
     end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) * 1000
+
+
+def _event() -> torch.cuda.Event:
+    event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    return event
 
 
 def _summary(times: Sequence[float]) -> tuple[float, float, float]:

@@ -71,7 +71,7 @@ def capture(iterate: Callable[[torch.Tensor], Any], size: int, device: torch.dev
     Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else.
     """
     rows = torch.zeros(size, dtype=torch.int64, device=device)
-    stream = torch.cuda.Stream(device)
+    stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         for _ in range(NUM_WARM_UPS):

@@ -15,6 +15,7 @@ from specsim.counts import count_tokens
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.simulation.language_models import HashModel, LanguageModel
 
+Layout = tuple[Tensor, Tensor, Tensor, Tensor]
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]
 
 
@@ -146,6 +147,7 @@ def run_draft(phase: DraftInput, config: SpecConfig, model: DeviceModel, state: 
         token_list.append(token_block)
         parents_list.append(parent_block)
         if step < num_steps - 1:
+            assert hidden_states is not None, "hidden_states = None, but EAGLE drafts carry them"
             hidden_states, context = gpu.draft_decode_forward(
                 state.draft_kv, input_ids, hidden_states, positions + step, step_cache_loc[step],
                 kv_indices[step], kv_indptr[step],
@@ -159,16 +161,14 @@ def run_draft(phase: DraftInput, config: SpecConfig, model: DeviceModel, state: 
     )
     tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, topk, num_steps, width)
     window = gpu.assign_extend_cache_locs(rows, req_to_token, seq_lens, seq_lens + width, rows.shape[0] * width)
-    return VerifyInput(*tree, out_cache_loc=window, seq_lens=seq_lens, num_draft_tokens=width)
+    return VerifyInput(*tree, window, seq_lens, width)
 
 
 def run_verify(
-    phase: VerifyInput, config: SpecConfig, model: DeviceModel, state: DeviceState, layout: tuple[Tensor, ...]
+    phase: VerifyInput, config: SpecConfig, model: DeviceModel, state: DeviceState, layout: Layout
 ) -> VerifyOutput:
     """Run the target over the trees and accept greedily."""
-    hidden_states = gpu.target_forward(
-        state.target_kv, phase.draft_token, phase.positions, *layout, tree_mask=phase.tree_mask
-    )
+    hidden_states = gpu.target_forward(state.target_kv, phase.draft_token, phase.positions, *layout, phase.tree_mask)
     target_predict = model.target_predict(hidden_states)
     shape = phase.retrieve_index.shape
     predict, accept_index, num_accepted_drafts = gpu.verify_tree_greedy(

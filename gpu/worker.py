@@ -13,6 +13,7 @@ from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
 from specsim.gpu.iteration import DeviceState, Phases, load_model, run_iteration
 from specsim.phases import Phase
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.language_models import LanguageModel
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.worker import Iteration
@@ -33,6 +34,11 @@ class GpuWorker:
         Capture and replay; by default wherever there is a GPU.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
+
+    Raises
+    ------
+    SpecRejection
+        WRONG_DEVICE: graphs were asked for where there is no GPU.
     """
 
     name = "gpu"
@@ -49,6 +55,10 @@ class GpuWorker:
         self.model = model
         self.sizes = sizes
         self.use_graphs = DEVICE.type == "cuda" if use_graphs is None else use_graphs
+        if self.use_graphs and DEVICE.type != "cuda":
+            raise SpecRejection(
+                Reason.WRONG_DEVICE, what="use_graphs", got=True, expected="False", because="there is no GPU to capture on"
+            )
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         self._state = DeviceState(config, model, sizes, DEVICE)
         self._model = load_model(model, DEVICE)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
+from specsim.backend import Backend, Completed, load
 from specsim.config import SpecConfig
 from specsim.counts import count_candidates, path_width
 from specsim.reference.worker import ReferenceWorker
@@ -96,9 +96,11 @@ def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
 
 
 def make_worker(backend: Backend, scenario: Scenario) -> Worker:
-    """Return the reference loop on an implementation's operations."""
+    """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    return ReferenceWorker(scenario.config, scenario.model, sizes, operations=backend)
+    return ReferenceWorker(
+        scenario.config, scenario.model, sizes, operations=Completed(backend, load("specsim.reference"))
+    )
 
 
 def own_worker(backend: Backend, scenario: Scenario) -> Worker:

@@ -20,13 +20,15 @@ class Property:
     catalogue : str
         Its number in the list of properties (``P18``), or an empty string.
     operations : tuple of str
-        The operations that it calls; without one of them it cannot be run.
+        The operations that it calls; without one of them it cannot be run, unless ``fills_missing``.
     strategy : callable
         Returns the strategy of its cases. A case is whatever the law takes, most often the arguments by name.
     law : callable
         Takes the implementation and a case; raises AssertionError when the law is broken.
     is_slow : bool
         Whether one example runs a whole engine rather than one operation.
+    fills_missing : bool
+        Whether the reference supplies what an implementation lacks, as long as it has one of the operations.
     """
 
     name: str
@@ -35,3 +37,4 @@ class Property:
     strategy: Callable[[], SearchStrategy[Any]]
     law: Callable[[Backend, Any], None]
     is_slow: bool = False
+    fills_missing: bool = False

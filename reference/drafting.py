@@ -92,7 +92,7 @@ def draft(
             num_draft_tokens=width,
         )
     parent_list, top_scores_index, draft_tokens = kept
-    tree = call(
+    tree: tuple[Array, Array, Array, Array, Array, Array] = call(
         "build_tree",
         bonus_tokens=phase.bonus_tokens,
         parent_list=parent_list,
@@ -110,4 +110,4 @@ def draft(
         end_offsets=phase.seq_lens + width,
         num_locations=len(phase.seq_lens) * width,
     )
-    return VerifyInput(*tree, out_cache_loc=window, seq_lens=phase.seq_lens, num_draft_tokens=width)
+    return VerifyInput(*tree, window, phase.seq_lens, width)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.backend import Backend, load
+from specsim.backend import Backend, Completed, load
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import count_tokens
 from specsim.phases import DraftExtendInput, DraftInput, Phase, PhaseTag, VerifyInput, VerifyOutput, expect_phase
@@ -34,14 +34,14 @@ class ReferenceWorker:
         Target and draft.
     sizes : PoolSizes
         Slots, rows and row width.
-    operations : Backend, optional
+    operations : Backend or Completed, optional
         Who computes; the oracle by default.
     """
 
     name = "reference"
 
     def __init__(
-        self, config: SpecConfig, model: LanguageModel, sizes: PoolSizes, operations: Backend | None = None
+        self, config: SpecConfig, model: LanguageModel, sizes: PoolSizes, operations: Backend | Completed | None = None
     ) -> None:
         self.config = config
         self.model = model

@@ -128,6 +128,18 @@ class Backend:
         return self.arrays.to_numpy(value)
 
 
+@dataclass(frozen=True)
+class Completed:
+    """An implementation whose missing operations another one supplies."""
+
+    first: Backend
+    other: Backend
+
+    def call(self, operation: str, /, **arguments: Any) -> Any:
+        """Call an operation where it is defined."""
+        return (self.first if self.first.has(operation) else self.other).call(operation, **arguments)
+
+
 def load(name: str) -> Backend:
     """Import ``package.module`` and take its functions that are named like operations.
 

@@ -1,16 +1,20 @@
 """Run properties against an implementation, count what ran, and keep the smallest case of each failure."""
 
 import hashlib
+import multiprocessing
+import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis.errors import Unsatisfiable
 
-from specsim.backend import Backend
+from specsim.backend import Backend, load
 from specsim.contract import Contract
 from specsim.operations import TABLE
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
@@ -29,6 +33,7 @@ def check(
     max_examples: int,
     operations: Sequence[str] | None = None,
     slow_examples: int | None = None,
+    jobs: int = 1,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Run the suite.
@@ -45,19 +50,25 @@ def check(
         Run only properties that name one of these, and report only these.
     slow_examples : int or None
         Examples of each property that runs a whole engine; by default a share of ``max_examples``.
+    jobs : int
+        Processes; with more than one each of them imports the implementation by its name.
     on_progress : callable or None
-        Called before each property with its name, how many are done, and how many there are.
+        Called with the name of a property, how many are done, and how many there are.
     """
     chosen = [one for one in all_properties() if is_selected(one, backend, operations)]
-    reports: dict[str, PropertyReport] = {}
-    failures = []
-    for done, one in enumerate(chosen):
+    examples_by_name = {one.name: examples_of(one, max_examples, slow_examples) for one in chosen}
+    found = {}
+    finished = (
+        run_in_processes(backend.name, seed, examples_by_name, jobs)
+        if jobs > 1
+        else ((one.name, run_property(one, backend, seed, examples_by_name[one.name])) for one in chosen)
+    )
+    for done, (name, outcome) in enumerate(finished, 1):
+        found[name] = outcome
         if on_progress is not None:
-            on_progress(one.name, done, len(chosen))
-        report, failure = run_property(one, backend, seed, examples_of(one, max_examples, slow_examples))
-        reports[one.name] = report
-        if failure is not None:
-            failures.append(failure)
+            on_progress(name, done, len(chosen))
+    reports = {one.name: found[one.name][0] for one in chosen}
+    failures = [found[one.name][1] for one in chosen if found[one.name][1] is not None]
     wanted = [name for name in TABLE if operations is None or name in operations]
     by_operation = {name: _operation_report(name, backend, chosen, reports) for name in wanted}
     examples = sum(report.examples for report in reports.values())
@@ -68,7 +79,7 @@ def check(
         examples=examples,
         operations=by_operation,
         properties=reports,
-        failures=tuple(failures),
+        failures=tuple(failure for failure in failures if failure is not None),
     )
 
 
@@ -77,6 +88,12 @@ def is_selected(one: Property, backend: Backend, operations: Sequence[str] | Non
     if group_of(one) == "rejection" and not backend.rejects:
         return False
     return operations is None or not set(operations).isdisjoint(one.operations)
+
+
+def is_runnable(one: Property, backend: Backend) -> bool:
+    """Return whether the implementation has the operations of a property, or the reference may supply the others."""
+    enough = any if one.fills_missing else all
+    return enough(backend.has(operation) for operation in one.operations)
 
 
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
@@ -93,7 +110,7 @@ def run_property(
     """Run one property; whatever it or the implementation raises becomes a failure with the smallest case."""
     if max_examples < 1:
         return PropertyReport(0, False, False), None
-    if not all(backend.has(operation) for operation in one.operations):
+    if not is_runnable(one, backend):
         return PropertyReport(0, False, True), None
     examples = 0
     smallest: Any = None
@@ -118,6 +135,37 @@ def run_property(
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         return PropertyReport(examples, True, False), _failure(one, error, smallest)
     return PropertyReport(examples, False, False), None
+
+
+def run_in_processes(
+    implementation: str, seed: int, examples_by_name: dict[str, int], jobs: int
+) -> Iterator[tuple[str, tuple[PropertyReport, Failure | None]]]:
+    """Run properties in several processes, slow ones first, and yield each as it ends."""
+    slow_first = sorted(examples_by_name, key=lambda name: not _property_named(name).is_slow)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _adopt_path, (sys.path,)) as pool:
+        tasks = {
+            pool.submit(_run_named, name, implementation, seed, examples_by_name[name]): name for name in slow_first
+        }
+        for task in as_completed(tasks):
+            yield tasks[task], task.result()
+
+
+def _adopt_path(path: list[str]) -> None:
+    sys.path[:] = path
+
+
+@cache
+def _property_named(name: str) -> Property:
+    return next(one for one in all_properties() if one.name == name)
+
+
+@cache
+def _loaded(implementation: str) -> Backend:
+    return load(implementation)
+
+
+def _run_named(name: str, implementation: str, seed: int, examples: int) -> tuple[PropertyReport, Failure | None]:
+    return run_property(_property_named(name), _loaded(implementation), seed, examples)
 
 
 def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples: int) -> None:
@@ -154,7 +202,7 @@ def _is_call(contract: Contract, case: Any) -> bool:
 def _operation_report(
     name: str, backend: Backend, chosen: Sequence[Property], reports: dict[str, PropertyReport]
 ) -> OperationReport:
-    named = [reports[one.name] for one in chosen if name in one.operations]
+    named = [reports[one.name] for one in chosen if name in one.operations and backend.has(name)]
     return OperationReport(
         examples=sum(report.examples for report in named),
         failures=sum(report.failed for report in named),

@@ -86,14 +86,13 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
             )
 
 
-PROPERTIES = (
-    Property("engine.output_equals_autoregressive_decoding", "P01", SPINE, scenarios,
-             output_equals_autoregressive_decoding, is_slow=True),
-    Property("engine.acceptance_is_what_the_draft_promises", "P06", SPINE, scenarios,
-             acceptance_is_what_the_draft_promises, is_slow=True),
-    Property("engine.counts_are_drafts_and_drafts_plus_bonus", "P25", SPINE, scenarios,
-             counts_are_drafts_and_drafts_plus_bonus, is_slow=True),
-    Property("engine.slots_have_one_owner", "P38", SPINE, scenarios, slots_have_one_owner, is_slow=True),
-    Property("engine.request_does_not_depend_on_its_neighbours", "P31", SPINE, scenarios,
-             request_does_not_depend_on_its_neighbours, is_slow=True),
-)  # fmt: skip
+PROPERTIES = tuple(
+    Property(f"engine.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
+    for catalogue, law in (
+        ("P01", output_equals_autoregressive_decoding),
+        ("P06", acceptance_is_what_the_draft_promises),
+        ("P25", counts_are_drafts_and_drafts_plus_bonus),
+        ("P38", slots_have_one_owner),
+        ("P31", request_does_not_depend_on_its_neighbours),
+    )
+)

@@ -50,7 +50,7 @@ def _check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: T
         got = buffer[slots].tolist()
         for position, (one, other) in enumerate(zip(got, tags, strict=True)):
             assert one == other, (
-                f"{pool}[{component}] of request {request.request_id}, position {position} = {one}, but should be {other}"
+                f"{pool}[{component}] of request {request.request_id} at {position} = {one}, but should be {other}"
             )
 
 
@@ -111,7 +111,7 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
             lengths[request.request_id] = length
 
 
-def worker_agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
+def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
     """Every phase of every iteration hands over what the reference's does; the first difference is named."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
     reference = start(ReferenceWorker(scenario.config, scenario.model, sizes), scenario)
@@ -124,15 +124,13 @@ def worker_agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Sce
         assert divergence is None, str(divergence)
 
 
-PROPERTIES = (
-    Property("worker.committed_kv_is_that_of_a_fresh_prefill", "P40", SPINE, scenarios,
-             committed_kv_is_that_of_a_fresh_prefill, is_slow=True),
-    Property("worker.draft_cache_is_that_of_a_fresh_prefill", "P48", SPINE, scenarios,
-             draft_cache_is_that_of_a_fresh_prefill, is_slow=True),
-    Property("worker.proposals_depend_on_the_committed_tokens_only", "P49", SPINE, scenarios,
-             proposals_depend_on_the_committed_tokens_only, is_slow=True),
-    Property("worker.draft_starts_from_the_committed_length", "P51", SPINE, scenarios,
-             draft_starts_from_the_committed_length, is_slow=True),
-    Property("worker.agrees_with_the_reference_in_lockstep", "P62", SPINE, scenarios,
-             worker_agrees_with_the_reference_in_lockstep, is_slow=True),
-)  # fmt: skip
+PROPERTIES = tuple(
+    Property(f"worker.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
+    for catalogue, law in (
+        ("P40", committed_kv_is_that_of_a_fresh_prefill),
+        ("P48", draft_cache_is_that_of_a_fresh_prefill),
+        ("P49", proposals_depend_on_the_committed_tokens_only),
+        ("P51", draft_starts_from_the_committed_length),
+        ("P62", agrees_with_the_reference_in_lockstep),
+    )
+)

@@ -149,6 +149,12 @@ def _map_of_the_first_row(topk_index: Array, hot_token_id: Array) -> Array:
     return hot_token_id[np.broadcast_to(topk_index[:1], topk_index.shape)]
 
 
+def _stride_of_another_vocabulary(values: Array, k: int) -> tuple[Array, Array]:
+    rows, columns = values.shape
+    places = np.arange(rows)[:, None] * (columns + 1) + np.arange(columns)
+    return _any_topk(values.reshape(-1)[places % max(values.size, 1)] if values.size else values, k)
+
+
 def _any_topk(values: Array, k: int) -> tuple[Array, Array]:
     return _topk(values, k, lambda row: np.argsort(-row, kind="stable").tolist())
 
@@ -160,6 +166,7 @@ MUTANTS = (
         "OWN-03", "fast_topk", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)
     ),
     Mutant("OWN-04", "fast_topk", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
+    Mutant("G11", "fast_topk", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
     Mutant("OWN-05", "fast_topk", "NaN scores are taken for numbers.", unchecked(_any_topk)),
     Mutant("OWN-06", "select_top_k_tokens", "Probabilities along a path are added.", returning(_scores_add)),
     Mutant("OWN-07", "select_top_k_tokens", "The score of the path so far is dropped.", given(_scores_forget_the_path)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from specsim.operations import TABLE
 from specsim.operations.record import Operation
-from specsim.properties.mutants.record import Function, Mutant, Named, given
+from specsim.properties.mutants.record import Function, Mutant, Named, given, wrapped
 from specsim.rejection import SpecRejection
 
 
@@ -25,25 +25,26 @@ def _read_only(operation: Operation) -> tuple[str, ...]:
 
 
 def _writes_an_argument(operation: Operation, correct: Function) -> Function:
-    @functools.wraps(correct)
-    def faulty(**arguments: Any) -> Any:
+    def call(arguments: Named) -> Any:
         outputs = correct(**arguments)
         for array in _arrays(arguments, _read_only(operation)):
             if array.size:
-                array.reshape(-1)[:1] += np.ones(1, dtype=array.dtype)
                 array[(0,) * array.ndim] = array[(0,) * array.ndim] ^ 1 if array.dtype.kind in "biu" else 7
         return outputs
 
-    return faulty
+    return wrapped(correct, call)
 
 
 def _ignores_strides(operation: Operation, correct: Function) -> Function:
     def read(value: Any) -> Any:
         if isinstance(value, list):
             return [read(entry) for entry in value]
-        if isinstance(value, np.ndarray) and value.size > 1 and not value.flags.c_contiguous:
-            return np.ravel(value)[::-1].reshape(value.shape)
-        return value
+        if not isinstance(value, np.ndarray) or value.flags.c_contiguous or value.base is None:
+            return value
+        memory = np.asarray(value.base)
+        addresses = [array.__array_interface__["data"][0] for array in (value, memory)]
+        start = (addresses[0] - addresses[1]) // value.itemsize
+        return np.resize(memory.reshape(-1)[start:], value.shape)
 
     def change(arguments: Named) -> None:
         for name in _read_only(operation):
@@ -64,37 +65,35 @@ def _crashes_on_nothing(operation: Operation, correct: Function) -> Function:
 def _leaves_an_entry_unwritten(operation: Operation, correct: Function) -> Function:
     leftovers = count(1)
 
-    @functools.wraps(correct)
-    def faulty(**arguments: Any) -> Any:
+    def call(arguments: Named) -> Any:
         returned = correct(**arguments)
         outputs = returned if isinstance(returned, tuple) else (returned,)
         written = _arrays(arguments, operation.contract.writes)
-        leftover = next(leftovers)
+        leftover = next(leftovers) % 128
         for array in (*outputs, *written):
             if isinstance(array, np.ndarray) and array.size:
                 array[(-1,) * array.ndim] = leftover % 2 if array.dtype.kind == "b" else leftover
                 array[(min(1, len(array) - 1),) + (0,) * (array.ndim - 1)] = leftover % 2
         return returned
 
-    return faulty
+    return wrapped(correct, call)
 
 
 def _takes_anything(operation: Operation, correct: Function) -> Function:
-    @functools.wraps(correct)
-    def faulty(**arguments: Any) -> Any:
+    def call(arguments: Named) -> Any:
         try:
             return correct(**arguments)
         except SpecRejection:
             return None
 
-    return faulty
+    return wrapped(correct, call)
 
 
 _FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] = (
     ("WRITE", "An argument is used as scratch space.", _writes_an_argument),
     ("STRIDE", "Views are read as if they were plain arrays.", _ignores_strides),
     ("EMPTY", "An empty batch crashes.", _crashes_on_nothing),
-    ("FRESH", "The last entry of the output memory keeps what lay there.", _leaves_an_entry_unwritten),
+    ("FRESH", "Entries of the output memory keep what lay there.", _leaves_an_entry_unwritten),
     ("CHECK", "Bad input is not refused.", _takes_anything),
 )
 

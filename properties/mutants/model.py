@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning
+from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
 from specsim.simulation.hashing import MASK, digest
 
 Array = Any
@@ -77,18 +77,14 @@ def _cached_prefix_unseen(correct: Function) -> Function:
 def _later_layers_unwritten(correct: Function) -> Function:
     """Only the first layer's rows are refreshed; later layers keep what lay there."""
 
-    def change(arguments: Named) -> None:
-        arguments["before"] = [buffer.copy() for buffer in arguments["kv_buffers"]]
-
-    def call(**arguments: Any) -> Any:
-        change(arguments)
-        before = arguments.pop("before")
+    def call(arguments: Named) -> Any:
+        before = [buffer.copy() for buffer in arguments["kv_buffers"]]
         outputs = correct(**arguments)
         for buffer, old in zip(arguments["kv_buffers"][2:], before[2:], strict=True):
             buffer[...] = old
         return outputs
 
-    return call
+    return wrapped(correct, call)
 
 
 def _values_unwritten(outputs: Named, arguments: Named) -> None:

@@ -39,7 +39,7 @@ def instead(function: Function) -> Callable[[Function], Function]:
     """Inject a whole re-implementation; its input is checked like that of the original."""
 
     def inject(correct: Function) -> Function:
-        return _wrapped(correct, lambda arguments: (check_call(correct.__name__, arguments), function(**arguments))[1])
+        return wrapped(correct, lambda arguments: (check_call(correct.__name__, arguments), function(**arguments))[1])
 
     return inject
 
@@ -48,7 +48,7 @@ def unchecked(function: Function) -> Callable[[Function], Function]:
     """Inject a whole re-implementation that takes any input."""
 
     def inject(correct: Function) -> Function:
-        return _wrapped(correct, lambda arguments: function(**arguments))
+        return wrapped(correct, lambda arguments: function(**arguments))
 
     return inject
 
@@ -62,7 +62,7 @@ def given(change: Callable[[Named], None]) -> Callable[[Function], Function]:
             change(arguments)
             return correct(**arguments)
 
-        return _wrapped(correct, call)
+        return wrapped(correct, call)
 
     return inject
 
@@ -81,12 +81,13 @@ def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Fu
             changed = tuple(outputs[name] for name in names)
             return changed if len(names) > 1 else changed[0] if names else None
 
-        return _wrapped(correct, call)
+        return wrapped(correct, call)
 
     return inject
 
 
-def _wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
+def wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
+    """Return a function with the signature of the correct one that hands its arguments over by name."""
     signature = inspect.signature(correct)
 
     @functools.wraps(correct)

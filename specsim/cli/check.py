@@ -33,6 +33,7 @@ VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
 @click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
 @click.option("--examples", default=40, show_default=True, type=click.IntRange(1), help="Examples of each property.")
 @click.option("--slow-examples", type=click.IntRange(1), help="Examples of each property that runs a whole engine.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 @click.option(
     "--operation",
     "operations",
@@ -54,6 +55,7 @@ def check(
     seed: int | None,
     examples: int,
     slow_examples: int | None,
+    jobs: int,
     operations: tuple[str, ...],
     as_json: bool,
     cases_dir: Path,
@@ -77,6 +79,7 @@ def check(
             max_examples=examples,
             operations=operations or None,
             slow_examples=slow_examples,
+            jobs=jobs,
             on_progress=on_progress,
         )
     is_nothing = not any(backend.has(name) for name in operations or TABLE)

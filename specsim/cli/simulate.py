@@ -27,6 +27,7 @@ HASH_VOCABULARY = 256
 @click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
+@click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
 @click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
@@ -41,6 +42,7 @@ def simulate(
     kind: str,
     agreement: float,
     worker: str,
+    graphs: bool | None,
     batch: int,
     prompt_length: int,
     max_new_tokens: int,
@@ -58,7 +60,7 @@ def simulate(
     text = read_text(path)
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     requests = engine.requests_from_text(text, num_requests, prompt_length, max_new_tokens)
-    chosen = build_worker(worker, config, model, requests, batch)
+    chosen = build_worker(worker, config, model, requests, batch, graphs)
     with progress("requests") as on_progress:
         report = engine.simulate(
             chosen,
@@ -100,7 +102,12 @@ def read_text(path: Path | None) -> bytes:
 
 
 def build_worker(
-    kind: str, config: SpecConfig, model: LanguageModel, requests: Sequence[Request], max_batch: int
+    kind: str,
+    config: SpecConfig,
+    model: LanguageModel,
+    requests: Sequence[Request],
+    max_batch: int,
+    use_graphs: bool | None,
 ) -> Worker:
     """Return a worker whose pools hold these requests.
 
@@ -118,4 +125,4 @@ def build_worker(
         raise Failed("the gpu worker needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
     from specsim.gpu.worker import GpuWorker
 
-    return GpuWorker(config, model, sizes)
+    return GpuWorker(config, model, sizes, use_graphs)
