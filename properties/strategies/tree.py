@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import TreeMaskMode
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk
@@ -28,9 +28,7 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     unread, source = draw(st.integers(0, 3)), draw(bulk())
     if size.num_steps == 1:
         arguments["parent_list"] = source.integers((len(requests), unread), -1, size.topk - 1)
-    is_packable = size.num_draft_tokens <= 32
-    modes = [mode for mode in TreeMaskMode if is_packable or mode is not TreeMaskMode.QLEN_ONLY_BITPACKING]
-    mode = draw(st.sampled_from(modes))
+    mode = draw(mask_modes(size.num_draft_tokens))
     committed = [length for _, length, _ in requests]
     spare = draw(st.sampled_from((0, 0, 1, 40)))
     return {
@@ -43,6 +41,14 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
         "mask_mode": int(mode),
         "seq_lens_sum": sum(committed) + spare if mode is TreeMaskMode.FULL_MASK else spare,
     }
+
+
+def mask_modes(num_draft_tokens: int) -> SearchStrategy[TreeMaskMode]:
+    """Draw a mask mode that fits the tree; one that just fills a packed word is packed most of the time."""
+    if num_draft_tokens > 32:
+        return st.sampled_from((TreeMaskMode.FULL_MASK, TreeMaskMode.QLEN_ONLY))
+    packed = TreeMaskMode.QLEN_ONLY_BITPACKING
+    return st.sampled_from((*TreeMaskMode, *(packed for _ in range(4 * (num_draft_tokens in (8, 16, 31, 32))))))
 
 
 def kept_candidates(size: Sizes, requests: list[tuple[Array, Array, Array]]) -> Arguments:

@@ -139,7 +139,7 @@ def test_progress_names_each_property_once() -> None:
         slow_examples=0,
         on_progress=lambda name, done, total: seen.append((name, done, total)),
     )
-    assert [done for _, done, _ in seen] == list(range(len(seen)))
+    assert [done for _, done, _ in seen] == list(range(1, len(seen) + 1))
     assert {total for _, _, total in seen} == {len(seen)}
 
 
