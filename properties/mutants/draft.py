@@ -93,7 +93,9 @@ def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
 
 
 def _organized(arguments: Named, order_of: Any) -> tuple[Array, Array]:
-    scores = np.concatenate([block.reshape(len(block), -1) for block in arguments["score_list"]], axis=1)
+    scores = np.concatenate(
+        [block.reshape(len(block), block.shape[1] * block.shape[2]) for block in arguments["score_list"]], axis=1
+    )
     tokens = np.concatenate(arguments["token_list"], axis=1)
     count = arguments["num_draft_tokens"] - 1
     kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)

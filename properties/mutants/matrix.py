@@ -13,7 +13,7 @@ from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.record import Mutant
 from specsim.properties.property import Property
 
-SLOW_EXAMPLES = 2
+SLOW_EXAMPLES = 8
 """Cases of a property that runs a whole engine."""
 
 

@@ -69,7 +69,7 @@ def _cached_prefix_unseen(correct: Function) -> Function:
         moved = np.zeros_like(slots)
         for request, (length, width) in enumerate(zip(arguments["cache_seqlens"].tolist(), widths, strict=True)):
             moved[request, :width] = slots[request, length - width : length]
-        arguments.update(page_table=moved, page_size=1, cache_seqlens=widths.astype(np.int32))
+        arguments.update(page_table=moved.astype(np.int32), page_size=1, cache_seqlens=widths.astype(np.int32))
 
     return given(change)(correct)
 
