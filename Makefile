@@ -21,6 +21,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-only
 	$(BIN)/specsim bench
 
 # NOTE: torch goes first, so that its pinned triton is there before anything else asks for one.

@@ -57,7 +57,11 @@ class GpuWorker:
         self.use_graphs = DEVICE.type == "cuda" if use_graphs is None else use_graphs
         if self.use_graphs and DEVICE.type != "cuda":
             raise SpecRejection(
-                Reason.WRONG_DEVICE, what="use_graphs", got=True, expected="False", because="there is no GPU to capture on"
+                Reason.WRONG_DEVICE,
+                what="use_graphs",
+                got=True,
+                expected="False",
+                because="there is no GPU to capture on",
             )
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         self._state = DeviceState(config, model, sizes, DEVICE)

@@ -36,7 +36,7 @@ def hash_target_logits(hidden_states: Array, vocab_size: int, seed: int) -> Arra
 
     Notes
     -----
-    Source: design 4.
+    Source: semantics, tagged KV.
     """
     check_call("hash_target_logits", locals())
     token = np.arange(vocab_size, dtype=np.int64)
@@ -61,7 +61,7 @@ def text_target_logits(hidden_states: Array, ngram_counts: Array) -> Array:
 
     Notes
     -----
-    Source: design 4.
+    Source: semantics, tagged KV.
     """
     axes = check_call("text_target_logits", locals())
     logits = np.zeros((axes["token"], axes["vocab"]), dtype=np.int64)
@@ -96,7 +96,7 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
 
     Notes
     -----
-    Source: design 4.
+    Source: semantics, tagged KV.
     """
     axes = check_call("hash_draft_probabilities", locals())
     logits = hash_target_logits(hidden_states, vocab_size, seed)
@@ -133,7 +133,7 @@ def text_draft_probabilities(hidden_states: Array, context: Array, ngram_counts:
 
     Notes
     -----
-    Source: design 4.
+    Source: semantics, tagged KV.
     """
     axes = check_call("text_draft_probabilities", locals())
     probabilities = np.zeros((axes["token"], axes["vocab"]), dtype=np.float32)

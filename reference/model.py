@@ -55,7 +55,7 @@ def target_forward(
 
     Notes
     -----
-    Source: design 4.
+    Source: semantics, tagged KV.
     """
     axes = check_call("target_forward", locals())
     num_layers = axes["layer"]
@@ -118,7 +118,7 @@ def draft_extend_forward(
 
     Notes
     -----
-    Source: design 4, semantics D.6.
+    Source: semantics D.6, tagged KV.
     """
     check_call("draft_extend_forward", locals())
     visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
@@ -159,7 +159,7 @@ def draft_decode_forward(
 
     Notes
     -----
-    Source: design 4, semantics A.4.
+    Source: semantics A.4, tagged KV.
     """
     axes = check_call("draft_decode_forward", locals())
     visible_slots = [kv_indices[kv_indptr[row] : kv_indptr[row + 1]] for row in range(axes["token"])]

@@ -12,6 +12,7 @@ from specsim.config import SpecConfig
 from specsim.counts import path_width
 from specsim.simulation import engine
 from specsim.simulation.language_models import HashModel, LanguageModel, TextModel, default_text
+from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.scheduler import Request
 from specsim.simulation.worker import Worker
 
@@ -28,6 +29,8 @@ HASH_VOCABULARY = 256
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
+@click.option("--lockstep", is_flag=True, help="Also compare every phase of every iteration with the reference worker.")
+@click.option("--eos", "eos_token", type=click.IntRange(0, 255), help="Byte that ends an output.")
 @click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
@@ -43,6 +46,8 @@ def simulate(
     agreement: float,
     worker: str,
     graphs: bool | None,
+    lockstep: bool,
+    eos_token: int | None,
     batch: int,
     prompt_length: int,
     max_new_tokens: int,
@@ -59,7 +64,11 @@ def simulate(
     config = SpecConfig(topk, steps, draft_tokens)
     text = read_text(path)
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
-    requests = engine.requests_from_text(text, num_requests, prompt_length, max_new_tokens)
+
+    def fresh_requests() -> list[Request]:
+        return engine.requests_from_text(text, num_requests, prompt_length, max_new_tokens, eos_token)
+
+    requests = fresh_requests()
     chosen = build_worker(worker, config, model, requests, batch, graphs)
     with progress("requests") as on_progress:
         report = engine.simulate(
@@ -69,17 +78,23 @@ def simulate(
             shuffle_seed=seed,
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
         )
+    divergence = None
+    if lockstep:
+        believed = build_worker("reference", config, model, requests, batch, graphs)
+        other = build_worker(worker, config, model, requests, batch, graphs)
+        divergence = find_divergence(believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed)
+    figures = asdict(report) | ({"divergence": divergence and str(divergence)} if lockstep else {})
     if as_json:
-        print_json(asdict(report))
+        print_json(figures)
     else:
         table = plain_table("figure", "#value")
-        for name, value in asdict(report).items():
+        for name, value in figures.items():
             if name != "mismatches":
                 table.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
         console().print(table)
         for mismatch in report.mismatches:
             click.echo(mismatch)
-    finish(Exit.CONFORMS if report.lossless else Exit.FAILURE)
+    finish(Exit.CONFORMS if report.lossless and divergence is None else Exit.FAILURE)
 
 
 def read_text(path: Path | None) -> bytes:

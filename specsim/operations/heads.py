@@ -19,7 +19,7 @@ OPERATIONS = (
             outputs=(array("logits", "int64 [token, vocab]", Unit.LOGIT),),
             requires=(HAS_CONTEXT_WORD,),
         ),
-        source="design 4",
+        source="semantics, tagged KV",
     ),
     Operation(
         name="text_target_logits",
@@ -35,7 +35,7 @@ OPERATIONS = (
                 Requirement("bucket >= 1", "every context needs a bucket"),
             ),
         ),
-        source="design 4",
+        source="semantics, tagged KV",
     ),
     Operation(
         name="hash_draft_probabilities",
@@ -52,7 +52,7 @@ OPERATIONS = (
             outputs=(array("probabilities", "float32 [token, vocab]", Unit.SCORE),),
             requires=(HAS_CONTEXT_WORD,),
         ),
-        source="design 4",
+        source="semantics, tagged KV",
     ),
     Operation(
         name="text_draft_probabilities",
@@ -72,6 +72,6 @@ OPERATIONS = (
                 Requirement("bucket >= 1", "every context needs a bucket"),
             ),
         ),
-        source="design 4",
+        source="semantics, tagged KV",
     ),
 )

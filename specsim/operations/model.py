@@ -44,7 +44,7 @@ OPERATIONS = (
             ),
             writes=("kv_buffers",),
         ),
-        source="design 4",
+        source="semantics, tagged KV",
     ),
     Operation(
         name="draft_extend_forward",
@@ -66,7 +66,7 @@ OPERATIONS = (
             requires=(_HAS_LAYER, HAS_CONTEXT_WORD),
             writes=("kv_buffers",),
         ),
-        source="design 4, semantics D.6",
+        source="semantics D.6, tagged KV",
     ),
     Operation(
         name="draft_decode_forward",
@@ -92,6 +92,6 @@ OPERATIONS = (
             requires=(_HAS_LAYER, HAS_CONTEXT_WORD),
             writes=("kv_buffers",),
         ),
-        source="design 4, semantics A.4",
+        source="semantics A.4, tagged KV",
     ),
 )

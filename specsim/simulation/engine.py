@@ -125,7 +125,9 @@ def sizes_for(config: SpecConfig, requests: Sequence[Request], max_batch: int) -
     return PoolSizes(num_slots=max_batch * row_width + 1, num_rows=max_batch + 1, row_width=row_width)
 
 
-def requests_from_text(text: bytes, count: int, prompt_length: int, max_new_tokens: int) -> list[Request]:
+def requests_from_text(
+    text: bytes, count: int, prompt_length: int, max_new_tokens: int, eos_token: int | None = None
+) -> list[Request]:
     """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids."""
     span = max(len(text) - prompt_length, 1)
     return [
@@ -133,6 +135,7 @@ def requests_from_text(text: bytes, count: int, prompt_length: int, max_new_toke
             request_id=index,
             prompt=list(text[index * span // count : index * span // count + prompt_length]),
             max_new_tokens=max_new_tokens,
+            eos_token=eos_token,
         )
         for index in range(count)
     ]

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -8,8 +10,8 @@ from specsim.gpu.worker import GpuWorker
 from specsim.reference.worker import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
-from specsim.simulation.history import first_divergence
 from specsim.simulation.language_models import HashModel, TextModel
+from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.scheduler import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
@@ -22,23 +24,17 @@ def hash_requests(count, max_new_tokens):
     return [Request(number, [number % 60, 7, 3 + number % 5], max_new_tokens + number % 3) for number in range(count)]
 
 
-def run_in_lockstep(workers, requests, max_batch):
-    """Run the same requests through several workers and compare every phase with the first worker's."""
-    engines = [Engine(worker, max_batch, shuffle_seed=5) for worker in workers]
-    for request in requests:
-        for engine in engines:
-            engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))
-    number = 0
-    while engines[0].scheduler.waiting or engines[0].scheduler.running:
-        ran = [engine.step() is not None for engine in engines]
-        assert len(set(ran)) == 1
-        if ran[0]:
-            for worker in workers[1:]:
-                divergence = first_divergence(number, workers[0].phases(), worker.phases())
-                assert divergence is None, f"{worker.name}: {divergence}"
-        number += 1
-    outputs = [[request.output for request in engine.scheduler.finished] for engine in engines]
-    assert all(output == outputs[0] for output in outputs)
+def agree_in_every_phase(workers, requests, max_batch):
+    for worker in workers[1:]:
+        assert find_divergence(workers[0](), worker(), requests, max_batch=max_batch, shuffle_seed=5) is None
+
+
+def reference(*arguments):
+    return partial(ReferenceWorker, *arguments)
+
+
+def ours(*arguments, **options):
+    return partial(GpuWorker, *arguments, **options)
 
 
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
@@ -48,24 +44,24 @@ def test_eager_worker_equals_the_reference_in_every_phase(config, pads):
     model = HashModel(64, 1, 0.7)
     sizes = sizes_for(config, requests, 3)
     workers = [
-        ReferenceWorker(config, model, sizes),
-        GpuWorker(config, model, sizes, use_graphs=False, pads=pads),
+        reference(config, model, sizes),
+        ours(config, model, sizes, use_graphs=False, pads=pads),
     ]
-    run_in_lockstep(workers, requests, 3)
+    agree_in_every_phase(workers, requests, 3)
 
 
 def test_text_model_equals_the_reference_in_every_phase():
     requests = requests_from_text(TEXT, 2, 8, 8)
     model = TextModel.from_text(TEXT, num_buckets=512)
     sizes = sizes_for(TREE, requests, 2)
-    run_in_lockstep([ReferenceWorker(TREE, model, sizes), GpuWorker(TREE, model, sizes)], requests, 2)
+    agree_in_every_phase([reference(TREE, model, sizes), ours(TREE, model, sizes)], requests, 2)
 
 
 def test_rows_that_change_owners_carry_nothing_over():
     requests = hash_requests(4, 3)
     model = HashModel(64, 2, 0.9)
     sizes = sizes_for(TREE, requests, 2)
-    run_in_lockstep([ReferenceWorker(TREE, model, sizes), GpuWorker(TREE, model, sizes)], requests, 2)
+    agree_in_every_phase([reference(TREE, model, sizes), ours(TREE, model, sizes)], requests, 2)
 
 
 def test_empty_batch_decodes_nothing():
@@ -98,12 +94,12 @@ def test_graphs_equal_eager_and_reference_in_every_phase(config):
     model = HashModel(64, 3, 0.8)
     sizes = sizes_for(config, requests, 5)
     workers = [
-        ReferenceWorker(config, model, sizes),
-        GpuWorker(config, model, sizes, use_graphs=False),
-        GpuWorker(config, model, sizes, use_graphs=False, pads=True),
-        GpuWorker(config, model, sizes, use_graphs=True),
+        reference(config, model, sizes),
+        ours(config, model, sizes, use_graphs=False),
+        ours(config, model, sizes, use_graphs=False, pads=True),
+        ours(config, model, sizes, use_graphs=True),
     ]
-    run_in_lockstep(workers, requests, 5)
+    agree_in_every_phase(workers, requests, 5)
 
 
 @needs_gpu
@@ -113,11 +109,11 @@ def test_graphs_equal_eager_and_reference_at_every_batch_size(batch):
     requests = hash_requests(batch, 6)
     sizes = sizes_for(config, requests, batch)
     workers = [
-        ReferenceWorker(config, model, sizes),
-        GpuWorker(config, model, sizes, use_graphs=False),
-        GpuWorker(config, model, sizes, use_graphs=True),
+        reference(config, model, sizes),
+        ours(config, model, sizes, use_graphs=False),
+        ours(config, model, sizes, use_graphs=True),
     ]
-    run_in_lockstep(workers, requests, batch)
+    agree_in_every_phase(workers, requests, batch)
 
 
 @needs_gpu

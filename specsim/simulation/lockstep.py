@@ -1,0 +1,47 @@
+"""Run the same requests through two workers and stop at the first phase in which they differ."""
+
+from collections.abc import Callable, Sequence
+
+from specsim.simulation.engine import Engine
+from specsim.simulation.history import Divergence, first_divergence
+from specsim.simulation.scheduler import Request
+from specsim.simulation.worker import Worker
+
+
+def find_divergence(
+    expected: Worker,
+    got: Worker,
+    requests: Sequence[Request],
+    *,
+    max_batch: int,
+    shuffle_seed: int | None = 0,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Divergence | None:
+    """Return the first difference between two workers, or None if every phase of every iteration agrees.
+
+    Parameters
+    ----------
+    expected, got : Worker
+        Workers of one configuration, model and pool sizes; ``expected`` is the one that is believed.
+    requests : sequence of Request
+        Fresh requests; they are copied.
+    on_step : callable or None
+        Called after every iteration with the requests that have finished and their total.
+    """
+    engines = [Engine(worker, max_batch, shuffle_seed) for worker in (expected, got)]
+    for request in requests:
+        for engine in engines:
+            engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens, request.eos_token))
+    left, right = engines
+    while left.scheduler.waiting or left.scheduler.running:
+        number = left.num_iterations
+        ran = left.step() is not None
+        if ran != (right.step() is not None):
+            return Divergence(number, "Engine", "step", (), ran, not ran)
+        if ran:
+            divergence = first_divergence(number, expected.phases(), got.phases())
+            if divergence is not None:
+                return divergence
+        if on_step is not None:
+            on_step(len(left.scheduler.finished), len(requests))
+    return None
