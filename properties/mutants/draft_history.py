@@ -1,0 +1,54 @@
+"""Faults in what a draft-extend leaves in the draft cache: they cost acceptance iterations later, never a token."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Function, Mutant, Named, given, wrapped
+
+Array = Any
+
+
+def _queries_after_a_prefix(arguments: Named) -> list[range]:
+    """Return the rows of each request that extends a committed prefix; a prefill has none."""
+    starts = arguments["cu_seqlens_q"].tolist()
+    return [
+        range(first, last)
+        for first, last, length in zip(starts, starts[1:], arguments["cache_seqlens"].tolist(), strict=False)
+        if length > last - first
+    ]
+
+
+def _keeping(rows_of: Callable[[range], range]) -> Callable[[Function], Function]:
+    """Inject a fault that leaves the old entries of some rows of every request where they were."""
+
+    def inject(correct: Function) -> Function:
+        def call(arguments: Named) -> Any:
+            slots, buffers = arguments["out_cache_loc"], arguments["kv_buffers"]
+            before = [buffer[slots].copy() for buffer in buffers]
+            returned = correct(**arguments)
+            kept = [row for queries in _queries_after_a_prefix(arguments) for row in rows_of(queries)]
+            for buffer, old in zip(buffers, before, strict=True):
+                buffer[slots[kept]] = old[kept]
+            return returned
+
+        return wrapped(correct, call)
+
+    return inject
+
+
+def _last_token_from_the_row_before(arguments: Named) -> None:
+    tokens = arguments["input_ids"].copy()
+    for queries in _queries_after_a_prefix(arguments):
+        tokens[list(queries)[1:]] = arguments["input_ids"][list(queries)[:-1]]
+    arguments["input_ids"] = np.asarray(tokens)
+
+
+_EXTEND = "draft_extend_forward"
+
+MUTANTS = (
+    Mutant("D09", _EXTEND, "A row is written for the token of the row before.", given(_last_token_from_the_row_before)),
+    Mutant("X04", _EXTEND, "Only the last row is written; older draft rows stay.", _keeping(lambda rows: rows[:-1])),
+    Mutant("X06", _EXTEND, "The last row of an extend is not written.", _keeping(lambda rows: rows[-1:])),
+)
