@@ -5,10 +5,11 @@ from typing import Any
 
 import torch
 
-from specsim.binding import Bindings, bind, output_form
+from specsim.binding import Bindings, arrays_of, bind, output_form, reject
 from specsim.checking import check_call
 from specsim.gpu.switches import checks_values, poison_pattern
 from specsim.operations import TABLE
+from specsim.operations.record import Operation
 from specsim.rejection import Reason, SpecRejection
 
 
@@ -37,6 +38,7 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> tuple[Bindings, list[Any
     operation = TABLE[name]
     device = _device(name, arguments)
     axes = bind(name, operation.contract, arguments)
+    _require_tensors(operation, arguments)
     if checks_values():
         check_call(name, {key: _on_host(value) for key, value in arguments.items()})
     outputs: list[Any] = []
@@ -52,6 +54,15 @@ def _allocate(shape: tuple[int, ...], dtype: str, device: torch.device) -> torch
     if pattern is not None and tensor.numel():
         tensor.view(torch.uint8).fill_(pattern & 1 if dtype == "bool" else pattern)
     return tensor
+
+
+def _require_tensors(operation: Operation, arguments: Mapping[str, Any]) -> None:
+    for spec in operation.contract.arrays:
+        for label, _, entry in arrays_of(spec, arguments[spec.name]):
+            if not isinstance(entry, torch.Tensor):
+                raise reject(
+                    Reason.WRONG_DEVICE, label, type(entry).__name__, "Tensor", operation.name, "kernels run on tensors"
+                )
 
 
 def _device(name: str, arguments: Mapping[str, Any]) -> torch.device:

@@ -95,6 +95,27 @@ def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
     )
 
 
+@st.composite
+def tree_scenarios(draw: st.DrawFn) -> Scenario:
+    """Draw a run in which even the smallest example drafts trees with spare nodes and shares a batch."""
+    topk, num_steps = draw(st.integers(2, 3)), draw(st.integers(2, 3))
+    prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=6), min_size=2, max_size=3))
+    return Scenario(
+        config=SpecConfig(topk, num_steps, draw(st.integers(path_width(num_steps) + 2, count_candidates(topk, 2) + 1))),
+        model=draw(models()),
+        arrivals=tuple(
+            Arrival((number, *prompt), draw(st.integers(5, 9)), None, 0) for number, prompt in enumerate(prompts)
+        ),
+        max_batch=draw(st.integers(2, 3)),
+        shuffle_seed=draw(st.integers(0, 2**16)),
+    )
+
+
+def trees_or_any_scenario() -> SearchStrategy[Scenario]:
+    """Return a strategy of runs that draws many trees early on."""
+    return st.one_of(tree_scenarios(), scenarios())
+
+
 def make_worker(backend: Backend, scenario: Scenario) -> Worker:
     """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)

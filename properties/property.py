@@ -29,6 +29,8 @@ class Property:
         Whether one example runs a whole engine rather than one operation.
     fills_missing : bool
         Whether the reference supplies what an implementation lacks, as long as it has one of the operations.
+    least_examples : int
+        How many examples a short run gives it too, because one or two of them would show nothing.
     """
 
     name: str
@@ -38,3 +40,4 @@ class Property:
     law: Callable[[Backend, Any], None]
     is_slow: bool = False
     fills_missing: bool = False
+    least_examples: int = 1

@@ -152,6 +152,8 @@ def load(name: str) -> Backend:
     BackendUnavailable
         The module does not import.
     """
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise BackendUnavailable(f"{name!r} does not import: name a module as in an import, without slashes and .py")
     try:
         module = importlib.import_module(name)
         kind = str(vars(module).get("ARRAYS", "numpy"))

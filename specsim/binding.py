@@ -4,7 +4,7 @@ Nothing here looks at entries, so the array library does not matter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,14 @@ from specsim.contract import ArraySpec, Contract, Defined, Requirement
 from specsim.rejection import Reason, SpecRejection
 
 Bindings = dict[str, Any]
+
+
+@runtime_checkable
+class Array(Protocol):
+    """What arrays of all libraries have."""
+
+    shape: tuple[int, ...]
+    dtype: Any
 
 
 def dtype_name(value: Any) -> str:
@@ -133,9 +141,13 @@ def _equations(
             if not spec.optional:
                 raise reject(Reason.MISSING_ARGUMENT, spec.name, None, "an array", name, "it is not optional")
             continue
+        if spec.each is not None and not isinstance(value, list | tuple):
+            raise reject(Reason.MISSING_ARGUMENT, spec.name, type(value).__name__, "a list of arrays", name)
         if spec.each is not None:
             equations.append((f"len({spec.name})", spec.each, len(value), {}))
         for label, extra, entry in arrays_of(spec, value):
+            if not isinstance(entry, Array):
+                raise reject(Reason.MISSING_ARGUMENT, label, type(entry).__name__, "an array", name)
             trailing = spec.axes[-1:] == ("...",)
             axes = spec.axes[:-1] if trailing else spec.axes
             if len(entry.shape) < len(axes) or (not trailing and len(entry.shape) != len(axes)):

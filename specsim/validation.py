@@ -258,6 +258,17 @@ def _check_queries(arguments: Arguments, axes: Arguments) -> None:
             f"at least {int(np.diff(arguments['cu_seqlens_q'])[request])}",
             "the queries are the last keys",
         )
+    table, page_size = arguments["page_table"].astype(np.int64), axes["page_size"]
+    last_keys = arguments["cache_seqlens"].astype(np.int64)[:, None] - 1 - np.arange(table.shape[1]) * page_size
+    last_slots = table * page_size + np.minimum(last_keys, page_size - 1)
+    for request, page in np.argwhere((last_keys >= 0) & ((table < 0) | (last_slots >= axes["slot"])))[:1]:
+        raise _reject(
+            Reason.SLOT_OUT_OF_RANGE,
+            f"page_table[{request}, {page}]",
+            int(table[request, page]),
+            f"a page below slot {axes['slot']}",
+            "every key has a slot in the pool",
+        )
 
 
 def _check_offsets(offsets: NDArray[Any], total: int, what: str) -> None:

@@ -28,8 +28,8 @@ class PropertyReport:
 class Failure:
     """One broken property with its smallest case.
 
-    ``case`` holds the arguments of ``operation``, or is None where the case is no call of one operation; ``message``
-    is the assertion's, and ``error`` the traceback.
+    ``case`` holds the arguments of ``operation``, or is None where the case is no call of one operation; ``operation``
+    is empty where the case is a whole run. ``message`` is the assertion's, and ``error`` the traceback.
     """
 
     operation: str

@@ -87,7 +87,10 @@ def is_selected(one: Property, backend: Backend, operations: Sequence[str] | Non
     """Return whether a property is run: it names a wanted operation, and the backend promises what it asks for."""
     if group_of(one) == "rejection" and not backend.rejects:
         return False
-    return operations is None or not set(operations).isdisjoint(one.operations)
+    if operations is None:
+        return True
+    wanted = set(operations) & set(one.operations)
+    return any(backend.has(name) for name in wanted) if one.fills_missing else bool(wanted)
 
 
 def is_runnable(one: Property, backend: Backend) -> bool:
@@ -101,7 +104,7 @@ def examples_of(one: Property, max_examples: int, slow_examples: int | None = No
     if one.is_slow and slow_examples is not None:
         return slow_examples
     share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)
-    return max(1, round(max_examples * share))
+    return max(one.least_examples, round(max_examples * share))
 
 
 def run_property(
@@ -187,7 +190,7 @@ def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples:
 def _failure(one: Property, error: Exception, case: Any) -> Failure:
     operation = next((name for name in one.operations if _is_call(TABLE[name].contract, case)), None)
     return Failure(
-        operation=operation or one.operations[0],
+        operation=operation or ("" if one.fills_missing else one.operations[0]),
         property=one.name,
         message=str(error) or type(error).__name__,
         case=None if operation is None else case,

@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from specsim.backend import Backend
-from specsim.properties.histories import Scenario, make_worker, own_worker, play, scenarios, start
+from specsim.properties.histories import (
+    Scenario,
+    make_worker,
+    own_worker,
+    play,
+    scenarios,
+    start,
+    trees_or_any_scenario,
+)
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.property import Property
 from specsim.reference.worker import ReferenceWorker
@@ -124,13 +132,24 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
         assert divergence is None, str(divergence)
 
 
-PROPERTIES = tuple(
-    Property(f"worker.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
-    for catalogue, law in (
-        ("P40", committed_kv_is_that_of_a_fresh_prefill),
-        ("P48", draft_cache_is_that_of_a_fresh_prefill),
-        ("P49", proposals_depend_on_the_committed_tokens_only),
-        ("P51", draft_starts_from_the_committed_length),
-        ("P62", agrees_with_the_reference_in_lockstep),
-    )
+PROPERTIES = (
+    *(
+        Property(f"worker.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
+        for catalogue, law in (
+            ("P40", committed_kv_is_that_of_a_fresh_prefill),
+            ("P48", draft_cache_is_that_of_a_fresh_prefill),
+            ("P49", proposals_depend_on_the_committed_tokens_only),
+            ("P51", draft_starts_from_the_committed_length),
+        )
+    ),
+    Property(
+        "worker.agrees_with_the_reference_in_lockstep",
+        "P62",
+        SPINE,
+        trees_or_any_scenario,
+        agrees_with_the_reference_in_lockstep,
+        is_slow=True,
+        fills_missing=True,
+        least_examples=8,
+    ),
 )

@@ -1,7 +1,7 @@
 """Bulk values from a drawn seed, a few adversarial overrides, and arrays in unusual memory layouts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,6 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from specsim.contract import ArraySpec
 from specsim.operations import TABLE
 
+T = TypeVar("T")
+
 Array = NDArray[Any]
 Arguments = dict[str, Any]
 
@@ -18,6 +20,15 @@ MAX_REQUESTS = 6
 LENGTH_DTYPES = ("int64", "int32")
 VALUE_DTYPES = ("int64", "float32", "float16", "int32", "uint8")
 LAYOUTS = ("contiguous", "gapped", "offset", "transposed")
+
+
+def mostly(usual: SearchStrategy[T], rare: SearchStrategy[T], one_in: int) -> SearchStrategy[T]:
+    """Return a strategy that draws the rare kind about once in so many draws.
+
+    NOTE: naming a strategy twice in ``one_of`` does not weight it, because equal branches are merged.
+    """
+    choices = (False,) * (one_in - 1) + (True,)
+    return st.sampled_from(choices).flatmap(lambda is_rare: rare if is_rare else usual)
 
 
 class Bulk:

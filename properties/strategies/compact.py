@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk
+from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.topologies import batch, distinct_slots, num_nodes
 
 OVERLAP_KINDS = ("random", "ascending", "cycle", "shift", "self")
@@ -96,7 +96,7 @@ def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
 @st.composite
 def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves that overlap in every way, packed to the front of a tail of dump slots."""
-    num_slots = draw(st.one_of(st.integers(2, 24), st.integers(2, 24), st.sampled_from((64, 65, 130))))
+    num_slots = draw(mostly(st.integers(2, 24), st.sampled_from((64, 65, 130)), one_in=3))
     most = min(num_slots - 1, 24 if num_slots <= 24 else num_slots) if max_requests else 0
     count = draw(st.one_of(st.integers(0, min(most, 4)), st.integers(0, most)))
     targets, sources = pairs(draw(st.sampled_from(OVERLAP_KINDS)), count, num_slots, draw(bulk()))

@@ -10,6 +10,7 @@ from specsim.properties.strategies.arrays import (
     Arguments,
     Bulk,
     bulk,
+    mostly,
     overridden,
 )
 from specsim.properties.strategies.recursion import Proposal, proposals, propose
@@ -25,10 +26,12 @@ _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**10
 @st.composite
 def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, signed zeros and infinities."""
-    column = draw(st.one_of(st.integers(1, 20), st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257))))
-    distinct = draw(st.integers(1, 40))
+    column = draw(mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
+    distinct = draw(st.one_of(st.integers(1, 3), st.integers(1, 40)))
     rows = [source.eighths(column, -distinct, distinct) for source in draw(batch(bulk(), max_requests))]
     values = np.array(rows, dtype=np.float32).reshape(len(rows), column)
+    is_negative_zero = (values == 0.0) & (draw(bulk()).integers(values.shape, 0, 1) == 1)
+    values[is_negative_zero] = -0.0
     return {"values": draw(overridden(values, _SCORES)), "k": draw(st.integers(1, min(column, 16)))}
 
 
@@ -82,7 +85,7 @@ def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 @st.composite
 def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one token a step and request."""
-    num_steps = draw(st.one_of(st.integers(1, 8), st.sampled_from((31, 63))))
+    num_steps = draw(mostly(st.integers(1, 8), st.sampled_from((31, 63)), one_in=4))
     requests = [source.integers(num_steps, 0, 40) for source in draw(batch(bulk(), max_requests))]
     tokens = np.array(requests, dtype=np.int64).reshape(len(requests), num_steps)
     return {"token_list": [tokens[:, step : step + 1].copy() for step in range(num_steps)]}
@@ -91,7 +94,7 @@ def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS)
 @st.composite
 def map_hot_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw draft ids and a map that is no identity."""
-    draft_vocab = draw(st.one_of(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS)))
+    draft_vocab = draw(mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=3))
     column = draw(st.integers(1, 5))
     rows = [source.integers(column, 0, draft_vocab - 1) for source in draw(batch(bulk(), max_requests))]
     source = draw(bulk())

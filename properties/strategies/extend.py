@@ -4,15 +4,14 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 
 
 @st.composite
 def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw prompts of at least one token, now and then longer than a block."""
-    few = st.integers(1, 9)
-    width = st.one_of(few, few, few, st.sampled_from(BOUNDARY_LENGTHS))
+    width = mostly(st.integers(1, 9), st.sampled_from(BOUNDARY_LENGTHS), one_in=4)
     requests = draw(batch(st.tuples(width, st.integers(0, 50), bulk()), max_requests))
     prompts = [source.integers(count, 0, 50) for count, _, source in requests]
     return {

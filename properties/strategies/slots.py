@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, request_rows, slack
 
 
@@ -44,5 +44,4 @@ def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
 
 
 def _widths() -> SearchStrategy[int]:
-    few = st.integers(0, 8)
-    return st.one_of(few, few, few, st.sampled_from((32, 33, 64, 65, 129)))
+    return mostly(st.integers(0, 8), st.sampled_from((32, 33, 64, 65, 129)), one_in=4)

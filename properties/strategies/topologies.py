@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class Sizes:
 @st.composite
 def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
     """Draw the sizes of a draft: small ones, and now and then one at the end of a word or a tile."""
-    if draw(st.integers(0, 11)) == 11:
+    if draw(st.sampled_from((False, False, False, False, True))):
         nodes = draw(st.sampled_from(BOUNDARY_NODES))
         topk, num_steps = draw(st.sampled_from(LARGE_DRAFTS))
         return Sizes(topk, nodes - 1 if topk == 1 else num_steps, nodes)
@@ -44,19 +44,21 @@ def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
 
 
 def batch(request: SearchStrategy[T], max_requests: int = MAX_REQUESTS) -> SearchStrategy[list[T]]:
-    """Return a strategy of batches: lists of requests, the empty one included."""
-    return st.lists(request, max_size=max_requests)
+    """Return a strategy of batches: lists of requests, now and then the empty one."""
+    if max_requests == 0:
+        return st.just([])
+    empty: list[T] = []
+    return mostly(st.lists(request, min_size=1, max_size=max_requests), st.just(empty), one_in=12)
 
 
 def lengths() -> SearchStrategy[int]:
     """Return a strategy of committed lengths: short ones, 0, and those at the end of a block."""
-    return st.one_of(st.integers(0, 12), st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS))
+    return mostly(st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=5)
 
 
 def num_nodes() -> SearchStrategy[int]:
     """Return a strategy of tree sizes, root included."""
-    few = st.integers(1, 12)
-    return st.one_of(few, few, few, few, st.sampled_from(BOUNDARY_NODES))
+    return mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_NODES), one_in=5)
 
 
 def parents(kind: str, count: int, source: Bulk) -> list[int]:

@@ -150,7 +150,7 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
         table.add_row(name, group, f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else "")
     console().print(table)
     for failure, (path, difference) in zip(report.failures, written, strict=True):
-        click.echo(f"\nFAILURE of {failure.operation}: {failure.property}")
+        click.echo(f"\nFAILURE of {failure.operation or 'a whole run'}: {failure.property}")
         click.echo(_indented(failure.message or failure.error))
         if failure.case is not None:
             click.echo("  smallest case:")
@@ -173,8 +173,8 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
 def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:
     if path is not None:
         return f"specsim replay {shlex.quote(str(path))}"
-    options = f"--seed {report.seed} --examples {examples} --operation {failure.operation}"
-    return f"specsim check {report.implementation} {options}"
+    only = f" --operation {failure.operation}" if failure.operation else ""
+    return f"specsim check {report.implementation} --seed {report.seed} --examples {examples}{only}"
 
 
 def _indented(message: str) -> str:

@@ -160,7 +160,7 @@ def test_pruning_reads_views(agrees):
     agrees("organize_draft_results", **lists, num_draft_tokens=7)
 
 
-@pytest.mark.parametrize(("num_requests", "num_steps"), [(0, 3), (1, 1), (5, 1), (300, 4)])
+@pytest.mark.parametrize(("num_requests", "num_steps"), [(0, 3), (1, 1), (5, 1), (3, 2), (300, 4)])
 def test_chains(agrees, num_requests, num_steps):
     agrees("organize_chain_draft_results", token_list=[tokens(num_requests, 1, seed=step) for step in range(num_steps)])
 

@@ -6,6 +6,7 @@ import torch
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.graphs import bucket_for, bucket_sizes, pad_rows
+from specsim.gpu.switches import debugging
 from specsim.gpu.worker import GpuWorker
 from specsim.reference.worker import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
@@ -40,14 +41,33 @@ def ours(*arguments, **options):
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
 @pytest.mark.parametrize("pads", [False, True], ids=["exact", "padded"])
 def test_eager_worker_equals_the_reference_in_every_phase(config, pads):
-    requests = hash_requests(3, 5)
+    requests = hash_requests(5, 5)
     model = HashModel(64, 1, 0.7)
-    sizes = sizes_for(config, requests, 3)
+    sizes = sizes_for(config, requests, 5)
     workers = [
         reference(config, model, sizes),
         ours(config, model, sizes, use_graphs=False, pads=pads),
     ]
-    agree_in_every_phase(workers, requests, 3)
+    agree_in_every_phase(workers, requests, 5)
+
+
+def test_padding_reaches_the_bucket_and_leaves_the_padding_row_as_it_was():
+    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, hash_requests(5, 20), 5), use_graphs=False, pads=True)
+    engine = Engine(worker, 5)
+    for request in hash_requests(3, 20):
+        engine.submit(request)
+    for _ in range(3):
+        engine.step()
+    assert worker._phases[0].req_pool_indices.shape[0] == 4
+    assert worker.state()["seq_lens"][0] == 1
+    assert not worker.state()["req_to_token"][0].any()
+
+
+def test_every_call_of_an_iteration_stays_inside_its_contract():
+    requests = [Request(number, [number, 7, 3, 5][: number + 1], 3) for number in range(4)]
+    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 4), use_graphs=False, pads=True)
+    with debugging():
+        assert simulate(worker, requests, max_batch=4).lossless
 
 
 def test_text_model_equals_the_reference_in_every_phase():
