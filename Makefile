@@ -1,6 +1,7 @@
 # check, test, lint and bench are all there is to know; each sets up .venv when it is missing or stale.
 PYTHON ?= python3
-EXAMPLES ?= 40
+EXAMPLES ?= 80
+JOBS ?= 2
 SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ STAMP := $(VENV)/installed
 .PHONY: check test lint bench
 
 check: $(STAMP)
-	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED)
+	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

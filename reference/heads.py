@@ -6,6 +6,7 @@ from specsim.checking import check_call
 from specsim.reference.arrays import Array
 from specsim.simulation.hashing import (
     BEST_PROBABILITY,
+    BROKEN,
     COIN_SALT,
     DRAFT_GOLDEN,
     GOLDEN,
@@ -87,7 +88,7 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
     vocab_size, seed : int
         As for ``hash_target_logits``.
     agreement : int
-        Chance, of 2**32, that the target's choice comes first; -1 gives it probability 0.
+        Chance, of 2**32, that the target's choice comes first; -1 gives it probability 0, -2 makes every one NaN.
 
     Returns
     -------
@@ -111,6 +112,8 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
         elif mix(state + COIN_SALT) < agreement:
             numerator[best] = BEST_PROBABILITY | best
         probabilities[row] = numerator.astype(np.float32) * np.float32(2.0**-24)
+        if agreement == BROKEN:
+            probabilities[row] = np.nan
     return probabilities
 
 

@@ -85,7 +85,10 @@ class Backend:
             raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {group}.py")
         contract = TABLE[operation].contract
         carried = self.carry(operation, arguments)
-        returned = self.functions[operation](**carried)
+        try:
+            returned = self.functions[operation](**carried)
+        except SystemExit as left:
+            raise RuntimeError(f"{operation} exits with {left.code}") from left
         values = returned if isinstance(returned, tuple) else (returned,) if contract.outputs else ()
         if len(values) != len(contract.outputs):
             raise AssertionError(

@@ -50,6 +50,8 @@ def check_values(operation: Operation, arguments: Mapping[str, Any], bindings: B
         low = bound_of(spec.low, bindings)
         high = bound_of(spec.high, bindings)
         for label, _, entry in arrays_of(spec, arguments[spec.name]):
+            if not isinstance(entry, np.ndarray):
+                raise reject(Reason.WRONG_DEVICE, label, type(entry).__name__, "ndarray", operation.name)
             if entry.dtype.kind == "f" and np.isnan(entry).any():
                 raise reject(Reason.NAN_SCORE, f"{label}{_first(np.isnan(entry))}", "NaN", "a number", operation.name)
             if low is None and high is None:

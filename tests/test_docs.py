@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from specsim.operations.page import page
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants
+from specsim.properties.page import NUMBERS
+from specsim.properties.page import page as properties_page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
@@ -54,6 +58,22 @@ def test_the_broken_example_fails_and_its_case_replays(tmp_path):
 def test_the_page_of_operations_is_that_of_the_table():
     written = (ROOT / "docs" / "operations.md").read_text()
     assert written == page(), "run: python -m specsim.operations.page > docs/operations.md"
+
+
+def test_the_page_of_properties_is_that_of_the_catalogue():
+    written = (ROOT / "docs" / "properties.md").read_text()
+    assert written == properties_page(), "run: python -m specsim.properties.page > docs/properties.md"
+
+
+def test_every_number_of_a_property_is_explained():
+    assert {one.catalogue for one in all_properties()} - {""} == set(NUMBERS)
+
+
+def test_every_real_fault_has_its_thread():
+    written = (ROOT / "docs" / "mutants.md").read_text()
+    made_here = ("OWN", "SYN", "WRITE", "STRIDE", "EMPTY", "FRESH", "CHECK")
+    real = [mutant.id for mutant in all_mutants() if not mutant.id.startswith(made_here)]
+    assert [name for name in real if not re.search(rf"^\| `{name}` \| .* #\d+ \|$", written, re.MULTILINE)] == []
 
 
 def test_the_page_quotes_the_example():

@@ -98,6 +98,7 @@ def _hash_draft_probabilities_kernel(
     preferred = tl.where(agreement < 0, 0, preferred)
     numerator = tl.where(token[None, :] == best[:, None], preferred, numerator)
     probability = numerator.to(tl.float32) * (1.0 / 16777216.0)
+    probability = tl.where(agreement < -1, float("nan"), probability)
     tl.store(probabilities_ptr + row[:, None] * vocab_size + token[None, :], probability, mask=mask)
 
 

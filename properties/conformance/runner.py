@@ -145,7 +145,7 @@ def run_in_processes(
 ) -> Iterator[tuple[str, tuple[PropertyReport, Failure | None]]]:
     """Run properties in several processes, slow ones first, and yield each as it ends."""
     slow_first = sorted(examples_by_name, key=lambda name: not _property_named(name).is_slow)
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _adopt_path, (sys.path,)) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _start_process, (sys.path,)) as pool:
         tasks = {
             pool.submit(_run_named, name, implementation, seed, examples_by_name[name]): name for name in slow_first
         }
@@ -153,8 +153,10 @@ def run_in_processes(
             yield tasks[task], task.result()
 
 
-def _adopt_path(path: list[str]) -> None:
+def _start_process(path: list[str]) -> None:
+    """Find the modules that the parent finds; what an implementation prints does not mix with a report."""
     sys.path[:] = path
+    sys.stdout = sys.stderr
 
 
 @cache

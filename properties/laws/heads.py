@@ -6,7 +6,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.backend import Backend
 from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
 from specsim.properties.strategies import heads as heads_strategies
-from specsim.simulation.hashing import GOLDEN, mix
+from specsim.simulation.hashing import BROKEN, GOLDEN, mix
 
 ALWAYS = 2**32
 NEVER = -1
@@ -56,8 +56,11 @@ def hostile_draft_never_proposes_the_targets_choice(backend: Backend, case: Case
 
 
 def hash_probabilities_are_distinct_fractions(backend: Backend, case: Case) -> None:
-    """The positive probabilities of a row are distinct multiples of 2**-24 below 1."""
+    """The positive probabilities of a row are distinct multiples of 2**-24 below 1; a broken draft's are all NaN."""
     for row in outputs_of(backend, "hash_draft_probabilities", case)["probabilities"].astype(np.float64):
+        if case["agreement"] == BROKEN:
+            require(bool(np.isnan(row).all()), "a broken draft's probabilities", row.tolist(), "all NaN")
+            continue
         numerators = row * 2**24
         require_equal("the numerators", numerators, np.floor(numerators))
         require(

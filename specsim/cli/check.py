@@ -2,6 +2,8 @@
 
 import secrets
 import shlex
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,13 +68,15 @@ def check(
     ARRAYS = "torch", on tensors. What it does not define is reported as missing and does not count against it.
     """
     need_suite()
-    backend = load_implementation(implementation)
+    # NOTE: stdout is for the report alone, whatever the implementation prints.
+    with redirect_stdout(sys.stderr):
+        backend = load_implementation(implementation)
     from specsim.properties.conformance import runner
 
     seed = secrets.randbelow(2**32) if seed is None else seed
     if not as_json:
         click.echo(f"{implementation} on {choose_device()}, seed {seed}")
-    with progress("check") as on_progress:
+    with progress("check") as on_progress, redirect_stdout(sys.stderr):
         report = runner.check(
             backend,
             seed=seed,
@@ -85,7 +89,8 @@ def check(
     is_nothing = not any(backend.has(name) for name in operations or TABLE)
     verdict = "nothing selected" if is_nothing else report.verdict
     oracle = load("specsim.reference")
-    written = [_write_failure(failure, backend, oracle, seed, cases_dir) for failure in report.failures]
+    with redirect_stdout(sys.stderr):
+        written = [_write_failure(failure, backend, oracle, seed, cases_dir) for failure in report.failures]
     if as_json:
         print_json(_document(report, verdict, written))
     else:

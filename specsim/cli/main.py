@@ -29,6 +29,9 @@ class Commands(click.Group):
         except SpecRejection as rejection:
             remark(f"specsim: {rejection}")
             finish(Exit.USAGE)
+        except KeyboardInterrupt:
+            remark("specsim: interrupted")
+            finish(Exit.INTERRUPTED)
 
 
 @click.group(cls=Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})

@@ -25,11 +25,12 @@ class Exit(IntEnum):
     INCONCLUSIVE = 3
     UNAVAILABLE = 4
     NOTHING_SELECTED = 5
+    INTERRUPTED = 130
 
 
 EXIT_CODES = (
     "Exit codes: 0 conforms; 1 a failure; 2 usage; 3 inconclusive; 4 implementation unavailable or crashed; "
-    "5 nothing was selected."
+    "5 nothing was selected; 130 interrupted."
 )
 
 

@@ -1,5 +1,6 @@
 """``specsim simulate``: run the engine on real text and compare with autoregressive decoding."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -61,6 +62,8 @@ def simulate(
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
         draft_tokens = path_width(steps)
+    if math.isnan(agreement):
+        raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     config = SpecConfig(topk, steps, draft_tokens)
     text = read_text(path)
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)

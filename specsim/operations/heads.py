@@ -47,7 +47,7 @@ OPERATIONS = (
                 _CONTEXT,
                 _VOCAB_SIZE,
                 _SEED,
-                ScalarSpec("agreement", low="-1", high="2**32"),
+                ScalarSpec("agreement", low="-2", high="2**32"),
             ),
             outputs=(array("probabilities", "float32 [token, vocab]", Unit.SCORE),),
             requires=(HAS_CONTEXT_WORD,),

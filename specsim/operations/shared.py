@@ -12,7 +12,7 @@ OUT_CACHE_LOC = array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within
 TOPK = ScalarSpec("topk", axis="topk", low="1")
 NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1")
 NUM_DRAFT_TOKENS = ScalarSpec("num_draft_tokens", axis="node", low="1", high="1024")
-PAGE_SIZE = ScalarSpec("page_size", low="1", default=1)
+PAGE_SIZE = ScalarSpec("page_size", low="1", default=1, high="2**31-1")
 NUM_CANDIDATES = "topk+(step-1)*topk*topk"
 PARENT_WIDTH = "topk*(step-1)+1 if step > 1 else 0"
 

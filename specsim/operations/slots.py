@@ -18,7 +18,7 @@ OPERATIONS = (
                 REQ_TO_TOKEN,
                 _START,
                 _END,
-                array("out_cache_loc", "int64 [location]", Unit.SLOT, within=("0", None)),
+                array("out_cache_loc", "int64 [location]", Unit.SLOT, within=("0", "2**31-1")),
             ),
             writes=("req_to_token",),
         ),

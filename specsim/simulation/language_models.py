@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.hashing import GOLDEN, MASK, digest, mix
+from specsim.simulation.hashing import BROKEN, GOLDEN, MASK, digest, mix
 
 ALWAYS = 1 << 32
 NEVER = -1
@@ -36,6 +36,8 @@ class HashModel:
         Chance that the draft's first choice is the target's; 1.0 is a perfect draft.
     num_right : int or None
         The draft is right at the first so many depths and never after; 0 is a hostile draft. Replaces ``agreement``.
+    broken_depth : int or None
+        From this depth on every probability of the draft is NaN.
     hot_token_id : int64 [draft_vocab] or None
         The draft proposes only these ids.
     """
@@ -47,9 +49,12 @@ class HashModel:
     hot_token_id: NDArray[np.int64] | None = None
     num_target_layers: int = 2
     num_draft_layers: int = 1
+    broken_depth: int | None = None
 
     def agreement_at(self, depth: int) -> int:
-        """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it."""
+        """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""
+        if self.broken_depth is not None and depth >= self.broken_depth:
+            return BROKEN
         if self.num_right is not None:
             return ALWAYS if depth <= self.num_right else NEVER
         return round(self.agreement * ALWAYS)

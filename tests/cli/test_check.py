@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -110,3 +112,37 @@ def test_only_the_chosen_operations_are_reported(specsim):
 def test_usage(specsim, options):
     got = specsim("check", "specsim.reference", *options)
     assert (got.exit_code, got.stdout) == (2, "")
+
+
+def test_prints_of_the_implementation_stay_out_of_the_document(tmp_path):
+    (tmp_path / "chatty.py").write_text(
+        "from specsim.reference import fill_bonus_tokens as correct\n"
+        "def fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n"
+        "    print('hello')\n"
+        "    return correct(accept_tokens, num_accepted_tokens)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "specsim.cli",
+        "check",
+        "chatty",
+        "--examples",
+        "3",
+        "--slow-examples",
+        "1",
+        "--json",
+    ]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["verdict"] == "conforms"
+
+
+def test_an_implementation_that_exits_fails(tmp_path):
+    (tmp_path / "quitter.py").write_text(
+        "import sys\ndef fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    sys.exit(3)\n"
+    )
+    command = [sys.executable, "-m", "specsim.cli", "check", "quitter", "--examples", "3", "--slow-examples", "1"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stderr
+    assert "FAILURE of fill_bonus_tokens" in ran.stdout

@@ -84,6 +84,16 @@ def test_rows_that_change_owners_carry_nothing_over():
     agree_in_every_phase([reference(TREE, model, sizes), ours(TREE, model, sizes)], requests, 2)
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_nan_drafts_cost_acceptance_but_no_token(config, depth):
+    requests = hash_requests(2, 4)
+    model = HashModel(64, 4, 1.0, broken_depth=depth)
+    report = simulate(GpuWorker(config, model, sizes_for(config, requests, 2)), requests, max_batch=2)
+    assert report.lossless
+    assert report.num_accepted_drafts <= (depth - 1) * report.spec_verify_ct + report.spec_verify_ct // 4
+
+
 def test_empty_batch_decodes_nothing():
     requests = hash_requests(1, 3)
     worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 1))

@@ -50,6 +50,24 @@ def test_reduced_draft_vocabulary_stays_lossless():
     assert set(proposed.reshape(-1).tolist()) <= set(hot.tolist())
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nan_drafts_are_refused_before_anything_is_carried_over(depth):
+    config, model = SpecConfig(2, 3, 6), HashModel(64, 3, 1.0, broken_depth=depth)
+    requests = [Request(0, [1, 2], 20)]
+    worker = ReferenceWorker(config, model, sizes_for(config, requests, 1))
+    engine = Engine(worker, 1)
+    engine.submit(requests[0])
+    before = {}
+    with pytest.raises(SpecRejection) as caught:
+        worker.assign_slots(engine.scheduler.admit()[1])
+        worker.prefill([1], [[1, 2]])
+        worker.assign_slots(engine.scheduler.prepare_for_decode())
+        before = {name: np.copy(worker.state()[name]) for name in ("seq_lens", "topk_p", "target_kv", "req_to_token")}
+        worker.decode([1])
+    assert caught.value.reason is Reason.NAN_SCORE
+    assert all(np.array_equal(worker.state()[name], saved) for name, saved in before.items())
+
+
 def test_lockstep_names_the_first_difference():
     config, model = SpecConfig(2, 2, 4), HashModel(32, 1, 1.0)
     reference = load("specsim.reference")
