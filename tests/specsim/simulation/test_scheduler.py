@@ -106,3 +106,19 @@ def test_ledger_names_a_slot_with_two_owners():
     second.slots[0] = first.slots[0]
     with pytest.raises(AssertionError, match="two owners"):
         plan.check_ledger()
+
+
+def test_k11_synchronous_ledger():
+    plan = scheduler(num_slots=200, row_width=60)
+    plan.submit(Request(0, [1] * 7, 20))
+    (request,), _ = plan.admit()
+    request.append([9])
+    ledger = []
+    for num_tokens in (3, 1, 4):
+        before = len(request.slots)
+        plan.prepare_for_decode()
+        request.num_committed += num_tokens
+        request.append([9] * num_tokens)
+        plan.check_ledger()
+        ledger.append((len(request.slots), len(request.slots) - before, request.num_committed))
+    assert ledger == [(19, 12, 10), (22, 3, 11), (23, 1, 15)]
