@@ -28,6 +28,11 @@ def _read_by_place(predict: Array, accept_index: Array) -> Array:
     return np.where(accept_index >= 0, padded, 0).astype(np.int32)
 
 
+def _through_single_precision(outputs: Named, arguments: Named) -> None:
+    if arguments["values"].dtype == np.float64:
+        outputs["compacted"] = outputs["compacted"].astype(np.float32).astype(np.float64)
+
+
 def _bonus_at(place_of: Any) -> Any:
     def fill_bonus_tokens(accept_tokens: Array, num_accepted_tokens: Array) -> Array:
         width = accept_tokens.shape[1]
@@ -158,6 +163,7 @@ _COMPACT = "compact_accepted_to_front"
 _MOVE = "move_kv_cache"
 
 MUTANTS = (
+    Mutant("OWN-125", _COMPACT, "Doubles pass through single precision.", returning(_through_single_precision)),
     Mutant("OWN-62", _GATHER, "Sentinel -1 wraps to the last entry.", instead(_sentinels_wrap)),
     Mutant(
         "PV08", _GATHER, "The first rows of the batch are taken, not each request's.", instead(_first_rows_of_the_batch)

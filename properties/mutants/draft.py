@@ -26,6 +26,12 @@ def _index_by_value(values: Array, k: int) -> tuple[Array, Array]:
     return _topk(values, k, lambda row: [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)])
 
 
+def _negative_zero_below_zero(values: Array, k: int) -> tuple[Array, Array]:
+    return _topk(
+        values, k, lambda row: sorted(range(len(row)), key=lambda place: (-row[place], np.signbit(row[place]), place))
+    )
+
+
 def _only_the_first_tile(values: Array, k: int) -> tuple[Array, Array]:
     return _topk(values[:, : max(k, 4)], k, lambda row: np.argsort(-row, kind="stable").tolist())
 
@@ -169,6 +175,7 @@ MUTANTS = (
     ),
     Mutant("OWN-04", "fast_topk", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
     Mutant("G11", "fast_topk", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
+    Mutant("OWN-124", "fast_topk", "Negative zero ranks below zero.", instead(_negative_zero_below_zero)),
     Mutant("OWN-05", "fast_topk", "NaN scores are taken for numbers.", unchecked(_any_topk)),
     Mutant("OWN-06", "select_top_k_tokens", "Probabilities along a path are added.", returning(_scores_add)),
     Mutant("OWN-07", "select_top_k_tokens", "The score of the path so far is dropped.", given(_scores_forget_the_path)),

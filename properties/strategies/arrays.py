@@ -18,7 +18,7 @@ Arguments = dict[str, Any]
 
 MAX_REQUESTS = 6
 LENGTH_DTYPES = ("int64", "int32")
-VALUE_DTYPES = ("int64", "float32", "float16", "int32", "uint8")
+VALUE_DTYPES = ("int64", "float64", "float32", "float16", "int32", "int8", "uint8")
 LAYOUTS = ("contiguous", "gapped", "offset", "transposed")
 
 
@@ -58,7 +58,8 @@ class Bulk:
     def values(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Return values of any element type; no NaN, and every bit pattern of an integer can occur."""
         if dtype.startswith("float"):
-            return (self.integers(shape, -512, 512) / 8).astype(dtype)
+            fine = 2.0**-40 if dtype == "float64" else 0.0
+            return (self.integers(shape, -512, 512) / 8 + fine).astype(dtype)
         bounds = np.iinfo(dtype)
         return self.integers(shape, max(bounds.min, 0), bounds.max, dtype)
 

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+import tempfile
 
 from specsim.backend import Backend, BackendUnavailable, load
 from specsim.cli.output import Exit, Failed
@@ -51,7 +52,7 @@ def load_implementation(name: str) -> Backend:
 
 
 def need_suite() -> None:
-    """Check that what the conformance suite imports is installed.
+    """Check that what the conformance suite imports is installed, and keep its notes out of the working directory.
 
     Raises
     ------
@@ -61,3 +62,4 @@ def need_suite() -> None:
     for distribution in ("hypothesis", "pytest"):
         if importlib.util.find_spec(distribution) is None:
             raise Failed(f"the suite needs {distribution}: pip install 'specsim[properties]'", Exit.UNAVAILABLE)
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "specsim-hypothesis"))
