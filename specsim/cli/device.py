@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 from specsim.backend import Backend, BackendUnavailable, load
 from specsim.cli.output import Exit, Failed
