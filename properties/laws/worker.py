@@ -62,24 +62,24 @@ def _check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: T
             )
 
 
+def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
+    """Check every committed entry of the target's pool (0) or the draft's (1) after every iteration."""
+    engine = start(make_worker(backend, scenario), scenario)
+    name = ("target_kv", "draft_kv")[pool]
+    for _ in play([engine], scenario):
+        buffers = engine.worker.state()[name]
+        for request in engine.scheduler.running:
+            _check_tags(name, buffers, request, expected_tags(scenario.model, [*request.prompt, *request.output])[pool])
+
+
 def committed_kv_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:
     """After every iteration each committed position holds, in every component, the tag of its own token."""
-    engine = start(make_worker(backend, scenario), scenario)
-    for _ in play([engine], scenario):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
-            target, _ = expected_tags(scenario.model, [*request.prompt, *request.output])
-            _check_tags("target_kv", state["target_kv"], request, target)
+    _check_pool(backend, scenario, 0)
 
 
 def draft_cache_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:
     """The draft cache has no hole, no rejected row and no row made from the draft's own hidden states."""
-    engine = start(make_worker(backend, scenario), scenario)
-    for _ in play([engine], scenario):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
-            _, draft = expected_tags(scenario.model, [*request.prompt, *request.output])
-            _check_tags("draft_kv", state["draft_kv"], request, draft)
+    _check_pool(backend, scenario, 1)
 
 
 def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Scenario) -> None:

@@ -53,7 +53,7 @@ OPERATIONS = (
         group="compact",
         summary="List the slots that the accepted nodes move to, packed like their sources.",
         contract=Contract(
-            parameters=(_COUNT, OUT_CACHE_LOC, ScalarSpec("num_steps", axis="draft", low="0")),
+            parameters=(_COUNT, OUT_CACHE_LOC, ScalarSpec("num_steps", axis="draft", low="0", high="1024")),
             outputs=(array("target_slots", "int64 [request*(draft+1)]", Unit.SLOT),),
             requires=(_FITS,),
         ),

@@ -36,7 +36,7 @@ OPERATIONS = (
         summary="Choose the beams of the next depth by cumulative score and emit the tree blocks of this depth.",
         contract=Contract(
             parameters=(
-                ScalarSpec("step_index", axis="step_index", low="0"),
+                ScalarSpec("step_index", axis="step_index", low="0", high="1024"),
                 array("topk_p", "float32 [request*branch, topk]", Unit.SCORE, within=("0", None)),
                 array("topk_index", "int64 [request*branch, topk]", Unit.TOKEN, within=("0", None)),
                 array("hidden_states", "any [request*branch, hidden]", Unit.ANY, optional=True),

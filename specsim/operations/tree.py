@@ -45,7 +45,7 @@ OPERATIONS = (
                 NUM_STEPS,
                 NUM_DRAFT_TOKENS,
                 ScalarSpec("mask_mode", low="0", high="2", default=TreeMaskMode.QLEN_ONLY.value),
-                ScalarSpec("seq_lens_sum", low="0", default=0),
+                ScalarSpec("seq_lens_sum", low="0", high="2**31-1", default=0),
             ),
             outputs=(
                 array("draft_token", "int64 [request*node]", Unit.TOKEN),

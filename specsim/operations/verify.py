@@ -71,7 +71,7 @@ OPERATIONS = (
                 RETRIEVE_NEXT_TOKEN,
                 RETRIEVE_NEXT_SIBLING,
                 array("target_predict", "int64 [request, node]", Unit.TOKEN, within=("0", "2**31-1")),
-                ScalarSpec("num_steps", axis="draft", low="0"),
+                ScalarSpec("num_steps", axis="draft", low="0", high="1024"),
             ),
             outputs=(
                 PREDICT,

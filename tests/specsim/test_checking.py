@@ -48,7 +48,7 @@ def test_axes_are_bound_from_shapes_and_scalars():
         ),
         (
             {"num_steps": -1},
-            "SCALAR_OUT_OF_RANGE: num_steps is -1, but should be 0 to inf, "
+            "SCALAR_OUT_OF_RANGE: num_steps is -1, but should be 0 to 1024, "
             "because the contract of verify_tree_greedy says so",
         ),
         (
