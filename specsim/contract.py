@@ -77,7 +77,6 @@ class ArraySpec:
     defined: Defined = ALL
     optional: bool = False
     each: str | None = None
-    fill: int = 0
 
     @property
     def out_of_range(self) -> Reason:
@@ -140,7 +139,6 @@ def array(
     defined: Defined = ALL,
     optional: bool = False,
     each: str | None = None,
-    fill: int = 0,
 ) -> ArraySpec:
     """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
     dtype, _, axes = form.partition(" [")
@@ -156,5 +154,4 @@ def array(
         defined=defined,
         optional=optional,
         each=each,
-        fill=fill,
     )

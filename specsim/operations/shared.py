@@ -5,9 +5,7 @@ from specsim.rejection import Reason
 
 REQ_POOL_INDICES = array("req_pool_indices", "int64 [request]", Unit.ROW, within=("0", "row-1"))
 REQ_TO_TOKEN = array("req_to_token", "int32 [row, position]", Unit.SLOT)
-ACCEPT_INDEX = array(
-    "accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", "request*node-1"), sentinel=-1, fill=-1
-)
+ACCEPT_INDEX = array("accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", "request*node-1"), sentinel=-1)
 OUT_CACHE_LOC = array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within=("0", None))
 TOPK = ScalarSpec("topk", axis="topk", low="1")
 NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1")
@@ -24,7 +22,7 @@ def seq_lens(longest: str | None = None) -> ArraySpec:
 
 def links(name: str) -> ArraySpec:
     """Return an array of child or sibling links."""
-    return array(name, "int64 [request, node]", Unit.NODE, within=("0", "node-1"), sentinel=-1, fill=-1)
+    return array(name, "int64 [request, node]", Unit.NODE, within=("0", "node-1"), sentinel=-1)
 
 
 RETRIEVE_INDEX = array("retrieve_index", "int64 [request, node]", Unit.NODE, within=("0", "request*node-1"))

@@ -116,6 +116,17 @@ def test_not_implemented_is_missing() -> None:
     assert report.failures == ()
 
 
+def test_an_operation_that_covers_part_of_its_domain_fails() -> None:
+    def small_only(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if k > 2:
+            raise NotImplementedError("only k up to 2")
+        return reference.fast_topk(values, k)
+
+    failed, message = verdict_of("agreement.fast_topk", faulty("fast_topk", small_only))
+    assert failed
+    assert message == "only k up to 2"
+
+
 def test_nothing_selected() -> None:
     assert check(ORACLE, seed=0, max_examples=2, operations=[]).verdict == "nothing selected"
 

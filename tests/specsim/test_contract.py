@@ -10,7 +10,7 @@ RULES = set(DEFINED_IN_WORDS)
 
 
 def test_a_form_is_read_into_a_spec():
-    got = array("accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", None), sentinel=-1, fill=-1)
+    got = array("accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", None), sentinel=-1)
     assert got == ArraySpec(
         name="accept_index",
         dtype="int32",
@@ -22,7 +22,6 @@ def test_a_form_is_read_into_a_spec():
         defined=ALL,
         optional=False,
         each=None,
-        fill=-1,
     )
 
 
