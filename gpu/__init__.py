@@ -32,7 +32,12 @@ from specsim.gpu.draft_cache import (
     generate_draft_decode_kv_indices,
     per_step_draft_out_cache_loc,
 )
-from specsim.gpu.extend import prepare_for_extend_to_fill_draft_kvcache, rotate_prefill_input_ids
+from specsim.gpu.extend import (
+    create_extend_after_decode_spec_info,
+    generate_attn_arg_prefill,
+    prepare_for_extend_to_fill_draft_kvcache,
+    rotate_prefill_input_ids,
+)
 from specsim.gpu.heads import (
     hash_draft_probabilities,
     hash_target_logits,
@@ -41,16 +46,18 @@ from specsim.gpu.heads import (
 )
 from specsim.gpu.model import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.gpu.pointers import KVBuffers
-from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool
+from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 ARRAYS = "torch"
+HOST = "specsim.host"
 REJECTS = True
 WORKER = "specsim.gpu.worker.GpuWorker"
 
 __all__ = [
     "ARRAYS",
+    "HOST",
     "REJECTS",
     "WORKER",
     "KVBuffers",
@@ -60,6 +67,7 @@ __all__ = [
     "assign_req_to_token_pool",
     "build_tree",
     "compact_accepted_to_front",
+    "create_extend_after_decode_spec_info",
     "draft_decode_forward",
     "draft_extend_forward",
     "fast_topk",
@@ -67,6 +75,7 @@ __all__ = [
     "fill_accept_target_cache_loc",
     "fill_bonus_tokens",
     "gather_accept_tokens",
+    "generate_attn_arg_prefill",
     "generate_draft_decode_kv_indices",
     "hash_draft_probabilities",
     "hash_target_logits",
@@ -77,6 +86,7 @@ __all__ = [
     "per_step_draft_out_cache_loc",
     "prepare_for_extend_to_fill_draft_kvcache",
     "reconstruct_indices_from_tree_mask",
+    "remap_accepted_slots",
     "rotate_prefill_input_ids",
     "select_top_k_tokens",
     "target_forward",

@@ -17,6 +17,8 @@ from specsim.simulation.hashing import (
     mix_array,
 )
 
+DEEPEST_SAMPLE = 20
+
 
 def hash_target_logits(hidden_states: Array, vocab_size: int, seed: int) -> Array:
     """Return tie-free integer logits of the hash model's target.
@@ -73,6 +75,38 @@ def text_target_logits(hidden_states: Array, ngram_counts: Array) -> Array:
         for order in range(axes["order"]):
             logits[row] += counts[order] << (8 * order)
         logits[row] = (logits[row] << 8) | (mix_array(state + token * GOLDEN) & 0xFF)
+    return logits
+
+
+def hash_sampling_logits(hidden_states: Array, vocab_size: int, seed: int) -> Array:
+    """Return whole-number logits of the hash model for sampling: each token half as probable as the one before.
+
+    Parameters
+    ----------
+    hidden_states : int64 [token, hidden]
+        One fold a layer and the context word.
+    vocab_size : int
+        At most 1024.
+    seed : int
+        Which model.
+
+    Returns
+    -------
+    logits : float32 [token, vocab]
+        Minus the token's place in the order of ``hash_target_logits``, best first, counted from 1 and at most
+        ``min(vocab-1, 20)``. At temperature ``1/ln 2`` the probabilities are powers of 2, and add up to 1 in a
+        vocabulary of up to 21 tokens.
+
+    Notes
+    -----
+    Source: semantics, tagged KV.
+    """
+    check_call("hash_sampling_logits", locals())
+    keys = hash_target_logits(hidden_states, vocab_size, seed)
+    logits = np.zeros(keys.shape, dtype=np.float32)
+    for row in range(len(keys)):
+        for place, token in enumerate(np.argsort(-keys[row])):
+            logits[row, token] = -min(place + 1, vocab_size - 1, DEEPEST_SAMPLE)
     return logits
 
 

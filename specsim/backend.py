@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from specsim.contract import ArraySpec
+from specsim.host import HOST_TABLE
 from specsim.operations import TABLE
 
 ARRAY_MODULES = {"numpy": "specsim.reference.arrays", "torch": "specsim.gpu.arrays"}
@@ -53,6 +54,18 @@ class Backend:
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
         """Return a copy in which one operation is replaced."""
         return replace(self, name=name, functions={**self.functions, operation: function})
+
+    def host(self, name: str) -> Callable[..., Any]:
+        """Return a function of the host.
+
+        Raises
+        ------
+        NotImplementedError
+            The implementation lacks it.
+        """
+        if name not in self.functions:
+            raise NotImplementedError(f"{self.name} does not define {name}")
+        return self.functions[name]
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
         """Call an operation on NumPy arrays; what the table lets it write is written into the arguments.
@@ -144,11 +157,11 @@ class Completed:
 
 
 def load(name: str) -> Backend:
-    """Import ``package.module`` and take its functions that are named like operations.
+    """Import ``package.module`` and take its functions that are named like operations or like host functions.
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``.
+    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``.
 
     Raises
     ------
@@ -164,11 +177,18 @@ def load(name: str) -> Backend:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(ARRAY_MODULES)}")
         arrays = importlib.import_module(ARRAY_MODULES[kind])
         worker = _import_class(vars(module).get("WORKER"))
+        host = importlib.import_module(str(vars(module).get("HOST", name)))
     except BackendUnavailable:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
-    functions = {name: vars(module)[name] for name in TABLE if callable(vars(module).get(name))}
+    places = {**dict.fromkeys(TABLE, (module,)), **dict.fromkeys(HOST_TABLE, (module, host))}
+    functions = {
+        name: vars(place)[name]
+        for name, where in places.items()
+        for place in reversed(where)
+        if callable(vars(place).get(name))
+    }
     rejects = bool(vars(module).get("REJECTS", False))
     return Backend(name=name, functions=functions, arrays=arrays, rejects=rejects, worker=worker)
 

@@ -29,6 +29,11 @@ def dtype_name(value: Any) -> str:
     return str(value.dtype).removeprefix("torch.")
 
 
+def is_floating(dtype: Any) -> bool:
+    """Return whether a NumPy element type is a floating type; that of ``ml_dtypes`` is one that NumPy calls void."""
+    return bool(dtype.kind == "f" or dtype.name == "bfloat16")
+
+
 def arrays_of(spec: ArraySpec, value: Any) -> Iterator[tuple[str, dict[str, int], Any]]:
     """Yield (label, extra bindings, array) for an array argument or for each entry of a list argument."""
     if value is None:
@@ -45,6 +50,8 @@ def bind(name: str, contract: Contract, arguments: Mapping[str, Any]) -> Binding
     bindings: Bindings = {}
     for scalar in contract.scalars:
         value = arguments.get(scalar.name)
+        if scalar.flag and isinstance(value, bool | np.bool_):
+            value = int(value)
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             raise reject(Reason.MISSING_ARGUMENT, scalar.name, value, "an integer", name, "it is a size")
         bindings[scalar.name] = int(value)

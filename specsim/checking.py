@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim import validation
-from specsim.binding import Bindings, arrays_of, bind, bound_of, defined_mask, reject
+from specsim.binding import Bindings, arrays_of, bind, bound_of, defined_mask, is_floating, reject
 from specsim.operations import TABLE
 from specsim.operations.record import Operation
 from specsim.rejection import Reason
@@ -52,7 +52,7 @@ def check_values(operation: Operation, arguments: Mapping[str, Any], bindings: B
         for label, _, entry in arrays_of(spec, arguments[spec.name]):
             if not isinstance(entry, np.ndarray):
                 raise reject(Reason.WRONG_DEVICE, label, type(entry).__name__, "ndarray", operation.name)
-            if entry.dtype.kind == "f" and np.isnan(entry).any():
+            if is_floating(entry.dtype) and np.isnan(entry).any():
                 raise reject(Reason.NAN_SCORE, f"{label}{_first(np.isnan(entry))}", "NaN", "a number", operation.name)
             if low is None and high is None:
                 continue

@@ -17,6 +17,11 @@ class Unit(StrEnum):
     POSITION = "position"
     COUNT = "count"
     SCORE = "score"
+    PROBABILITY = "probability"
+    COIN = "coin in [0, 1)"
+    TEMPERATURE = "temperature"
+    BITS = "32 truth values"
+    STATE = "grammar state"
     VISIBLE = "visible or not"
     OFFSET = "offset"
     TAG = "tag word"
@@ -32,6 +37,10 @@ REASON_OF_UNIT = {
     Unit.ROW: Reason.ROW_OUT_OF_RANGE,
     Unit.POSITION: Reason.ROW_TOO_SHORT,
     Unit.SCORE: Reason.NEGATIVE_SCORE,
+    Unit.PROBABILITY: Reason.PROBABILITY_OUT_OF_RANGE,
+    Unit.TEMPERATURE: Reason.TEMPERATURE_OUT_OF_RANGE,
+    Unit.COIN: Reason.COIN_OUT_OF_RANGE,
+    Unit.STATE: Reason.STATE_OUT_OF_RANGE,
 }
 
 
@@ -86,13 +95,17 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class ScalarSpec:
-    """One integer argument; ``axis`` is the axis name that its value binds, if it binds one."""
+    """One integer argument; ``axis`` is the axis name that its value binds, if it binds one.
+
+    A ``flag`` is a truth value, and 0 and 1 are taken for one.
+    """
 
     name: str
     axis: str | None = None
     low: str | None = None
     high: str | None = None
     default: int | None = None
+    flag: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,3 +168,8 @@ def array(
         optional=optional,
         each=each,
     )
+
+
+def flag(name: str, default: bool) -> ScalarSpec:
+    """Return a truth value."""
+    return ScalarSpec(name, low="0", high="1", default=default, flag=True)

@@ -1,11 +1,41 @@
 """The table: every operation, in pipeline order."""
 
-from specsim.operations import compact, draft, draft_cache, extend, heads, model, slots, tree, verify
+from specsim.operations import (
+    acceptance,
+    attention,
+    compact,
+    draft,
+    draft_cache,
+    extend,
+    from_logits,
+    grammar,
+    heads,
+    model,
+    probabilities,
+    slots,
+    tree,
+    verify,
+)
 from specsim.operations.record import Operation
 
 TABLE: dict[str, Operation] = {
     operation.name: operation
-    for group in (draft, draft_cache, tree, verify, compact, slots, extend, model, heads)
+    for group in (
+        draft,
+        draft_cache,
+        tree,
+        verify,
+        attention,
+        grammar,
+        probabilities,
+        acceptance,
+        from_logits,
+        compact,
+        slots,
+        extend,
+        model,
+        heads,
+    )
     for operation in group.OPERATIONS
 }
 

@@ -1,8 +1,9 @@
 """Extend: the inputs with which the draft model catches up."""
 
-from specsim.contract import Contract, Unit, array
+from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import NUM_DRAFT_TOKENS, POSITIONS, seq_lens
+from specsim.operations.shared import NUM_DRAFT_TOKENS, POSITIONS, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
+from specsim.rejection import Reason
 
 OPERATIONS = (
     Operation(
@@ -36,5 +37,43 @@ OPERATIONS = (
             ),
         ),
         source="semantics D.6",
+    ),
+    Operation(
+        name="create_extend_after_decode_spec_info",
+        group="extend",
+        summary="Positions of a ragged draft-extend, and each request's last token, from which the next draft starts.",
+        contract=Contract(
+            parameters=(
+                array("input_ids", "int64 [token]", Unit.TOKEN, within=("0", "2**31-1")),
+                array("seq_lens", "int64|int32 [request]", Unit.COUNT, within=("1", None)),
+                array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", "token")),
+            ),
+            outputs=(
+                array("positions", "int64 [token]", Unit.POSITION),
+                array("bonus_tokens", "int32 [request]", Unit.TOKEN),
+            ),
+        ),
+        source="semantics D.3, sglang #24859",
+    ),
+    Operation(
+        name="generate_attn_arg_prefill",
+        group="extend",
+        summary="Attention metadata of a ragged draft-extend: the queries of each request, and the slots they see.",
+        contract=Contract(
+            parameters=(
+                REQ_POOL_INDICES,
+                REQ_TO_TOKEN,
+                array("kv_lens", "int64|int32 [request]", Unit.POSITION, within=("0", "position")),
+                array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", None)),
+                ScalarSpec("kv_lens_sum", axis="location", low="0"),
+            ),
+            outputs=(
+                array("qo_indptr", "int32 [request+1]", Unit.OFFSET),
+                array("kv_indptr", "int32 [request+1]", Unit.OFFSET),
+                array("kv_indices", "int32 [location]", Unit.SLOT, defined=Defined("length", "sum_kv_lens")),
+            ),
+            requires=(Requirement("location < 2**31", "kv_indptr counts in int32", Reason.SCALAR_OUT_OF_RANGE),),
+        ),
+        source="semantics D.4, sglang #23962",
     ),
 )

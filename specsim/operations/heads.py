@@ -38,6 +38,17 @@ OPERATIONS = (
         source="semantics, tagged KV",
     ),
     Operation(
+        name="hash_sampling_logits",
+        group="heads",
+        summary="Whole-number logits of the hash model for sampling: each token half as probable as the one before.",
+        contract=Contract(
+            parameters=(HIDDEN_STATES, _VOCAB_SIZE, _SEED),
+            outputs=(array("logits", "float32 [token, vocab]", Unit.LOGIT),),
+            requires=(HAS_CONTEXT_WORD,),
+        ),
+        source="semantics, tagged KV",
+    ),
+    Operation(
         name="hash_draft_probabilities",
         group="heads",
         summary="Dyadic draft probabilities that agree with the hash model's target at a given rate.",

@@ -32,6 +32,31 @@ POSITIONS = array("positions", "int64 [request*node]", Unit.POSITION)
 PREDICT = array(
     "predict", "int32 [request*node]", Unit.TOKEN, within=("0", None), defined=Defined("at", "accept_index")
 )
+NUM_ACCEPTED_DRAFTS = array("num_accepted_drafts", "int32 [request]", Unit.COUNT)
+VERIFY_DEPTH = ScalarSpec("num_steps", axis="draft", low="0", high="1024")
+FLOAT_LOGITS = array("logits", "float32|bfloat16 [request*node, vocab]", Unit.LOGIT)
+TREE_COINS = array("uniform_samples", "float32 [request, node]", Unit.COIN, within=("0", "1"))
+FINAL_COINS = array("uniform_samples_for_final_sampling", "float32 [request]", Unit.COIN, within=("0", "1"))
+
+
+def filters() -> tuple[ArraySpec, ...]:
+    """Return the sampling parameters of each request."""
+    return (
+        array("temperature", "float32 [request]", Unit.TEMPERATURE, within=("0", None)),
+        array("top_k", "int32 [request]", Unit.COUNT, within=("1", None)),
+        array("top_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1")),
+        array("min_p", "float32 [request]", Unit.PROBABILITY, within=("0", "1")),
+    )
+
+
+def thresholds() -> tuple[ArraySpec, ...]:
+    """Return the two acceptance thresholds of each request; 1 and 1 are lossless."""
+    return tuple(
+        array(name, "float32 [request]", Unit.PROBABILITY, within=("0", "1"))
+        for name in ("threshold_single", "threshold_acc")
+    )
+
+
 HIDDEN_STATES = array("hidden_states", "int64 [token, hidden]", Unit.TAG, within=("0", "2**32-1"))
 HAS_CONTEXT_WORD = Requirement(
     "hidden >= 2", "a hidden state is one word a layer and the context word", Reason.WRONG_SHAPE

@@ -1,8 +1,8 @@
 """Slots: write and read ranges of the request-to-token map."""
 
-from specsim.contract import Contract, ScalarSpec, Unit, array
+from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import REQ_POOL_INDICES, REQ_TO_TOKEN
+from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 
 _START = array("start_offsets", "int64|int32 [request]", Unit.POSITION, within=("0", "position"))
 _END = array("end_offsets", "int64|int32 [request]", Unit.POSITION, within=("0", "position"))
@@ -39,5 +39,19 @@ OPERATIONS = (
             outputs=(array("out_cache_loc", "int64 [location]", Unit.SLOT),),
         ),
         source="semantics B.2",
+    ),
+    Operation(
+        name="remap_accepted_slots",
+        group="slots",
+        summary="Point each request's next positions at the slots of its accepted nodes, and mark the other slots.",
+        contract=Contract(
+            parameters=(REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens("position-1"), OUT_CACHE_LOC, ACCEPT_INDEX),
+            outputs=(array("evict_mask", "bool [request*node]", Unit.VISIBLE),),
+            requires=(
+                Requirement("draft+1 <= node or request == 0", "an accepted path has no more nodes than the tree"),
+            ),
+            writes=("req_to_token",),
+        ),
+        source="semantics C.7",
     ),
 )

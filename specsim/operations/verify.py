@@ -4,6 +4,7 @@ from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,
+    NUM_ACCEPTED_DRAFTS,
     PAGE_SIZE,
     PREDICT,
     REQ_POOL_INDICES,
@@ -11,6 +12,7 @@ from specsim.operations.shared import (
     RETRIEVE_INDEX,
     RETRIEVE_NEXT_SIBLING,
     RETRIEVE_NEXT_TOKEN,
+    VERIFY_DEPTH,
     seq_lens,
 )
 from specsim.rejection import Reason
@@ -71,13 +73,9 @@ OPERATIONS = (
                 RETRIEVE_NEXT_TOKEN,
                 RETRIEVE_NEXT_SIBLING,
                 array("target_predict", "int64 [request, node]", Unit.TOKEN, within=("0", "2**31-1")),
-                ScalarSpec("num_steps", axis="draft", low="0", high="1024"),
+                VERIFY_DEPTH,
             ),
-            outputs=(
-                PREDICT,
-                ACCEPT_INDEX,
-                array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
-            ),
+            outputs=(PREDICT, ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS),
             requires=(Requirement("node >= 1", "a tree has a root"),),
         ),
         source="semantics B.6",

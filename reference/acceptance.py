@@ -1,0 +1,246 @@
+"""Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+from specsim.reference.walks import walk_chain, walk_tree
+from specsim.simulation.hashing import digest
+
+COIN_BITS = 24
+FINAL_COLUMN = 1024
+SIMULATED_TOKEN = 100
+
+
+def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> tuple[Array, Array]:
+    """Draw the coins of a verify, each a hash of the request's seed, its length and a column.
+
+    Parameters
+    ----------
+    seeds : int64 [request]
+        0 to 2**32-1.
+    seq_lens : int64 or int32 [request]
+        Committed lengths: every iteration of a request has other coins.
+    num_draft_tokens : int
+        Nodes of a request; the node number is the column of its coin.
+
+    Returns
+    -------
+    uniform_samples : float32 [request, node]
+        Multiples of 2**-24 in [0, 1).
+    uniform_samples_for_final_sampling : float32 [request]
+        The same in a column of their own.
+
+    Notes
+    -----
+    Source: semantics B.9. A coin depends neither on the neighbours of its request nor on the width of the tree.
+    """
+    axes = check_call("generate_coins", locals())
+    uniform_samples = np.zeros((axes["request"], num_draft_tokens), dtype=np.float32)
+    final = np.zeros(axes["request"], dtype=np.float32)
+    for request in range(axes["request"]):
+        for node in range(num_draft_tokens):
+            uniform_samples[request, node] = coin(int(seeds[request]), int(seq_lens[request]), node)
+        final[request] = coin(int(seeds[request]), int(seq_lens[request]), FINAL_COLUMN)
+    return uniform_samples, final
+
+
+def coin(seed: int, seq_len: int, column: int) -> float:
+    """Return one coin."""
+    return float((digest([seed, seq_len, column]) >> (32 - COIN_BITS)) / 2**COIN_BITS)
+
+
+def tree_speculative_sampling_target_only(
+    candidates: Array,
+    retrieve_index: Array,
+    retrieve_next_token: Array,
+    retrieve_next_sibling: Array,
+    uniform_samples: Array,
+    uniform_samples_for_final_sampling: Array,
+    target_probs: Array,
+    draft_probs: Array,
+    threshold_single: Array,
+    threshold_acc: Array,
+    num_steps: int,
+    strict: bool = True,
+    skip_duplicates: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Walk each tree by chance: one coin a node, shared by its children, against the target's running mass.
+
+    Parameters
+    ----------
+    candidates : int64 [request, node]
+        Token of each node.
+    retrieve_index : int64 [request, node]
+        Global number of each node.
+    retrieve_next_token : int64 [request, node]
+        First child, -1 if none.
+    retrieve_next_sibling : int64 [request, node]
+        Next sibling, -1 if none.
+    uniform_samples : float32 [request, node]
+        The coin with which the children of a node are tried, in [0, 1).
+    uniform_samples_for_final_sampling : float32 [request]
+        The coin of the last token.
+    target_probs : float32 [request, node, vocab]
+        Distribution of the token that follows each node.
+    draft_probs : float32 [request, node, vocab]
+        Zeros; afterwards the target's probability of every rejected child, in its parent's row.
+    threshold_single, threshold_acc : float32 [request]
+        1 and 1 leave the target's law as it is; less accepts more.
+    num_steps : int
+        Longest path, root excluded.
+    strict : bool
+        Accept below the running mass and never at probability 0; otherwise also at equality.
+    skip_duplicates : bool
+        Pass over a child whose token was rejected at the same parent; otherwise its mass counts again.
+
+    Returns
+    -------
+    predict : int32 [request*node]
+        Output token that follows each accepted node; 0 and undefined elsewhere.
+    accept_index : int32 [request, draft+1]
+        Global numbers of the accepted nodes in path order, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted nodes without the root.
+
+    Raises
+    ------
+    SpecRejection
+        CYCLIC_TREE; COIN_OUT_OF_RANGE: a coin is 1; EMPTY_DISTRIBUTION: a row has no mass; PROBABILITY_OUT_OF_RANGE:
+        ``draft_probs`` is not zero.
+
+    Notes
+    -----
+    Source: semantics B.8, A.13.
+    """
+    axes = check_call("tree_speculative_sampling_target_only", locals())
+    num_requests = axes["request"]
+    predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
+    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
+    for request in range(num_requests):
+        walk = walk_tree(
+            candidates[request],
+            retrieve_next_token[request],
+            retrieve_next_sibling[request],
+            uniform_samples[request],
+            float(uniform_samples_for_final_sampling[request]),
+            target_probs[request].__getitem__,
+            (float(threshold_single[request]), float(threshold_acc[request])),
+            num_steps,
+            bool(strict),
+            bool(skip_duplicates),
+        )
+        for place, node in enumerate(walk.path):
+            accept_index[request, place] = retrieve_index[request, node]
+            predict[retrieve_index[request, node]] = walk.tokens[place]
+        num_accepted_drafts[request] = len(walk.path) - 1
+        for node, token in walk.rejected:
+            draft_probs[request, node, token] = target_probs[request, node, token]
+    return predict, accept_index, num_accepted_drafts
+
+
+def chain_speculative_sampling(
+    draft_tokens: Array,
+    cu_num_drafts: Array,
+    uniform_samples: Array,
+    uniform_samples_for_final_sampling: Array,
+    draft_probs: Array | None,
+    target_probs: Array,
+    max_num_drafts: int,
+) -> tuple[Array, Array]:
+    """Accept ragged chains by rejection sampling against the draft's own probabilities.
+
+    Parameters
+    ----------
+    draft_tokens : int64 [drafted]
+        The drafts of all requests one after another; a -1 ends the draft of its request.
+    cu_num_drafts : int32 [request+1]
+        Where each request's drafts start.
+    uniform_samples : float32 [drafted]
+        One coin a draft.
+    uniform_samples_for_final_sampling : float32 [request]
+        The coin of the last token.
+    draft_probs : float32 [drafted, vocab] or None
+        The law that each draft was drawn from; None for drafts that were not drawn, which are certain.
+    target_probs : float32 [drafted+request, vocab]
+        Rows ``cu_num_drafts[b]+b`` and following: the distribution of each token of request b, one more than drafts.
+    max_num_drafts : int
+        The longest draft that an output row holds.
+
+    Returns
+    -------
+    output_tokens : int32 [request, draft+1]
+        The accepted drafts and one more token, padding -1.
+    num_accepted_drafts : int32 [request]
+        Accepted drafts.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the offsets do not cut the drafts; COUNT_OUT_OF_RANGE: a draft is too long;
+        COIN_OUT_OF_RANGE, EMPTY_DISTRIBUTION, TOKEN_OUT_OF_RANGE.
+
+    Notes
+    -----
+    Source: semantics B.9. Draft x is accepted if ``coin * q(x) < p(x)`` and q(x) > 0. The first rejection draws from
+    ``max(p - q, 0)``; behind the end of a draft the last token is drawn from p.
+    """
+    axes = check_call("chain_speculative_sampling", locals())
+    output_tokens = np.full((axes["request"], max_num_drafts + 1), -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
+    for request in range(axes["request"]):
+        first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
+        walk = walk_chain(
+            draft_tokens[first:last],
+            uniform_samples[first:last],
+            float(uniform_samples_for_final_sampling[request]),
+            None if draft_probs is None else draft_probs[first:last],
+            target_probs[first + request : last + request + 1],
+        )
+        output_tokens[request, : len(walk.tokens)] = walk.tokens
+        num_accepted_drafts[request] = len(walk.tokens) - 1
+    return output_tokens, num_accepted_drafts
+
+
+def generate_simulated_accept_index(
+    accept_index: Array, simulated_num_tokens: int, num_draft_tokens: int
+) -> tuple[Array, Array, Array]:
+    """Pretend that every request accepted the same number of tokens along its first nodes.
+
+    Parameters
+    ----------
+    accept_index : int32 [request, draft+1]
+        Of the real verify; only its first column is used.
+    simulated_num_tokens : int
+        Tokens a request, the bonus token included: 1 to draft+1.
+    num_draft_tokens : int
+        Nodes of a request.
+
+    Returns
+    -------
+    predict : int32 [request*node]
+        Token 100 everywhere.
+    simulated_accept_index : int32 [request, draft+1]
+        The root and the nodes that follow it in number, padding -1.
+    num_accepted_drafts : int32 [request]
+        One less than the tokens.
+
+    Raises
+    ------
+    SpecRejection
+        SCALAR_OUT_OF_RANGE: more tokens than a path holds; MALFORMED_PATH.
+
+    Notes
+    -----
+    Source: semantics B.10.
+    """
+    axes = check_call("generate_simulated_accept_index", locals())
+    predict = np.full(axes["request"] * num_draft_tokens, SIMULATED_TOKEN, dtype=np.int32)
+    simulated_accept_index = np.full(accept_index.shape, -1, dtype=np.int32)
+    num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
+    for request in range(axes["request"]):
+        for place in range(simulated_num_tokens):
+            simulated_accept_index[request, place] = accept_index[request, 0] + place
+        num_accepted_drafts[request] = simulated_num_tokens - 1
+    return predict, simulated_accept_index, num_accepted_drafts

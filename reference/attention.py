@@ -1,0 +1,194 @@
+"""Attention: what a verify forward hands to kernels of three kinds, for trees."""
+
+import numpy as np
+
+from specsim.checking import check_call
+from specsim.reference.arrays import Array
+
+
+def verify_cascade_metadata(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    tree_mask: Array,
+    num_draft_tokens: int,
+    max_prefix_len: int,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Lay out two passes: all nodes over the prefix, then every node alone over the nodes that it sees.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths, before verify.
+    tree_mask : bool [mask]
+        Full mask, at least ``N*sum(L) + N*N*request`` entries.
+    num_draft_tokens : int
+        Nodes of a request, N.
+    max_prefix_len : int
+        Columns of the prefix page table, at least the longest length.
+
+    Returns
+    -------
+    cache_seqlens : int32 [request]
+        Keys of the first pass: the committed lengths.
+    cu_seqlens_q : int32 [request+1]
+        Where each request's queries start.
+    page_table : int32 [request, max_prefix_len]
+        Slots of the prefix; columns past the length hold what the row holds.
+    expand_cache_seqlens : int32 [request*node]
+        Keys of the second pass: how many nodes each node sees.
+    expand_page_table : int32 [request*node, node]
+        Slots of the nodes that are seen, in ascending order, then of the others.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the mask or the page table is too small; ROW_TOO_SHORT.
+
+    Notes
+    -----
+    Source: semantics B.3.
+    """
+    axes = check_call("verify_cascade_metadata", locals())
+    num_requests, num_nodes = axes["request"], num_draft_tokens
+    cache_seqlens = np.zeros(num_requests, dtype=np.int32)
+    cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
+    page_table = np.zeros((num_requests, max_prefix_len), dtype=np.int32)
+    expand_cache_seqlens = np.zeros(num_requests * num_nodes, dtype=np.int32)
+    expand_page_table = np.zeros((num_requests * num_nodes, num_nodes), dtype=np.int32)
+    start = 0
+    for request in range(num_requests):
+        length = int(seq_lens[request])
+        row = req_to_token[req_pool_indices[request]]
+        cache_seqlens[request] = length
+        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + num_nodes
+        page_table[request] = row[:max_prefix_len]
+        for node in range(num_nodes):
+            sees = tree_mask[start + length : start + length + num_nodes]
+            start += length + num_nodes
+            seen = [other for other in range(num_nodes) if sees[other]]
+            unseen = [other for other in range(num_nodes) if not sees[other]]
+            expand_cache_seqlens[request * num_nodes + node] = len(seen)
+            for column, other in enumerate(seen + unseen):
+                expand_page_table[request * num_nodes + node, column] = row[length + other]
+    return cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table
+
+
+def verify_custom_mask_metadata(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    tree_mask: Array,
+    num_draft_tokens: int,
+    seq_lens_sum: int,
+) -> tuple[Array, Array, Array, Array]:
+    """Lay out one pass over prefix and window under the full mask, which padded rows extend by visible entries.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths, before verify.
+    tree_mask : bool [mask]
+        Full mask; of padded rows it may lack the end.
+    num_draft_tokens : int
+        Nodes of a request, N.
+    seq_lens_sum : int
+        Sum of the lengths, or a bound on it.
+
+    Returns
+    -------
+    qo_indptr : int32 [request+1]
+        Where each request's queries start.
+    kv_indptr : int32 [request+1]
+        Where each request's keys start: committed length plus N of them.
+    kv_indices : int32 [seq_lens_sum+request*node]
+        Slots of the keys; past the last offset undefined.
+    custom_mask : bool [node*seq_lens_sum+node*node*request]
+        The mask, continued by true; past the last request undefined.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the sum is too small; ROW_TOO_SHORT.
+
+    Notes
+    -----
+    Source: semantics B.3.
+    """
+    axes = check_call("verify_custom_mask_metadata", locals())
+    num_requests, num_nodes = axes["request"], num_draft_tokens
+    qo_indptr = np.zeros(num_requests + 1, dtype=np.int32)
+    kv_indptr = np.zeros(num_requests + 1, dtype=np.int32)
+    kv_indices = np.zeros(seq_lens_sum + num_requests * num_nodes, dtype=np.int32)
+    custom_mask = np.ones(num_nodes * seq_lens_sum + num_nodes * num_nodes * num_requests, dtype=np.bool_)
+    for request in range(num_requests):
+        num_keys = int(seq_lens[request]) + num_nodes
+        qo_indptr[request + 1] = qo_indptr[request] + num_nodes
+        kv_indptr[request + 1] = kv_indptr[request] + num_keys
+        for key in range(num_keys):
+            kv_indices[kv_indptr[request] + key] = req_to_token[req_pool_indices[request], key]
+    for entry in range(min(len(tree_mask), len(custom_mask))):
+        custom_mask[entry] = tree_mask[entry]
+    return qo_indptr, kv_indptr, kv_indices, custom_mask
+
+
+def verify_extend_metadata(
+    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, num_draft_tokens: int, seq_lens_sum: int
+) -> tuple[Array, Array, Array, Array]:
+    """Lay out the keys of the prefix alone; the window's own keys go through the mask, whose offsets are given.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Committed lengths, before verify.
+    num_draft_tokens : int
+        Nodes of a request, N.
+    seq_lens_sum : int
+        Sum of the lengths, or a bound on it.
+
+    Returns
+    -------
+    qo_indptr : int32 [request+1]
+        Where each request's queries start.
+    kv_indptr : int32 [request+1]
+        Where each request's prefix starts.
+    kv_indices : int32 [seq_lens_sum]
+        Slots of the prefixes; past the last offset undefined.
+    mask_indptr : int64 [request+1]
+        Where each request's ``N*(L+N)`` mask entries start.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the sum is too small; ROW_TOO_SHORT.
+
+    Notes
+    -----
+    Source: semantics B.3.
+    """
+    axes = check_call("verify_extend_metadata", locals())
+    num_requests = axes["request"]
+    qo_indptr = np.zeros(num_requests + 1, dtype=np.int32)
+    kv_indptr = np.zeros(num_requests + 1, dtype=np.int32)
+    kv_indices = np.zeros(seq_lens_sum, dtype=np.int32)
+    mask_indptr = np.zeros(num_requests + 1, dtype=np.int64)
+    for request in range(num_requests):
+        length = int(seq_lens[request])
+        qo_indptr[request + 1] = qo_indptr[request] + num_draft_tokens
+        kv_indptr[request + 1] = kv_indptr[request] + length
+        mask_indptr[request + 1] = mask_indptr[request] + num_draft_tokens * (length + num_draft_tokens)
+        for key in range(length):
+            kv_indices[kv_indptr[request] + key] = req_to_token[req_pool_indices[request], key]
+    return qo_indptr, kv_indptr, kv_indices, mask_indptr

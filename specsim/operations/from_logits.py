@@ -1,0 +1,70 @@
+"""Acceptance straight from raw logits: only the rows that a walk visits are normalised or maximised."""
+
+from specsim.contract import Contract, Requirement, Unit, array, flag
+from specsim.operations.record import Operation
+from specsim.operations.shared import (
+    ACCEPT_INDEX,
+    FINAL_COINS,
+    FLOAT_LOGITS,
+    NUM_ACCEPTED_DRAFTS,
+    PREDICT,
+    RETRIEVE_INDEX,
+    RETRIEVE_NEXT_SIBLING,
+    RETRIEVE_NEXT_TOKEN,
+    TREE_COINS,
+    VERIFY_DEPTH,
+    filters,
+    thresholds,
+)
+
+_CANDIDATES = array("candidates", "int64 [request, node]", Unit.TOKEN, within=("0", "vocab-1"))
+_REQUIRES = (
+    Requirement("node >= 1", "a tree has a root"),
+    Requirement("vocab >= 1", "an empty vocabulary has no largest logit"),
+)
+_OUTPUTS = (PREDICT, ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS)
+
+OPERATIONS = (
+    Operation(
+        name="verify_tree_greedy_from_logits",
+        group="from_logits",
+        summary="Greedy acceptance from raw logits: the composition of the argmax and the greedy walk.",
+        contract=Contract(
+            parameters=(
+                _CANDIDATES,
+                RETRIEVE_INDEX,
+                RETRIEVE_NEXT_TOKEN,
+                RETRIEVE_NEXT_SIBLING,
+                FLOAT_LOGITS,
+                VERIFY_DEPTH,
+            ),
+            outputs=_OUTPUTS,
+            requires=_REQUIRES,
+        ),
+        source="semantics B.6",
+    ),
+    Operation(
+        name="verify_tree_sampled_from_logits",
+        group="from_logits",
+        summary="Sampled acceptance from raw logits: the composition of temperature, filters and the tree sampler.",
+        contract=Contract(
+            parameters=(
+                _CANDIDATES,
+                RETRIEVE_INDEX,
+                RETRIEVE_NEXT_TOKEN,
+                RETRIEVE_NEXT_SIBLING,
+                TREE_COINS,
+                FINAL_COINS,
+                FLOAT_LOGITS,
+                *filters(),
+                *thresholds(),
+                VERIFY_DEPTH,
+                flag("strict", True),
+                flag("skip_duplicates", True),
+            ),
+            outputs=_OUTPUTS,
+            requires=_REQUIRES,
+        ),
+        source="semantics B.7, B.8",
+    ),
+)
