@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,7 +21,10 @@ def from_numpy(value: NDArray[Any]) -> torch.Tensor:
         value = value.copy()
     if any(stride < 0 for stride in value.strides):
         value = value.copy()
-    tensor = torch.from_numpy(value)
+    if value.dtype == ml_dtypes.bfloat16:
+        tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
+    else:
+        tensor = torch.from_numpy(value)
     if tensor.is_contiguous():
         return tensor.to(DEVICE)
     storage = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=DEVICE)
@@ -28,5 +32,8 @@ def from_numpy(value: NDArray[Any]) -> torch.Tensor:
 
 
 def to_numpy(value: torch.Tensor) -> NDArray[Any]:
-    """Bring a tensor to the host."""
-    return np.asarray(value.detach().cpu().numpy())
+    """Bring a tensor to the host; bfloat16 arrives as that of ``ml_dtypes``."""
+    on_host = value.detach().cpu()
+    if on_host.dtype is torch.bfloat16:
+        return np.asarray(on_host.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    return np.asarray(on_host.numpy())

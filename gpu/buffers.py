@@ -7,6 +7,7 @@ import torch
 
 from specsim.binding import Bindings, arrays_of, bind, output_form, reject
 from specsim.checking import check_call
+from specsim.gpu.arrays import to_numpy
 from specsim.gpu.switches import checks_values, poison_pattern
 from specsim.operations import TABLE
 from specsim.operations.record import Operation
@@ -85,9 +86,7 @@ def _device(name: str, arguments: Mapping[str, Any]) -> torch.device:
 
 def _on_host(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        # NOTE: NumPy has no bfloat16; float32 holds every value of it.
-        known = value.float() if value.dtype is torch.bfloat16 else value
-        return known.detach().cpu().numpy()
+        return to_numpy(value)
     if isinstance(value, list | tuple):
         return [_on_host(entry) for entry in value]
     return value

@@ -5,6 +5,7 @@ import torch
 from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.heads import (
     _hash_draft_probabilities_kernel,
+    _hash_sampling_logits_kernel,
     _hash_target_logits_kernel,
     _text_draft_probabilities_kernel,
     _text_target_logits_kernel,
@@ -12,6 +13,7 @@ from specsim.gpu.kernels.heads import (
 from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
 
 _TILE = 1024
+_DEEPEST_SAMPLE = 20
 
 
 def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
@@ -50,6 +52,27 @@ def text_target_logits(hidden_states: torch.Tensor, ngram_counts: torch.Tensor) 
             NUM_ORDERS=axes["order"],
             ROWS=rows,
             TOKENS=tokens,
+        )
+    return logits
+
+
+def hash_sampling_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
+    """Return whole-number logits of the hash model for sampling; a program ranks whole rows."""
+    axes, (logits,) = prepare("hash_sampling_logits", locals())
+    num_tokens = axes["token"]
+    if num_tokens:
+        vocab = power_of_two(vocab_size)
+        rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
+        _hash_sampling_logits_kernel[(ceil_div(num_tokens, rows),)](
+            hidden_states.contiguous(),
+            logits,
+            seed,
+            min(vocab_size - 1, _DEEPEST_SAMPLE),
+            num_tokens,
+            axes["hidden"],
+            vocab_size,
+            ROWS=rows,
+            VOCAB=vocab,
         )
     return logits
 

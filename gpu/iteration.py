@@ -12,6 +12,7 @@ from torch import Tensor
 from specsim import gpu
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import count_tokens
+from specsim.gpu.sampling import DeviceSampling
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.simulation.language_models import HashModel, LanguageModel
 
@@ -24,16 +25,23 @@ class DeviceModel:
     """The heads of a language model, with its tables on the device.
 
     ``target_predict`` takes hidden states [token, hidden] and returns int64 [token]; ``propose`` takes hidden states,
-    draft context and depth and returns float32 probabilities [token, draft_vocab].
+    draft context and depth and returns float32 probabilities [token, draft_vocab]; ``sampling_logits`` returns float32
+    [token, vocab], for models that can be sampled.
     """
 
     target_predict: Callable[[Tensor], Tensor]
     propose: Callable[[Tensor, Tensor, int], Tensor]
     hot_token_id: Tensor | None
+    sampling_logits: Callable[[Tensor], Tensor] | None = None
 
     def map_hot(self, topk_index: Tensor) -> Tensor:
         """Return target-vocabulary ids."""
         return topk_index if self.hot_token_id is None else gpu.map_hot_tokens(topk_index, self.hot_token_id)
+
+    def logits_for_sampling(self, hidden_states: Tensor) -> Tensor:
+        """Return logits of a model that can be sampled."""
+        assert self.sampling_logits is not None, "the engine takes sampled requests for the hash model only"
+        return self.sampling_logits(hidden_states)
 
 
 def load_model(model: LanguageModel, device: torch.device) -> DeviceModel:
@@ -52,6 +60,7 @@ def load_model(model: LanguageModel, device: torch.device) -> DeviceModel:
                 gpu.hash_draft_probabilities(hidden, context, model.vocab_size, model.seed, model.agreement_at(depth))
             ),
             hot_token_id=hot,
+            sampling_logits=lambda hidden: gpu.hash_sampling_logits(hidden, model.vocab_size, model.seed),
         )
     target_counts = torch.tensor(model.target_counts, device=device)
     draft_counts = torch.tensor(model.draft_counts, device=device)
@@ -104,8 +113,13 @@ def _pool(count: int, sizes: PoolSizes, device: torch.device) -> Sequence[Tensor
     return [torch.full((sizes.num_slots, 4), -1, dtype=torch.int64, device=device) for _ in range(count)]
 
 
-def run_iteration(rows: Tensor, config: SpecConfig, model: DeviceModel, state: DeviceState) -> Phases:
-    """Run one iteration for the request rows of a batch, int64 [request]; padding rows are 0."""
+def run_iteration(
+    rows: Tensor, config: SpecConfig, model: DeviceModel, state: DeviceState, sampling: DeviceSampling | None = None
+) -> Phases:
+    """Run one iteration for the request rows of a batch, int64 [request]; padding rows are 0.
+
+    Without ``sampling`` every request is greedy.
+    """
     draft_input = state.draft_input(rows)
     verify_input = run_draft(draft_input, config, model, state)
     num_tokens = verify_input.draft_token.shape[0]
@@ -113,7 +127,7 @@ def run_iteration(rows: Tensor, config: SpecConfig, model: DeviceModel, state: D
         rows, state.req_to_token, verify_input.seq_lens, num_tokens, state.req_to_token.shape[1], 1
     )
     layout = (verify_input.out_cache_loc, page_table, cache_seqlens, cu_seqlens_q)
-    verify_output = run_verify(verify_input, config, model, state, layout)
+    verify_output = run_verify(rows, verify_input, config, model, state, layout, sampling)
     extend_input = run_compact(verify_input, verify_output, config, state)
     next_hidden_states, context = gpu.draft_extend_forward(
         state.draft_kv, extend_input.input_ids, extend_input.hidden_states, extend_input.positions, *layout
@@ -165,16 +179,30 @@ def run_draft(phase: DraftInput, config: SpecConfig, model: DeviceModel, state: 
 
 
 def run_verify(
-    phase: VerifyInput, config: SpecConfig, model: DeviceModel, state: DeviceState, layout: Layout
+    rows: Tensor,
+    phase: VerifyInput,
+    config: SpecConfig,
+    model: DeviceModel,
+    state: DeviceState,
+    layout: Layout,
+    sampling: DeviceSampling | None = None,
 ) -> VerifyOutput:
-    """Run the target over the trees and accept greedily."""
+    """Run the target over the trees and accept: greedily, or by chance where a request is sampled."""
     hidden_states = gpu.target_forward(state.target_kv, phase.draft_token, phase.positions, *layout, phase.tree_mask)
     target_predict = model.target_predict(hidden_states)
     shape = phase.retrieve_index.shape
-    predict, accept_index, num_accepted_drafts = gpu.verify_tree_greedy(
-        phase.draft_token.view(shape), phase.retrieve_index, phase.retrieve_next_token, phase.retrieve_next_sibling,
-        target_predict.view(shape), config.num_steps,
-    )  # fmt: skip
+    links = (
+        phase.draft_token.view(shape),
+        phase.retrieve_index,
+        phase.retrieve_next_token,
+        phase.retrieve_next_sibling,
+    )
+    if sampling is None:
+        accepted = gpu.verify_tree_greedy(*links, target_predict.view(shape), config.num_steps)
+    else:
+        logits = model.logits_for_sampling(hidden_states)
+        accepted = sampling.accept(rows, links, phase.seq_lens, logits, target_predict, config.num_steps)
+    predict, accept_index, num_accepted_drafts = accepted
     num_accepted_tokens = count_tokens(num_accepted_drafts)
     accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
     return VerifyOutput(

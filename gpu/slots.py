@@ -3,8 +3,12 @@
 import torch
 
 from specsim.gpu.buffers import prepare
-from specsim.gpu.kernels.slots import _assign_extend_cache_locs_kernel, _assign_req_to_token_pool_kernel
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block
+from specsim.gpu.kernels.slots import (
+    _assign_extend_cache_locs_kernel,
+    _assign_req_to_token_pool_kernel,
+    _remap_accepted_slots_kernel,
+)
+from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
 
 
 def assign_req_to_token_pool(
@@ -58,6 +62,44 @@ def assign_extend_cache_locs(
         REQUESTS=requests,
     )
     return out_cache_loc
+
+
+def remap_accepted_slots(
+    req_pool_indices: torch.Tensor,
+    req_to_token: torch.Tensor,
+    seq_lens: torch.Tensor,
+    out_cache_loc: torch.Tensor,
+    accept_index: torch.Tensor,
+) -> torch.Tensor:
+    """Point the next positions at the accepted slots and mark the others; a program owns a tile of requests and nodes.
+
+    Each node looks for itself on the path of its request, so every entry of the mask is written once.
+    """
+    axes, (evict_mask,) = prepare("remap_accepted_slots", locals())
+    num_nodes, width = axes["node"], accept_index.shape[1]
+    if not evict_mask.shape[0]:
+        return evict_mask
+    paths = power_of_two(width)
+    nodes = choose_block(num_nodes, max(1, 2048 // paths), max(1, LARGEST_TILE // paths))
+    requests = choose_block(axes["request"], 1, max(1, LARGEST_TILE // (paths * nodes)))
+    _remap_accepted_slots_kernel[(ceil_div(axes["request"], requests), ceil_div(num_nodes, nodes))](
+        req_pool_indices.contiguous(),
+        req_to_token,
+        seq_lens.contiguous(),
+        out_cache_loc.contiguous(),
+        accept_index.contiguous(),
+        evict_mask,
+        axes["request"],
+        num_nodes,
+        width,
+        axes["row"],
+        axes["position"],
+        *req_to_token.stride(),
+        REQUESTS=requests,
+        NODES=nodes,
+        PATH=paths,
+    )
+    return evict_mask
 
 
 def _blocks(num_locations: int, num_requests: int) -> tuple[int, int]:

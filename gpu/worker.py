@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
 from specsim.gpu.iteration import DeviceState, Phases, load_model, run_iteration
+from specsim.gpu.sampling import DeviceSampling
 from specsim.phases import Phase
 from specsim.rejection import Reason, SpecRejection
+from specsim.sampling import SamplingParameters
 from specsim.simulation.language_models import LanguageModel
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.worker import Iteration
@@ -68,7 +71,8 @@ class GpuWorker:
         self._model = load_model(model, DEVICE)
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
-        self._graphs: dict[int, CapturedGraph] = {}
+        self._sampling = DeviceSampling(sizes.num_rows, DEVICE)
+        self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
         self._phases: Phases | None = None
         self._num_live = 0
         if self.use_graphs:
@@ -83,6 +87,10 @@ class GpuWorker:
             _device_array([given.end for given in ranges]),
             _device_array([slot for given in ranges for slot in given.slots]),
         )
+
+    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
+        """Keep how joining requests are sampled."""
+        self._sampling.assign(rows, parameters)
 
     def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
         """Run the prompts of new requests through target and draft; return the first output tokens."""
@@ -103,6 +111,9 @@ class GpuWorker:
         hidden_states = gpu.target_forward(state.target_kv, input_ids, *layout)
         last = _device_array(ends - 1)
         first_tokens = self._model.target_predict(hidden_states.index_select(0, last))
+        if self._sampling.has_sampled(rows):
+            logits = self._model.logits_for_sampling(hidden_states.index_select(0, last))
+            first_tokens = self._sampling.first_tokens(row, seq_lens, logits, first_tokens)
         rotated = gpu.rotate_prefill_input_ids(input_ids, _device_array(lengths, torch.int32), first_tokens)
         next_hidden_states, context = gpu.draft_extend_forward(state.draft_kv, rotated, hidden_states, *layout)
         next_hidden_states = next_hidden_states.index_select(0, last)
@@ -126,15 +137,16 @@ class GpuWorker:
     def launch(self, rows: Sequence[int]) -> None:
         """Queue one iteration on the device without waiting for it."""
         self._num_live = len(rows)
+        is_sampled = self._sampling.has_sampled(rows)
         if not rows:
             self._phases = self.iterate(_device_array([]))
             return
         size = bucket_for(len(rows), self._buckets) if self._pads else len(rows)
         padded = pad_rows(rows, size)
         if not self.use_graphs:
-            self._phases = self.iterate(padded.to(DEVICE))
+            self._phases = self.iterate(padded.to(DEVICE), is_sampled)
             return
-        captured = self._graphs[size]
+        captured = self._graph(size, is_sampled)
         captured.rows.copy_(padded.pin_memory(), non_blocking=True)
         captured.graph.replay()
         self._phases = captured.outputs
@@ -159,15 +171,21 @@ class GpuWorker:
             for name, value in vars(self._state).items()
         }
 
-    def iterate(self, rows: torch.Tensor) -> Phases:
+    def iterate(self, rows: torch.Tensor, is_sampled: bool = False) -> Phases:
         """Run one iteration eagerly on int64 [request] rows, without a host synchronisation."""
-        return run_iteration(rows, self.config, self._model, self._state)
+        return run_iteration(rows, self.config, self._model, self._state, self._sampling if is_sampled else None)
 
     def _capture_all(self) -> None:
-        pool = None
+        """Capture the greedy graph of every bucket, the largest first."""
         for size in reversed(self._buckets):
-            self._graphs[size] = capture(self.iterate, size, DEVICE, pool)
-            pool = self._graphs[size].graph.pool()
+            self._graph(size, False)
+
+    def _graph(self, size: int, is_sampled: bool) -> CapturedGraph:
+        """Return a bucket's graph; the sampled ones are captured when they are first needed."""
+        if (size, is_sampled) not in self._graphs:
+            pool = next((one.graph.pool() for one in self._graphs.values()), None)
+            self._graphs[size, is_sampled] = capture(partial(self.iterate, is_sampled=is_sampled), size, DEVICE, pool)
+        return self._graphs[size, is_sampled]
 
 
 def _device_array(values: Any, dtype: torch.dtype = torch.int64) -> torch.Tensor:

@@ -11,8 +11,9 @@ import numpy as np
 
 from specsim.backend import Backend, Outcome, load
 from specsim.operations import TABLE
-from specsim.outcomes import Observation, first_difference
+from specsim.outcomes import Observation
 from specsim.properties import strategies
+from specsim.properties.margin_cases import difference_beyond_margins
 from specsim.properties.property import Property
 
 PATTERNS = (0xA5, 0x5A)
@@ -26,8 +27,9 @@ def reference() -> Backend:
 
 
 def require_same_outputs(operation: str, arguments: Mapping[str, Any], expected: Outcome, got: Outcome) -> None:
-    """Raise AssertionError where the defined entries, shapes or dtypes of two calls differ."""
-    difference = first_difference(operation, arguments, Observation(expected.outputs), Observation(got.outputs))
+    """Raise AssertionError where the defined entries, shapes or dtypes of two calls differ beyond a margin."""
+    observations = Observation(expected.outputs), Observation(got.outputs)
+    difference = difference_beyond_margins(operation, arguments, *observations)
     if difference is not None:
         raise AssertionError(f"{operation}: {difference}")
 

@@ -1,7 +1,7 @@
 """Whole runs as test cases: which model, which tree, which requests, and in which order they arrive."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,6 +11,7 @@ from specsim.backend import Backend, Completed, load
 from specsim.config import SpecConfig
 from specsim.counts import count_candidates, path_width
 from specsim.reference.worker import ReferenceWorker
+from specsim.reference.worker_v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.language_models import HashModel
 from specsim.simulation.scheduler import Request
@@ -31,13 +32,14 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run from the first request to the last token."""
+    """A run from the first request to the last token, on the V2 worker unless it says V1."""
 
     config: SpecConfig
     model: HashModel
     arrivals: tuple[Arrival, ...]
     max_batch: int
     shuffle_seed: int
+    is_v1: bool = False
 
     def requests(self) -> list[Request]:
         """Return fresh request objects, numbered in order of arrival."""
@@ -116,12 +118,16 @@ def trees_or_any_scenario() -> SearchStrategy[Scenario]:
     return st.one_of(tree_scenarios(), scenarios())
 
 
+def v1_scenarios() -> SearchStrategy[Scenario]:
+    """Return a strategy of runs on the V1 worker."""
+    return trees_or_any_scenario().map(lambda scenario: replace(scenario, is_v1=True))
+
+
 def make_worker(backend: Backend, scenario: Scenario) -> Worker:
     """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    return ReferenceWorker(
-        scenario.config, scenario.model, sizes, operations=Completed(backend, load("specsim.reference"))
-    )
+    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
+    return loop(scenario.config, scenario.model, sizes, operations=Completed(backend, load("specsim.reference")))
 
 
 def own_worker(backend: Backend, scenario: Scenario) -> Worker:

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from specsim.backend import Backend
-from specsim.properties.histories import Arrival, Scenario, arrivals, configurations, models, own_worker, start
+from specsim.properties.histories import (
+    Arrival,
+    Scenario,
+    arrivals,
+    configurations,
+    make_worker,
+    models,
+    own_worker,
+    start,
+)
 from specsim.simulation.engine import Engine
 from specsim.simulation.language_models import greedy_decode
 from specsim.simulation.scheduler import Request
@@ -14,8 +23,8 @@ from specsim.simulation.scheduler import Request
 LONGEST = Arrival(prompt=(0,) * 6, max_new_tokens=9, eos_token=None, delay=0)
 
 
-def engine_machine(backend: Backend) -> type[RuleBasedStateMachine]:
-    """Return the machine of an implementation's worker, for ``run_state_machine_as_test``."""
+def engine_machine(backend: Backend, is_v1: bool = False) -> type[RuleBasedStateMachine]:
+    """Return the machine of an implementation's worker, or of the V1 loop, for ``run_state_machine_as_test``."""
 
     class EngineMachine(RuleBasedStateMachine):
         """Requests arrive at any time, in any number; the engine steps when the machine says so."""
@@ -26,8 +35,8 @@ def engine_machine(backend: Backend) -> type[RuleBasedStateMachine]:
             config=configurations(3, 3, 8), model=models(), max_batch=st.integers(1, 3), seed=st.integers(0, 99)
         )
         def build(self, config: Any, model: Any, max_batch: int, seed: int) -> None:
-            scenario = Scenario(config, model, (LONGEST,) * max_batch, max_batch, seed)
-            self.engine = start(own_worker(backend, scenario), scenario)
+            scenario = Scenario(config, model, (LONGEST,) * max_batch, max_batch, seed, is_v1)
+            self.engine = start((make_worker if is_v1 else own_worker)(backend, scenario), scenario)
             self.num_submitted = 0
 
         @rule(arrival=arrivals())

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.binding import bind, bound_of, defined_mask
+from specsim.binding import bind, bound_of, defined_mask, is_floating
 from specsim.contract import ArraySpec
 from specsim.operations import TABLE
 from specsim.properties import strategies
@@ -24,7 +24,9 @@ _OTHER_DTYPE = {
     "bool": "uint8",
     "uint8": "int64",
     "float16": "float32",
+    "bfloat16": "float16",
 }
+_BARELY = 2.0**-20
 
 Fault = Callable[[DrawFn, str, Arguments], Arguments]
 
@@ -103,9 +105,11 @@ def _entry_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> A
         return arguments
     spec, index, values = chosen
     low, high = bound_of(spec.low, bindings), bound_of(spec.high, bindings)
-    beyond = [] if low is None else [low - 1 - (spec.sentinel == low - 1), low - 5]
+    beyond: list[Any] = [] if low is None else [low - 1 - (spec.sentinel == low - 1), low - 5]
     beyond += [] if high is None else [high + 1, high + 5]
-    wrong: list[Any] = [float("nan")] if values.dtype.kind == "f" else []
+    wrong: list[Any] = []
+    if is_floating(values.dtype):
+        wrong = [float("nan"), *([] if low is None else [low - _BARELY]), *([] if high is None else [high + _BARELY])]
     places = np.argwhere(np.broadcast_to(defined_mask(spec, values.shape, arguments, bindings), values.shape))
     if not len(places):
         return arguments
@@ -134,7 +138,7 @@ def _draw_array(
 
 
 def _has_bounds(spec: ArraySpec, values: Any) -> bool:
-    return values.size > 0 and (spec.low is not None or spec.high is not None or values.dtype.kind == "f")
+    return values.size > 0 and (spec.low is not None or spec.high is not None or is_floating(values.dtype))
 
 
 _STRUCTURAL: Fault = _structural

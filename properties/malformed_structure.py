@@ -4,16 +4,12 @@ A fault takes the arguments of a valid call and a drawn number that says where; 
 fault it comes back unchanged.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from specsim.config import TreeMaskMode
 from specsim.counts import count_candidates
-from specsim.properties.arguments import Arguments
-
-Fault = Callable[[Arguments, int], Arguments]
+from specsim.properties import malformed_sampling
+from specsim.properties.arguments import Arguments, Fault, with_entry
 
 
 def orphan(arguments: Arguments, where: int) -> Arguments:
@@ -67,25 +63,25 @@ def packed_mask_of_33_nodes(arguments: Arguments, where: int) -> Arguments:
 def flipped_visibility(arguments: Arguments, where: int) -> Arguments:
     """One node sees one node more, or one less."""
     masks = arguments["tree_mask"]
-    return _with_entry(arguments, "tree_mask", where, not masks.reshape(-1)[where % masks.size] if masks.size else True)
+    return with_entry(arguments, "tree_mask", where, not masks.reshape(-1)[where % masks.size] if masks.size else True)
 
 
 def backward_child(arguments: Arguments, where: int) -> Arguments:
     """A node's first child is the node itself or an earlier one."""
     node = where % max(arguments["candidates"].shape[1], 1)
-    return _with_entry(arguments, "retrieve_next_token", where, node * (where % 2))
+    return with_entry(arguments, "retrieve_next_token", where, node * (where % 2))
 
 
 def backward_sibling(arguments: Arguments, where: int) -> Arguments:
     """A node's next sibling is the node itself or the root."""
     node = where % max(arguments["candidates"].shape[1], 1)
-    return _with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
+    return with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
 
 
 def foreign_node(arguments: Arguments, where: int) -> Arguments:
     """A node's global number is that of another node."""
     count = arguments["retrieve_index"].size
-    return _with_entry(arguments, "retrieve_index", where, (where + 1) % max(count, 1))
+    return with_entry(arguments, "retrieve_index", where, (where + 1) % max(count, 1))
 
 
 def malformed_path(arguments: Arguments, where: int) -> Arguments:
@@ -94,27 +90,27 @@ def malformed_path(arguments: Arguments, where: int) -> Arguments:
     if not paths.size:
         return arguments
     value = -1 if where % 3 == 0 else int(paths.max()) if where % 3 == 1 else where % (int(paths.max()) + 1)
-    return _with_entry(arguments, "accept_index", where, value)
+    return with_entry(arguments, "accept_index", where, value)
 
 
 def slot_written_twice(arguments: Arguments, where: int) -> Arguments:
     """Two pairs of a move have one target."""
     targets = arguments["target_slots"]
     others = targets[targets != 0]
-    return _with_entry(arguments, "target_slots", where, others[0] if len(others) else 0)
+    return with_entry(arguments, "target_slots", where, others[0] if len(others) else 0)
 
 
 def row_claimed_twice(arguments: Arguments, where: int) -> Arguments:
     """Two requests write one row."""
     rows = arguments["req_pool_indices"]
-    return _with_entry(arguments, "req_pool_indices", where, rows[0] if len(rows) else 0)
+    return with_entry(arguments, "req_pool_indices", where, rows[0] if len(rows) else 0)
 
 
 def range_backwards(arguments: Arguments, where: int) -> Arguments:
     """A range ends before it starts."""
     starts = arguments["start_offsets"]
     start = int(starts[where % len(starts)]) if len(starts) else 0
-    return _with_entry(arguments, "end_offsets", where, max(start - 1, 0))
+    return with_entry(arguments, "end_offsets", where, max(start - 1, 0))
 
 
 def scores_absent(arguments: Arguments, where: int) -> Arguments:
@@ -135,7 +131,7 @@ def one_more(name: str) -> Fault:
         value = arguments[name]
         if isinstance(value, int):
             return {**arguments, name: value + 1}
-        return _with_entry(arguments, name, where, int(value[where % len(value)]) + 1) if len(value) else arguments
+        return with_entry(arguments, name, where, int(value[where % len(value)]) + 1) if len(value) else arguments
 
     return fault
 
@@ -146,17 +142,10 @@ def one_less(name: str) -> Fault:
     def fault(arguments: Arguments, where: int) -> Arguments:
         value = arguments[name]
         return (
-            _with_entry(arguments, name, where, max(int(value[where % len(value)]) - 1, 0)) if len(value) else arguments
+            with_entry(arguments, name, where, max(int(value[where % len(value)]) - 1, 0)) if len(value) else arguments
         )
 
     return fault
-
-
-def _with_entry(arguments: Arguments, name: str, where: int, value: Any) -> Arguments:
-    changed = arguments[name].copy()
-    if changed.size:
-        changed.reshape(-1)[where % changed.size] = value
-    return {**arguments, name: changed}
 
 
 _OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
@@ -180,7 +169,18 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "assign_extend_cache_locs": (range_backwards, one_more("num_locations"), one_more("end_offsets")),
     "rotate_prefill_input_ids": (one_more("extend_lens"), one_less("extend_lens")),
+    "create_extend_after_decode_spec_info": (
+        one_more("num_accepted_tokens"),
+        one_less("num_accepted_tokens"),
+        one_less("seq_lens"),
+    ),
+    "generate_attn_arg_prefill": (one_more("kv_lens"), one_more("num_accepted_tokens")),
+    "remap_accepted_slots": (malformed_path, row_claimed_twice, one_more("seq_lens")),
     "target_forward": _OFFSETS,
     "draft_extend_forward": _OFFSETS,
     "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
+    "generate_token_bitmask": (backward_child, backward_sibling),
+    "verify_tree_greedy_from_logits": (backward_child, backward_sibling, foreign_node),
+    "generate_simulated_accept_index": (malformed_path, one_more("simulated_num_tokens")),
+    **malformed_sampling.FAULTS,
 }

@@ -3,15 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from specsim.reference.arrays import Array
+from specsim.reference.sampling_rows import SamplingRows
 from specsim.simulation.language_models import HashModel, LanguageModel
 
 
 class Heads:
-    """Choices of the target and proposals of the draft; every operation goes through ``call``."""
+    """Choices of the target and proposals of the draft; every operation goes through ``call``.
 
-    def __init__(self, model: LanguageModel, topk: int, call: Callable[..., Any]) -> None:
+    ``sampling`` says which requests are sampled, and how.
+    """
+
+    def __init__(self, model: LanguageModel, topk: int, num_rows: int, call: Callable[..., Any]) -> None:
         self.model = model
+        self.sampling = SamplingRows(num_rows)
         self._topk = topk
         self._call = call
 
@@ -26,6 +33,17 @@ class Heads:
             logits = self._call("text_target_logits", hidden_states=hidden_states, ngram_counts=model.target_counts)
         predicted: Array = self._call("argmax_target_predict", logits=logits)
         return predicted
+
+    def sampling_logits(self, hidden_states: Array, target_predict: Array, is_greedy: Array) -> Array:
+        """Return float32 logits of every row; those of greedy requests have the greedy choice alone on top."""
+        model = self.model
+        assert isinstance(model, HashModel), "the engine takes sampled requests for the hash model only"
+        logits = self._call(
+            "hash_sampling_logits", hidden_states=hidden_states, vocab_size=model.vocab_size, seed=model.seed
+        )
+        is_chosen = np.arange(model.vocab_size) == target_predict[:, None]
+        chosen: Array = np.where(is_greedy[:, None], np.where(is_chosen, 0, -1), logits).astype(np.float32)
+        return chosen
 
     def propose(self, hidden_states: Array, context: Array, depth: int) -> tuple[Array, Array]:
         """Return probabilities and draft-vocabulary ids of the candidates of a depth."""

@@ -17,6 +17,7 @@ def draft(
     heads: Heads,
     req_to_token: Array,
     draft_kv: list[Array],
+    verify_slots: Callable[[], Array],
     call: Callable[..., Any],
 ) -> VerifyInput:
     """Draft a tree for every request: ``num_steps`` selections, one forward less, then pruning and linking.
@@ -29,6 +30,8 @@ def draft(
         Slot of each position, allocated far enough ahead.
     draft_kv : list of int64 [slot, 4]
         The draft's pool; written in place.
+    verify_slots : callable
+        Returns int64 [request*node], the slots that the target will write; called when the trees are built.
     call : callable
         Runs an operation by name.
 
@@ -102,12 +105,4 @@ def draft(
         num_draft_tokens=width,
         **shape,
     )
-    window = call(
-        "assign_extend_cache_locs",
-        req_pool_indices=phase.req_pool_indices,
-        req_to_token=req_to_token,
-        start_offsets=phase.seq_lens,
-        end_offsets=phase.seq_lens + width,
-        num_locations=len(phase.seq_lens) * width,
-    )
-    return VerifyInput(*tree, window, phase.seq_lens, width)
+    return VerifyInput(*tree, verify_slots(), phase.seq_lens, width)

@@ -86,3 +86,94 @@ def prepare_for_extend_to_fill_draft_kvcache(
         forward_seq_lens[request] = seq_lens[request] + num_draft_tokens
         select_index[request] = request * num_draft_tokens + num_accepted_tokens[request] - 1
     return positions, forward_seq_lens, select_index
+
+
+def create_extend_after_decode_spec_info(
+    input_ids: Array, seq_lens: Array, num_accepted_tokens: Array
+) -> tuple[Array, Array]:
+    """Lay out the positions of a ragged draft-extend and pick each request's last token.
+
+    Parameters
+    ----------
+    input_ids : int64 [token]
+        Output tokens of the last verify, request after request.
+    seq_lens : int64 or int32 [request]
+        Lengths after that verify: the tokens are counted.
+    num_accepted_tokens : int32 [request]
+        Tokens of each request, the bonus token included.
+
+    Returns
+    -------
+    positions : int64 [token]
+        The last positions of each request, ascending.
+    bonus_tokens : int32 [request]
+        The last token of each request.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: no token; INCONSISTENT_LENGTHS: the counts do not add up, or exceed a length.
+
+    Notes
+    -----
+    Source: semantics D.3.
+    """
+    axes = check_call("create_extend_after_decode_spec_info", locals())
+    positions = np.zeros(axes["token"], dtype=np.int64)
+    bonus_tokens = np.zeros(axes["request"], dtype=np.int32)
+    start = 0
+    for request in range(axes["request"]):
+        count = num_accepted_tokens[request]
+        for place in range(count):
+            positions[start + place] = seq_lens[request] - count + place
+        bonus_tokens[request] = input_ids[start + count - 1]
+        start += count
+    return positions, bonus_tokens
+
+
+def generate_attn_arg_prefill(
+    req_pool_indices: Array, req_to_token: Array, kv_lens: Array, num_accepted_tokens: Array, kv_lens_sum: int
+) -> tuple[Array, Array, Array]:
+    """Lay out the attention metadata of a ragged draft-extend: causal, the queries are the last keys.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    kv_lens : int64 or int32 [request]
+        Keys of each request: its length after the verify.
+    num_accepted_tokens : int32 [request]
+        Queries of each request: tokens, never drafts.
+    kv_lens_sum : int
+        Entries of the list of slots, at least as many as there are keys.
+
+    Returns
+    -------
+    qo_indptr : int32 [request+1]
+        Where the queries of each request begin.
+    kv_indptr : int32 [request+1]
+        Where the keys of each request begin.
+    kv_indices : int32 [location]
+        Slots of the keys, request after request; undefined past the last.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT, COUNT_OUT_OF_RANGE; INCONSISTENT_LENGTHS: too little room, or more queries than keys.
+
+    Notes
+    -----
+    Source: semantics D.4.
+    """
+    axes = check_call("generate_attn_arg_prefill", locals())
+    qo_indptr = np.zeros(axes["request"] + 1, dtype=np.int32)
+    kv_indptr = np.zeros(axes["request"] + 1, dtype=np.int32)
+    kv_indices = np.zeros(kv_lens_sum, dtype=np.int32)
+    for request in range(axes["request"]):
+        qo_indptr[request + 1] = qo_indptr[request] + num_accepted_tokens[request]
+        kv_indptr[request + 1] = kv_indptr[request] + kv_lens[request]
+        for position in range(kv_lens[request]):
+            kv_indices[kv_indptr[request] + position] = req_to_token[req_pool_indices[request], position]
+    return qo_indptr, kv_indptr, kv_indices

@@ -204,17 +204,31 @@ def target_probabilities(
 def distribution(logits: Array, temperature: float, top_k: int, top_p: float, min_p: float) -> tuple[Array, float]:
     """Return the distribution of one row in float32, and the margin of its closest decision.
 
-    The margin of a filter is how far, as a share, the nearest token or mass lies from the threshold.
+    The margin of a filter is how far, as a share, the nearest token or mass lies from the threshold; tokens of equal
+    logits stay together, however they are rounded.
     """
     if temperature == 0:
         one_hot = np.zeros(len(logits), dtype=np.float32)
         one_hot[np.argmax(logits.astype(np.float32))] = 1
         return one_hot, float("inf")
-    softened = softmax(logits.astype(np.float64) / temperature)
+    values = logits.astype(np.float64)
+    softened = softmax(values / temperature)
     by_k = keep_top_k(softened, top_k)
     by_p, margin_p = keep_top_p(by_k, top_p)
     kept, margin_min = keep_min_p(by_p, min_p)
-    return kept, min(margin_of_top_k(softened, top_k), margin_p, margin_min)
+    margin_k = margin_of_last(values, softened, by_k) if top_k < len(logits) else float("inf")
+    if top_p < 1:
+        margin_p = min(margin_p, margin_of_last(values, softened, by_p))
+    if min_p > 0:
+        margin_min = min(margin_min, margin_of_last(values, softened, kept))
+    return kept, min(margin_k, margin_p, margin_min)
+
+
+def margin_of_last(logits: Array, softened: Array, kept: Array) -> float:
+    """Return by which share the nearest token of another logit differs from the least probable token that is kept."""
+    last = np.flatnonzero(kept)[np.argmin(softened[kept > 0])]
+    others = softened[logits != logits[last]].astype(np.float64)
+    return float(np.abs(others / softened[last] - 1).min(initial=np.inf))
 
 
 def softmax(values: Array) -> Array:
@@ -237,16 +251,6 @@ def keep_top_k(probabilities: Array, top_k: int) -> Array:
     return rounded(weights, weights.sum())
 
 
-def margin_of_top_k(probabilities: Array, top_k: int) -> float:
-    """Return by which share the first token that top-k drops lies below the last that it keeps."""
-    if top_k >= len(probabilities):
-        return float("inf")
-    weights = np.sort(probabilities.astype(np.float64))[::-1]
-    threshold = weights[top_k - 1]
-    below = weights[weights < threshold]
-    return float((threshold - below[0]) / threshold) if len(below) and threshold > 0 else float("inf")
-
-
 def keep_top_p(probabilities: Array, top_p: float) -> tuple[Array, float]:
     """Apply top-p to one row; also return how far p lies from the mass with and without the last kept value."""
     weights = probabilities.astype(np.float64)
@@ -263,11 +267,11 @@ def keep_top_p(probabilities: Array, top_p: float) -> tuple[Array, float]:
 
 
 def keep_min_p(probabilities: Array, min_p: float) -> tuple[Array, float]:
-    """Apply min-p to one row; also return how close, as a share of the threshold, a token comes to it."""
+    """Apply min-p to one row; also return how close, as a share of the threshold, another than the largest comes."""
     weights = probabilities.astype(np.float64)
     threshold = min_p * weights.max()
     if threshold == 0:
         return rounded(weights, weights.sum()), float("inf")
-    margin = float(np.abs(weights - threshold).min() / threshold)
+    margin = float(np.abs(weights[weights < weights.max()] / threshold - 1).min(initial=np.inf))
     weights = np.where(weights >= threshold, weights, 0.0)
     return rounded(weights, weights.sum()), margin

@@ -77,3 +77,46 @@ def assign_extend_cache_locs(
             out_cache_loc[used] = req_to_token[req_pool_indices[request], position]
             used += 1
     return out_cache_loc
+
+
+def remap_accepted_slots(
+    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, out_cache_loc: Array, accept_index: Array
+) -> Array:
+    """Point each request's next positions at the slots of its accepted nodes, and mark the slots of the others.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request; rows are distinct.
+    req_to_token : int32 [row, position]
+        Slot of each position; written in place.
+    seq_lens : int64 or int32 [request]
+        Committed lengths before verify.
+    out_cache_loc : int64 [request*node]
+        Slot that each node wrote to.
+    accept_index : int32 [request, draft+1]
+        Accepted paths, padding -1.
+
+    Returns
+    -------
+    evict_mask : bool [request*node]
+        True where the node was not accepted: its slot can be freed.
+
+    Raises
+    ------
+    SpecRejection
+        MALFORMED_PATH, NODE_OUT_OF_RANGE, DUPLICATE_ROW; ROW_TOO_SHORT: the accepted positions leave the row.
+
+    Notes
+    -----
+    No KV moves: the position follows the slot. Source: semantics C.7.
+    """
+    axes = check_call("remap_accepted_slots", locals())
+    evict_mask = np.ones(len(out_cache_loc), dtype=np.bool_)
+    for request in range(axes["request"]):
+        for place, node in enumerate(accept_index[request]):
+            if node < 0:
+                break
+            req_to_token[req_pool_indices[request], seq_lens[request] + place] = out_cache_loc[node]
+            evict_mask[node] = False
+    return evict_mask

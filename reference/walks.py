@@ -1,7 +1,7 @@
 """One request's walk by chance, in float64, with the margin of its closest decision.
 
-A margin says how far a coin lay from the boundary that decided, as a share of the mass it was compared with. What an
-implementation rounds otherwise can only matter below the rounding of its sums.
+A margin says how far a coin lay from the boundary that decided, as a share of the larger of the two, or of the total
+mass where a token was drawn. What an implementation rounds otherwise can only matter below the rounding of its sums.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specsim.reference.arrays import Array
+from specsim.rounding import UNDERFLOW
 
 LEAST_THRESHOLD = 1e-9
 
@@ -19,13 +20,15 @@ class Walk:
     """What became of one request.
 
     ``path`` holds the accepted nodes, root first; ``tokens`` the output tokens, as many; ``rejected`` the pairs of
-    node and child token that were tried in vain; ``margin`` the distance of the closest decision.
+    node and child token that were tried in vain; ``margin`` the distance of the closest decision by a coin, and
+    ``single_margin`` of the closest one by ``threshold_single``, which is exact where the probabilities are given.
     """
 
     path: list[int]
     tokens: list[int]
     rejected: list[tuple[int, int]]
     margin: float
+    single_margin: float = float("inf")
 
 
 def walk_tree(
@@ -42,12 +45,13 @@ def walk_tree(
 ) -> Walk:
     """Walk one tree; ``row_of`` returns the target's distribution after a node."""
     threshold_single, threshold_acc = thresholds[0], max(thresholds[1], LEAST_THRESHOLD)
-    path, output, rejected, margin = [0], list[int](), list[tuple[int, int]](), float("inf")
+    path, output, rejected = [0], list[int](), list[tuple[int, int]]()
+    margin = single_margin = float("inf")
     row = row_of(0)
     is_stuck = False
     while len(path) <= num_steps and not is_stuck:
         last, mass, tried = path[-1], 0.0, set[int]()
-        node = int(next_token[last])
+        node, coin = int(next_token[last]), float(coins[last])
         is_stuck = True
         while node != -1:
             token = int(tokens[node])
@@ -55,10 +59,12 @@ def walk_tree(
                 probability = float(row[token])
                 mass += probability
                 boundary = mass / threshold_acc
-                is_below = coins[last] < boundary if strict else coins[last] <= boundary
+                is_below = coin < boundary if strict else coin <= boundary
                 is_possible = probability > 0 or not strict
                 if is_possible:
-                    margin = min(margin, abs(float(coins[last]) - boundary))
+                    margin = min(margin, distance(coin, boundary))
+                    if not is_below:
+                        single_margin = min(single_margin, distance(probability, threshold_single))
                 if is_possible and (is_below or probability >= threshold_single):
                     path.append(node)
                     output.append(token)
@@ -74,7 +80,7 @@ def walk_tree(
             if node == path[-1]:
                 residual[token] = 0.0
     token, final_margin = draw(residual, final_coin)
-    return Walk(path, [*output, token], rejected, min(margin, final_margin))
+    return Walk(path, [*output, token], rejected, min(margin, final_margin), single_margin)
 
 
 def walk_chain(tokens: Array, coins: Array, final_coin: float, draft_probs: Array | None, target_probs: Array) -> Walk:
@@ -86,7 +92,7 @@ def walk_chain(tokens: Array, coins: Array, final_coin: float, draft_probs: Arra
             break
         proposal = certain(token, len(target)) if draft_probs is None else draft_probs[place].astype(np.float64)
         if proposal[token] > 0:
-            margin = min(margin, abs(float(coins[place]) * proposal[token] - target[token]))
+            margin = min(margin, distance(float(coins[place]) * proposal[token], target[token]))
         if proposal[token] > 0 and coins[place] * proposal[token] < target[token]:
             output.append(token)
             continue
@@ -94,6 +100,11 @@ def walk_chain(tokens: Array, coins: Array, final_coin: float, draft_probs: Arra
         return Walk([], [*output, token], [], min(margin, final_margin))
     token, final_margin = draw(target_probs[len(output)].astype(np.float64), final_coin)
     return Walk([], [*output, token], [], min(margin, final_margin))
+
+
+def distance(one: float, other: float) -> float:
+    """Return how far two numbers lie apart, as a share of the larger."""
+    return abs(one - other) / max(one, other, UNDERFLOW)
 
 
 def certain(token: int, vocab_size: int) -> Array:
@@ -113,7 +124,7 @@ def draw(weights: Array, coin: float) -> tuple[int, float]:
     beyond = np.flatnonzero(prefix > coin * total)
     possible = np.flatnonzero(weights > 0)
     if not len(possible):
-        return len(weights) - 1, 0.0
+        return len(weights) - 1, float("inf")
     token = int(beyond[0]) if len(beyond) else int(possible[-1])
     upper = (prefix[token] - coin * total) / total if token != possible[-1] else float("inf")
     lower = (coin * total - (prefix[token] - weights[token])) / total if token != possible[0] else float("inf")

@@ -11,6 +11,10 @@ import numpy as np
 from specsim.contract import ArraySpec
 from specsim.host import HOST_TABLE
 from specsim.operations import TABLE
+from specsim.operations.without_coins import WITHOUT_COINS
+
+CALLABLE = {**TABLE, **WITHOUT_COINS}
+"""What a backend can be called with: the operations, and the samplers that draw their own coins."""
 
 ARRAY_MODULES = {"numpy": "specsim.reference.arrays", "torch": "specsim.gpu.arrays"}
 
@@ -38,7 +42,8 @@ class Backend:
     ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy module returns the very
     same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and ``debugging()`` switch
     the checks of the layer on, where it has any. ``rejects`` says that bad input raises ``SpecRejection``. ``worker``
-    builds the implementation's own worker from a configuration, a model and pool sizes, if it has one.
+    builds the implementation's own worker from a configuration, a model and pool sizes, if it has one. ``max_samples``
+    is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
     """
 
     name: str
@@ -46,6 +51,7 @@ class Backend:
     arrays: ModuleType
     rejects: bool = False
     worker: Callable[..., Any] | None = None
+    max_samples: int | None = None
 
     def has(self, operation: str) -> bool:
         """Return whether the implementation defines the operation."""
@@ -81,7 +87,7 @@ class Backend:
             The implementation lacks the operation.
         """
         outcome = self.run(operation, arguments)
-        contract = TABLE[operation].contract
+        contract = CALLABLE[operation].contract
         for name in contract.writes:
             written, given = outcome.outputs[name], arguments[name]
             for target, source in zip(_as_list(given), _as_list(written), strict=True):
@@ -94,9 +100,9 @@ class Backend:
     def run(self, operation: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
         if operation not in self.functions:
-            group = TABLE[operation].group
+            group = CALLABLE[operation].group
             raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {group}.py")
-        contract = TABLE[operation].contract
+        contract = CALLABLE[operation].contract
         carried = self.carry(operation, arguments)
         try:
             returned = self.functions[operation](**carried)
@@ -115,7 +121,7 @@ class Backend:
     def carry(self, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return copies of the arguments in the arrays of this backend, defaults filled in."""
         carried: dict[str, Any] = {}
-        for spec in TABLE[operation].contract.parameters:
+        for spec in CALLABLE[operation].contract.parameters:
             value = arguments.get(spec.name)
             carried[spec.name] = self._carry(value) if isinstance(spec, ArraySpec) else value
             if not isinstance(spec, ArraySpec) and value is None:
@@ -126,7 +132,7 @@ class Backend:
         """Bring carried arguments back to the host."""
         return {
             spec.name: self._fetch(carried[spec.name]) if isinstance(spec, ArraySpec) else carried[spec.name]
-            for spec in TABLE[operation].contract.parameters
+            for spec in CALLABLE[operation].contract.parameters
         }
 
     def _carry(self, value: Any) -> Any:
@@ -155,13 +161,18 @@ class Completed:
         """Call an operation where it is defined."""
         return (self.first if self.first.has(operation) else self.other).call(operation, **arguments)
 
+    def host(self, name: str) -> Callable[..., Any]:
+        """Return a function of the host from where it is defined."""
+        return (self.first if self.first.has(name) else self.other).host(name)
+
 
 def load(name: str) -> Backend:
     """Import ``package.module`` and take its functions that are named like operations or like host functions.
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``.
+    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``. One that
+    is slow to sample from says ``MAX_SAMPLES = 1000``.
 
     Raises
     ------
@@ -182,7 +193,7 @@ def load(name: str) -> Backend:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
-    places = {**dict.fromkeys(TABLE, (module,)), **dict.fromkeys(HOST_TABLE, (module, host))}
+    places = {**dict.fromkeys(CALLABLE, (module,)), **dict.fromkeys(HOST_TABLE, (module, host))}
     functions = {
         name: vars(place)[name]
         for name, where in places.items()
@@ -190,7 +201,15 @@ def load(name: str) -> Backend:
         if callable(vars(place).get(name))
     }
     rejects = bool(vars(module).get("REJECTS", False))
-    return Backend(name=name, functions=functions, arrays=arrays, rejects=rejects, worker=worker)
+    most = vars(module).get("MAX_SAMPLES")
+    return Backend(
+        name=name,
+        functions=functions,
+        arrays=arrays,
+        rejects=rejects,
+        worker=worker,
+        max_samples=None if most is None else int(most),
+    )
 
 
 def _import_class(path: str | None) -> Callable[..., Any] | None:
@@ -213,4 +232,6 @@ def _copy_in_place(value: Any) -> Any:
         return np.array(value, copy=True, order="K")
     base = value.base.copy(order="K")
     offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]
-    return np.ndarray(value.shape, value.dtype, buffer=base.data, offset=offset, strides=value.strides)
+    # NOTE: the buffer protocol knows no bfloat16, so the memory is handed over as words of the same size.
+    words = base.view(np.dtype(f"u{base.itemsize}"))
+    return np.ndarray(value.shape, value.dtype, buffer=words.data, offset=offset, strides=value.strides)

@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -20,6 +20,8 @@ from specsim.outcomes import Observation, first_difference, observe
 from specsim.stored import SCHEMA, Document, Provenance, StoredObservation, load_arrays, load_document, store_array
 
 LARGEST_INLINE = 64 * 1024
+
+Compare = Callable[[str, Mapping[str, Any], Observation, Observation], str | None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def case_arguments(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(spec, ArraySpec):
             arguments[spec.name] = list(value) if isinstance(value, tuple) else value
         else:
-            arguments[spec.name] = spec.default if value is None else int(value)
+            given = spec.default if value is None else value
+            arguments[spec.name] = None if given is None else int(given)
     return arguments
 
 
@@ -158,8 +161,15 @@ def read_case(path: Path) -> Case:
     return case
 
 
-def replay_case(backend: Backend, case: Case) -> tuple[Replay, str]:
+def replay_case(backend: Backend, case: Case, compare: Compare = first_difference) -> tuple[Replay, str]:
     """Call the operation again and compare with what the case expects and with what it saw.
+
+    Parameters
+    ----------
+    backend, case : Backend, Case
+        What is called, and with what.
+    compare : callable
+        Returns the first difference of two observations of a call, or None.
 
     Returns
     -------
@@ -170,12 +180,12 @@ def replay_case(backend: Backend, case: Case) -> tuple[Replay, str]:
         The first difference from what is expected, or an empty string.
     """
     again = observe(backend, case.operation, case.arguments)
-    difference = first_difference(case.operation, case.arguments, case.expected, again)
+    difference = compare(case.operation, case.arguments, case.expected, again)
     if difference is None:
         return Replay.FIXED, ""
     if again.error:
         return Replay.CRASHED, again.error
-    recorded = first_difference(case.operation, case.arguments, case.expected, case.observed)
+    recorded = compare(case.operation, case.arguments, case.expected, case.observed)
     return (Replay.FAILED if difference == recorded else Replay.CHANGED), difference
 
 

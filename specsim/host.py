@@ -10,6 +10,7 @@ from typing import Any
 
 from specsim.adaptive import adapt_num_steps, route_batch_size
 from specsim.algorithms import check_registration, find_algorithm, target_verify_width
+from specsim.grammar import traverse_tree
 from specsim.metrics import (
     count_batch,
     count_verify,
@@ -18,6 +19,16 @@ from specsim.metrics import (
     meta_info,
     report_decode_stats,
     update_spec_metrics,
+)
+from specsim.phases import (
+    expect_phase,
+    filter_batch,
+    get_spec_adjust_token_coefficient,
+    get_spec_adjusted_global_num_tokens,
+    is_draft_input,
+    is_verify_input,
+    merge_batch,
+    to_frozen_kv_mtp_draft_extend_input,
 )
 from specsim.rules import resolve
 from specsim.simulated import simulated_num_tokens
@@ -48,6 +59,7 @@ _FUNCTIONS: tuple[HostFunction, ...] = (
     HostFunction(check_registration, "algorithms", "semantics G.3"),
     HostFunction(find_algorithm, "algorithms", "semantics G.1"),
     HostFunction(target_verify_width, "algorithms", "semantics G.4"),
+    HostFunction(traverse_tree, "grammar", "semantics B.5"),
     HostFunction(count_batch, "metrics", "semantics H.1, I.3"),
     HostFunction(count_verify, "metrics", "semantics H.3"),
     HostFunction(drafts_per_round, "metrics", "semantics H.1"),
@@ -55,6 +67,14 @@ _FUNCTIONS: tuple[HostFunction, ...] = (
     HostFunction(meta_info, "metrics", "semantics H.3"),
     HostFunction(report_decode_stats, "metrics", "semantics H.1"),
     HostFunction(update_spec_metrics, "metrics", "semantics H.1"),
+    HostFunction(expect_phase, "phases", "semantics D.1"),
+    HostFunction(filter_batch, "phases", "semantics D.8"),
+    HostFunction(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5"),
+    HostFunction(get_spec_adjusted_global_num_tokens, "phases", "semantics D.9, G.5"),
+    HostFunction(is_draft_input, "phases", "semantics G.5"),
+    HostFunction(is_verify_input, "phases", "semantics G.5"),
+    HostFunction(merge_batch, "phases", "semantics D.8"),
+    HostFunction(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
     HostFunction(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     HostFunction(simulated_num_tokens, "simulated", "semantics B.10"),
     HostFunction(append_run, "stops", "semantics B.11"),

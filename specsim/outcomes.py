@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.backend import Backend, Outcome
-from specsim.binding import Bindings, bind, defined_mask
-from specsim.contract import ArraySpec
+from specsim.binding import Bindings, bind, defined_mask, is_floating
+from specsim.contract import ArraySpec, Unit
 from specsim.operations import TABLE
 from specsim.rejection import SpecRejection
+from specsim.rounding import is_rounded
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,22 @@ def observe(backend: Backend, operation: str, arguments: Mapping[str, Any]) -> O
 
 
 def first_difference(
-    operation: str, arguments: Mapping[str, Any], expected: Observation, observed: Observation
+    operation: str,
+    arguments: Mapping[str, Any],
+    expected: Observation,
+    observed: Observation,
+    left_out: NDArray[np.bool_] | None = None,
 ) -> str | None:
     """Say where two observations of one call differ, or None; entries without meaning are not compared.
+
+    Parameters
+    ----------
+    operation, arguments : str, mapping
+        The call.
+    expected, observed : Observation
+        Everything is compared bit for bit but probabilities that the operation returns: these may differ by rounding.
+    left_out : bool [unit] or None
+        Rows or requests that are not compared; the first axis of every output is cut into as many blocks.
 
     Returns
     -------
@@ -59,14 +73,24 @@ def first_difference(
         return f"{operation} = {observed.in_words()}, but should be {expected.in_words()}"
     contract = TABLE[operation].contract
     bindings = bind(operation, contract, arguments)
-    arrays = {**arguments, **expected.outputs}
+    call = _Call({**arguments, **expected.outputs}, bindings, frozenset(contract.writes), left_out)
     for name in expected.outputs:
         spec = contract.by_name[name]
         assert isinstance(spec, ArraySpec)
-        difference = _differ(spec, expected.outputs[name], observed.outputs.get(name), arrays, bindings)
+        difference = _differ(spec, expected.outputs[name], observed.outputs.get(name), call)
         if difference is not None:
             return difference
     return None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What comparing an output needs: the arrays of the call, its axes, what it writes, and units to leave out."""
+
+    arrays: Mapping[str, Any]
+    bindings: Bindings
+    writes: frozenset[str]
+    left_out: NDArray[np.bool_] | None
 
 
 def first_line(error: BaseException) -> str:
@@ -74,30 +98,32 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
-def _differ(spec: ArraySpec, expected: Any, observed: Any, arrays: Mapping[str, Any], bindings: Bindings) -> str | None:
+def _differ(spec: ArraySpec, expected: Any, observed: Any, call: _Call) -> str | None:
     if isinstance(expected, list | tuple):
         if not isinstance(observed, list | tuple) or len(observed) != len(expected):
             return f"{spec.name} = {_form(observed)}, but should be a list of {len(expected)} arrays"
         for index, (wanted, got) in enumerate(zip(expected, observed, strict=True)):
-            difference = _differ_in_array(spec, f"{spec.name}[{index}]", wanted, got, arrays, bindings)
+            difference = _differ_in_array(spec, f"{spec.name}[{index}]", wanted, got, call)
             if difference is not None:
                 return difference
         return None
-    return _differ_in_array(spec, spec.name, expected, observed, arrays, bindings)
+    return _differ_in_array(spec, spec.name, expected, observed, call)
 
 
-def _differ_in_array(
-    spec: ArraySpec, label: str, expected: Any, observed: Any, arrays: Mapping[str, Any], bindings: Bindings
-) -> str | None:
+def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, call: _Call) -> str | None:
     if expected is None or not isinstance(observed, np.ndarray):
         return None if observed is expected else f"{label} = {_form(observed)}, but should be {_form(expected)}"
     if (expected.dtype, expected.shape) != (observed.dtype, observed.shape):
         return f"{label} = {_form(observed)}, but should be {_form(expected)}"
     differs: NDArray[np.bool_] = expected != observed
-    if expected.dtype.kind == "f":
+    if is_floating(expected.dtype):
         differs &= ~(np.isnan(expected) & np.isnan(observed))
+        if spec.unit == Unit.PROBABILITY and spec.name not in call.writes and differs.any():
+            differs &= ~is_rounded(expected, observed)
     if differs.any():
-        differs &= defined_mask(spec, expected.shape, arrays, bindings)
+        differs &= defined_mask(spec, expected.shape, call.arrays, call.bindings)
+    if differs.any() and call.left_out is not None:
+        differs[np.repeat(call.left_out, len(differs) // len(call.left_out))] = False
     for place in np.argwhere(differs)[:1]:
         where = ", ".join(str(index) for index in place)
         return f"{label}[{where}] = {observed[tuple(place)]}, but should be {expected[tuple(place)]}"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
@@ -11,8 +12,10 @@ from specsim.operations import TABLE
 from specsim.rejection import Reason, SpecRejection
 
 SCHEMA = "specsim.case/1"
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16).name
 DTYPES = frozenset(
-    ["bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+    ["bool", BFLOAT16, "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 

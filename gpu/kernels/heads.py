@@ -40,6 +40,34 @@ def _hash_target_logits_kernel(
     tl.store(logits_ptr + row[:, None] * vocab_size + token[None, :], logits, mask=mask)
 
 
+@triton.jit(do_not_specialize=["seed", "deepest"])
+def _hash_sampling_logits_kernel(
+    hidden_states_ptr,
+    logits_ptr,
+    seed,
+    deepest,
+    num_tokens,
+    num_words,
+    vocab_size,
+    ROWS: tl.constexpr,
+    VOCAB: tl.constexpr,
+):
+    """Take the best token of each row out, round by round; whatever is left lies at the deepest place."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
+    token = tl.arange(0, VOCAB)
+    is_row = row < num_tokens
+    is_token = (token < vocab_size)[None, :]
+    state = digest_row(hidden_states_ptr, row, is_row, num_words, num_words - 1, ROWS) + seed.to(tl.uint32)
+    key = tl.where(is_token, _hash_logits(state, token).to(tl.int64), -1)
+    logit = tl.zeros([ROWS, VOCAB], dtype=tl.int32) - deepest
+    for place in range(1, deepest):
+        is_best = key == tl.max(key, 1)[:, None]
+        logit = tl.where(is_best, -place, logit)
+        key = tl.where(is_best, -1, key)
+    mask = is_row[:, None] & is_token
+    tl.store(logits_ptr + row[:, None] * vocab_size + token[None, :], logit.to(tl.float32), mask=mask)
+
+
 @triton.jit
 def _text_target_logits_kernel(
     hidden_states_ptr,

@@ -80,3 +80,43 @@ def _assign_extend_cache_locs_kernel(
     mask = location < num_locations
     slot = tl.load(req_to_token_ptr + row * row_stride + position * position_stride, mask=mask & is_reached, other=0)
     tl.store(out_cache_loc_ptr + location, slot.to(tl.int64), mask=mask)
+
+
+@triton.jit
+def _remap_accepted_slots_kernel(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    out_cache_loc_ptr,
+    accept_index_ptr,
+    evict_mask_ptr,
+    num_requests,
+    num_nodes,
+    width,
+    num_rows,
+    row_width,
+    row_stride,
+    position_stride,
+    REQUESTS: tl.constexpr,
+    NODES: tl.constexpr,
+    PATH: tl.constexpr,
+):
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    node = tl.program_id(1) * NODES + tl.arange(0, NODES)
+    place = tl.arange(0, PATH)
+    is_request = request < num_requests
+    is_entry = is_request[:, None] & (place[None, :] < width)
+    path = tl.load(accept_index_ptr + request[:, None] * width + place[None, :], mask=is_entry, other=-1)
+    own = request[:, None] * num_nodes + node[None, :]
+    is_match = is_entry[:, None, :] & (path[:, None, :] == own[:, :, None])
+    depth = tl.sum(tl.where(is_match, place[None, None, :], 0), 2)
+    is_accepted = tl.sum(is_match.to(tl.int32), 2) > 0
+    is_node = is_request[:, None] & (node[None, :] < num_nodes)
+    tl.store(evict_mask_ptr + own, ~is_accepted, mask=is_node)
+    row = tl.load(req_pool_indices_ptr + request, mask=is_request, other=0)
+    length = tl.load(seq_lens_ptr + request, mask=is_request, other=0).to(tl.int64)
+    position = length[:, None] + depth
+    inside = (row >= 0) & (row < num_rows)
+    mapped = is_node & is_accepted & inside[:, None] & (position >= 0) & (position < row_width)
+    slot = tl.load(out_cache_loc_ptr + own, mask=mapped, other=0).to(tl.int32)
+    tl.store(req_to_token_ptr + row[:, None] * row_stride + position * position_stride, slot, mask=mapped)

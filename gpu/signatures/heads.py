@@ -11,6 +11,13 @@ SIGNATURES: Signatures = {
         Variant(types={**_SIZES, "logits_ptr": "*i64", "seed": seed}, constants={"ROWS": 4, "TOKENS": 256})
         for seed in ("i32", "i64")
     ),
+    "_hash_sampling_logits_kernel": tuple(
+        Variant(
+            types={**_SIZES, "logits_ptr": "*fp32", "seed": seed, "deepest": "i32"},
+            constants={"ROWS": 1, "VOCAB": 1024},
+        )
+        for seed in ("i32", "i64")
+    ),
     "_text_target_logits_kernel": (
         Variant(
             types={**_SIZES, **_COUNTS, "logits_ptr": "*i64"},

@@ -17,11 +17,17 @@ class OperationReport:
 
 @dataclass(frozen=True)
 class PropertyReport:
-    """Examples of one property, whether it failed, and whether the implementation lacks one of its operations."""
+    """Examples of one property, whether it failed, and whether the implementation lacks one of its operations.
+
+    ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
+    ``inconclusive`` says why a statistical property decided nothing, or is empty.
+    """
 
     examples: int
     failed: bool
     missing: bool
+    margin_cases: int = 0
+    inconclusive: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,3 +56,4 @@ class Report:
     operations: dict[str, OperationReport]
     properties: dict[str, PropertyReport]
     failures: tuple[Failure, ...]
+    margin_cases: int = 0

@@ -17,8 +17,11 @@ from hypothesis.errors import Unsatisfiable
 from specsim.backend import Backend, load
 from specsim.contract import Contract
 from specsim.operations import TABLE
+from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
+from specsim.properties.frequencies import Inconclusive
+from specsim.properties.margin_cases import counting
 from specsim.properties.property import Property
 
 SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.2}
@@ -75,17 +78,20 @@ def check(
     return Report(
         implementation=backend.name,
         seed=seed,
-        verdict=_verdict(examples, by_operation, bool(failures)),
+        verdict=_verdict(examples, by_operation, bool(failures), any(one.inconclusive for one in reports.values())),
         examples=examples,
         operations=by_operation,
         properties=reports,
         failures=tuple(failure for failure in failures if failure is not None),
+        margin_cases=sum(report.margin_cases for report in reports.values()),
     )
 
 
 def is_selected(one: Property, backend: Backend, operations: Sequence[str] | None = None) -> bool:
     """Return whether a property is run: it names a wanted operation, and the backend promises what it asks for."""
     if group_of(one) == "rejection" and not backend.rejects:
+        return False
+    if not all(backend.has(name) for name in WITHOUT_COINS.keys() & set(one.operations)):
         return False
     if operations is None:
         return True
@@ -115,18 +121,23 @@ def run_property(
         return PropertyReport(0, False, False), None
     if not is_runnable(one, backend):
         return PropertyReport(0, False, True), None
-    examples = held = 0
+    examples = held = margin_cases = 0
+    undecided = ""
     smallest: Any = None
 
     def law(case: Any) -> None:
-        nonlocal examples, held, smallest
+        nonlocal examples, held, margin_cases, smallest, undecided
         examples += 1
         try:
-            one.law(backend, case)
+            with counting() as near:
+                one.law(backend, case)
+        except Inconclusive as reason:
+            undecided = str(reason)
         except Exception:
             smallest = case
             raise
         held += 1
+        margin_cases += near.calls > 0
 
     try:
         with warnings.catch_warnings():
@@ -136,12 +147,12 @@ def run_property(
         # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
         if held == 0:
             return PropertyReport(0, False, True), None
-        return PropertyReport(examples, True, False), _failure(one, error, smallest)
+        return PropertyReport(examples, True, False, margin_cases), _failure(one, error, smallest)
     except Unsatisfiable:
         return PropertyReport(0, False, False), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-        return PropertyReport(examples, True, False), _failure(one, error, smallest)
-    return PropertyReport(examples, False, False), None
+        return PropertyReport(examples, True, False, margin_cases), _failure(one, error, smallest)
+    return PropertyReport(examples, False, False, margin_cases, undecided), None
 
 
 def run_in_processes(
@@ -194,7 +205,7 @@ def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples:
 
 
 def _failure(one: Property, error: Exception, case: Any) -> Failure:
-    operation = next((name for name in one.operations if _is_call(TABLE[name].contract, case)), None)
+    operation = next((name for name in one.operations if name in TABLE and _is_call(TABLE[name].contract, case)), None)
     return Failure(
         operation=operation or ("" if one.fills_missing else one.operations[0]),
         property=one.name,
@@ -219,12 +230,12 @@ def _operation_report(
     )
 
 
-def _verdict(examples: int, operations: dict[str, OperationReport], failed: bool) -> Verdict:
+def _verdict(examples: int, operations: dict[str, OperationReport], failed: bool, undecided: bool) -> Verdict:
     if failed:
         return "fails"
     if examples == 0:
         return "nothing selected"
-    if any(report.examples == 0 and not report.missing for report in operations.values()):
+    if undecided or any(report.examples == 0 and not report.missing for report in operations.values()):
         return "inconclusive"
     return "conforms"
 

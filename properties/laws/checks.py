@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from specsim.backend import Backend
 from specsim.properties.property import Property
+from specsim.rounding import is_rounded
 
 Case = dict[str, Any]
 Array = NDArray[Any]
@@ -30,6 +31,16 @@ def require(holds: Any, what: str, got: object, expected: object) -> None:
     """Raise AssertionError unless the condition holds."""
     if not holds:
         raise AssertionError(f"{what} = {got}, but should be {expected}")
+
+
+def require_rounded(what: str, got: Any, expected: Any) -> None:
+    """Raise AssertionError unless two arrays of probabilities agree but for the rounding of their rows."""
+    got, expected = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
+    for place in np.argwhere(~is_rounded(expected, got))[:1]:
+        index = f"[{', '.join(map(str, place))}]"
+        raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
 
 
 def outputs_of(backend: Backend, operation: str, case: Case) -> dict[str, Any]:

@@ -79,6 +79,23 @@ def draft_choice_depends_on_its_cache(backend: Backend, case: Case) -> None:
     require(not same.any(), "rows that another context leaves alone", np.flatnonzero(same), "none")
 
 
+def sampling_logits_follow_the_targets_order(backend: Backend, case: Case) -> None:
+    """The target's choice has -1, and each token after it one less, as long as the probabilities stay apart."""
+    order = np.argsort(-outputs_of(backend, "hash_target_logits", case)["logits"], axis=1)
+    logits = outputs_of(backend, "hash_sampling_logits", case)["logits"]
+    least = min(case["vocab_size"] - 1, 20)
+    expected = -np.minimum(np.arange(1, case["vocab_size"] + 1), least)
+    ranked = np.take_along_axis(logits, order, axis=1)
+    require_equal("the logits from the target's choice on", ranked, np.broadcast_to(expected, ranked.shape))
+
+
+def sampling_probabilities_are_powers_of_two(backend: Backend, case: Case) -> None:
+    """In base 2 the logits of a small vocabulary are the logarithms of a distribution."""
+    logits = outputs_of(backend, "hash_sampling_logits", case)["logits"].astype(np.float64)
+    if case["vocab_size"] <= 21:
+        require_equal("the sums of 2**logit", np.exp2(logits).sum(axis=1), np.ones(len(logits)))
+
+
 def text_target_prefers_the_longest_context(backend: Backend, case: Case) -> None:
     """Logits rank tokens by their count after the longest context, then after shorter ones."""
     logits = outputs_of(backend, "text_target_logits", case)["logits"]
@@ -145,6 +162,7 @@ def _drafts() -> SearchStrategy[Case]:
 
 
 _LOGITS = ("hash_target_logits",)
+_SAMPLING = ("hash_sampling_logits", "hash_target_logits")
 _DRAFT = ("hash_draft_probabilities",)
 _TEXT = ("text_target_logits",)
 _TEXT_DRAFT = ("text_draft_probabilities",)
@@ -156,6 +174,8 @@ PROPERTIES = (
     state("heads", hostile_draft_never_proposes_the_targets_choice, _drafts, (*_DRAFT, *_LOGITS), "P07"),
     state("heads", hash_probabilities_are_distinct_fractions, _drafts, _DRAFT),
     state("heads", draft_choice_depends_on_its_cache, _drafts, _DRAFT, "P49"),
+    state("heads", sampling_logits_follow_the_targets_order, heads_strategies.hash_sampling_logits, _SAMPLING),
+    state("heads", sampling_probabilities_are_powers_of_two, heads_strategies.hash_sampling_logits, _SAMPLING[:1]),
     state("heads", text_target_prefers_the_longest_context, heads_strategies.text_target_logits, _TEXT),
     state("heads", text_ties_are_broken_by_the_state, heads_strategies.text_target_logits, _TEXT),
     state("heads", text_draft_shares_the_weight, heads_strategies.text_draft_probabilities, _TEXT_DRAFT),

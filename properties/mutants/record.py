@@ -86,6 +86,15 @@ def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Fu
     return inject
 
 
+def answering(answer: Callable[[Function, Named], Any]) -> Callable[[Function], Function]:
+    """Inject a fault that answers in place of the correct function, which it may ask; nothing is checked."""
+
+    def inject(correct: Function) -> Function:
+        return wrapped(correct, lambda arguments: answer(correct, arguments))
+
+    return inject
+
+
 def wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
     """Return a function with the signature of the correct one that hands its arguments over by name."""
     signature = inspect.signature(correct)

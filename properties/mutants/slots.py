@@ -1,10 +1,11 @@
 """Faults in writing and reading the request-to-token map."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead
+from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
 
 Array = Any
 
@@ -63,8 +64,32 @@ def _starts_forgotten(arguments: Named) -> None:
     arguments["start_offsets"] = np.zeros_like(arguments["start_offsets"])
 
 
+def _remapped(nodes_of: Callable[[Array, int], Array], offset: Callable[[Array], int] = lambda path: 0) -> Any:
+    """Return a remap that maps and keeps the nodes that ``nodes_of`` makes of a path and the first node."""
+
+    def remap(
+        req_pool_indices: Array, req_to_token: Array, seq_lens: Array, out_cache_loc: Array, accept_index: Array
+    ) -> Array:
+        evict_mask = np.ones(len(out_cache_loc), dtype=np.bool_)
+        num_nodes = len(out_cache_loc) // max(len(accept_index), 1)
+        for request, entries in enumerate(accept_index):
+            path = entries[entries >= 0]
+            nodes = nodes_of(path, request * num_nodes)
+            start = int(seq_lens[request]) + offset(path)
+            req_to_token[req_pool_indices[request], start : start + len(nodes)] = out_cache_loc[nodes]
+            evict_mask[nodes] = False
+        return evict_mask
+
+    return instead(remap)
+
+
+def _root_freed(outputs: Named, arguments: Named) -> None:
+    outputs["evict_mask"][arguments["accept_index"][:, 0]] = True
+
+
 _ASSIGN = "assign_req_to_token_pool"
 _READ = "assign_extend_cache_locs"
+_REMAP = "remap_accepted_slots"
 
 MUTANTS = (
     Mutant("K04", _ASSIGN, "A range spills one position past its end.", instead(_ends_included)),
@@ -74,4 +99,17 @@ MUTANTS = (
     Mutant("X10", _READ, "Ragged ranges are viewed as equally long ones.", instead(_equal_shares_read)),
     Mutant("OWN-80", _READ, "The row is the place in the batch.", given(_rows_of_the_batch)),
     Mutant("OWN-81", _READ, "Ranges start at 0.", given(_starts_forgotten)),
+    Mutant(
+        "OWN-190",
+        _REMAP,
+        "The first nodes of the tree are kept, as if the path were compacted.",
+        _remapped(lambda path, first: first + np.arange(len(path))),
+    ),
+    Mutant(
+        "OWN-191",
+        _REMAP,
+        "Positions start after the verify, not before it.",
+        _remapped(lambda path, first: path, offset=len),
+    ),
+    Mutant("OWN-192", _REMAP, "The root's slot is freed.", returning(_root_freed)),
 )

@@ -7,16 +7,36 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.operations import TABLE
-from specsim.properties.strategies import compact, draft, draft_cache, extend, heads, model, slots, tree, verify
+from specsim.properties.strategies import (
+    acceptance,
+    attention,
+    compact,
+    draft,
+    draft_cache,
+    extend,
+    from_logits,
+    grammar,
+    heads,
+    model,
+    probabilities,
+    slots,
+    tree,
+    verify,
+)
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
 
 MODULES: dict[str, ModuleType] = {
+    "acceptance": acceptance,
+    "attention": attention,
     "compact": compact,
     "draft": draft,
     "draft_cache": draft_cache,
     "extend": extend,
+    "from_logits": from_logits,
+    "grammar": grammar,
     "heads": heads,
     "model": model,
+    "probabilities": probabilities,
     "slots": slots,
     "tree": tree,
     "verify": verify,

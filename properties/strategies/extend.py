@@ -2,10 +2,10 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
-from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
+from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes, request_rows, slack
 
 
 @st.composite
@@ -32,3 +32,37 @@ def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = M
         "num_accepted_tokens": np.array([tokens for _, tokens in requests], dtype=np.int32),
         "num_draft_tokens": count,
     }
+
+
+@st.composite
+def create_extend_after_decode_spec_info(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw output tokens of a few requests, as many as were accepted, and the lengths that count them."""
+    requests = draw(batch(st.tuples(lengths(), _counts(), bulk()), max_requests))
+    tokens = [source.integers(count, 0, 50) for _, count, source in requests]
+    ends = [length + count for length, count, _ in requests]
+    return {
+        "input_ids": np.concatenate([np.zeros(0, dtype=np.int64), *tokens]),
+        "seq_lens": np.array(ends, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "num_accepted_tokens": np.array([count for _, count, _ in requests], dtype=np.int32),
+    }
+
+
+@st.composite
+def generate_attn_arg_prefill(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw request rows whose last positions are queries; the list of slots may have room to spare."""
+    requests = draw(batch(st.tuples(lengths(), _counts()), max_requests))
+    kv_lens = [length + count for length, count in requests]
+    rows, req_to_token = request_rows(draw(bulk()), len(requests), max(kv_lens, default=0) + draw(slack()))
+    for place in draw(st.lists(st.integers(0, 5), max_size=1)):
+        rows[place : place + 1] = 0
+    return {
+        "req_pool_indices": rows,
+        "req_to_token": req_to_token,
+        "kv_lens": np.array(kv_lens, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "num_accepted_tokens": np.array([count for _, count in requests], dtype=np.int32),
+        "kv_lens_sum": sum(kv_lens) + draw(slack()),
+    }
+
+
+def _counts() -> SearchStrategy[int]:
+    return mostly(st.integers(1, 6), st.sampled_from((1, 31, 32, 33)), one_in=5)

@@ -30,6 +30,11 @@ def hash_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     }
 
 
+def hash_sampling_logits(max_requests: int = MAX_REQUESTS) -> SearchStrategy[Arguments]:
+    """Return the strategy of the target's integer logits: both take the same."""
+    return hash_target_logits(max_requests)
+
+
 @st.composite
 def text_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states and counts of one to five orders."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
+from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, request_rows, slack
 
 
@@ -25,6 +26,24 @@ def assign_extend_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     for place in draw(st.lists(st.integers(0, 5), max_size=2)):
         arguments["req_pool_indices"][place : place + 1] = 0
     return {**arguments, "num_locations": total}
+
+
+@st.composite
+def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw accepted paths, the slots of all nodes, and rows in which the longest path may end at the last position."""
+    paths = draw(accepted(max_requests))
+    counts = paths.num_accepted_tokens.tolist()
+    committed = [draw(lengths()) for _ in counts]
+    ends = [length + count for length, count in zip(committed, counts, strict=True)]
+    rows, req_to_token = request_rows(draw(bulk()), len(counts), max(ends, default=0) + draw(slack()))
+    slots = distinct_slots(paths.source, paths.num_entries, 2 * paths.num_entries + 2)
+    return {
+        "req_pool_indices": rows,
+        "req_to_token": req_to_token,
+        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "out_cache_loc": slots.astype(np.int64),
+        "accept_index": paths.accept_index,
+    }
 
 
 @st.composite

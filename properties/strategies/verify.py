@@ -1,8 +1,5 @@
 """Strategies of the verify operations."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -17,34 +14,12 @@ from specsim.properties.strategies.arrays import (
     mostly,
     overridden,
 )
-from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
-from specsim.properties.strategies.topologies import (
-    TREE_KINDS,
-    Sizes,
-    batch,
-    lengths,
-    links_of,
-    num_nodes,
-    parents,
-    parents_of_links,
-    request_rows,
-    sizes,
-    slack,
-)
-from specsim.reference import build_tree
+from specsim.properties.strategies.topologies import batch, lengths, parents_of_links, request_rows, slack
+from specsim.properties.strategies.trees import Tree, children_of, trees
 
 TARGET_KINDS = ("none", "first child", "path", "random", "last child")
 _NEVER_DRAFTED = 60
 _LOGITS = (0, -1, 2**62, -(2**62))
-
-
-@dataclass(frozen=True)
-class Tree:
-    """One request of a verify: links and the token of each node."""
-
-    next_token: Array
-    next_sibling: Array
-    tokens: Array
 
 
 @st.composite
@@ -83,73 +58,16 @@ def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
 @st.composite
 def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees of the draft pipeline or arbitrary ones, and targets that accept paths of every length."""
-    trees, num_steps = draw(st.one_of(_pipeline_trees(max_requests), _arbitrary_trees(max_requests)))
-    width = trees.width
-    shape = (len(trees.requests), width)
+    drawn = draw(trees(_target_kinds(), max_requests))
     targets = [
         draw(overridden(_target(kind, tree, source), (0, 1, _NEVER_DRAFTED)))
-        for tree, (kind, source) in zip(trees.requests, trees.targets, strict=True)
+        for tree, (kind, source) in zip(drawn.requests, drawn.others, strict=True)
     ]
-    return {
-        "candidates": np.array([tree.tokens for tree in trees.requests], dtype=np.int64).reshape(shape),
-        "retrieve_index": np.arange(shape[0] * width, dtype=np.int64).reshape(shape),
-        "retrieve_next_token": np.array([tree.next_token for tree in trees.requests], dtype=np.int64).reshape(shape),
-        "retrieve_next_sibling": np.array([tree.next_sibling for tree in trees.requests], dtype=np.int64).reshape(
-            shape
-        ),
-        "target_predict": np.array(targets, dtype=np.int64).reshape(shape),
-        "num_steps": num_steps,
-    }
-
-
-@dataclass(frozen=True)
-class Trees:
-    """The trees of a batch, their common width, and how the target of each is made."""
-
-    requests: list[Tree]
-    width: int
-    targets: list[tuple[str, Bulk]]
+    return {**drawn.arguments(), "target_predict": drawn.stacked(targets, np.int64)}
 
 
 def _target_kinds() -> SearchStrategy[tuple[str, Bulk]]:
     return st.tuples(st.sampled_from(TARGET_KINDS), bulk())
-
-
-@st.composite
-def _pipeline_trees(draw: DrawFn, max_requests: int) -> tuple[Trees, int]:
-    size = draw(sizes())
-    requests = draw(batch(st.tuples(proposals(), _target_kinds()), max_requests))
-    trees = [_drafted(size, proposal) for proposal, _ in requests]
-    num_steps = min(size.num_steps, size.num_draft_tokens - 1)
-    return Trees(trees, size.num_draft_tokens, [target for _, target in requests]), num_steps
-
-
-@st.composite
-def _arbitrary_trees(draw: DrawFn, max_requests: int) -> tuple[Trees, int]:
-    width = draw(num_nodes())
-    vocab = draw(st.sampled_from((1, 2, 3, 8)))
-    requests = draw(batch(st.tuples(st.sampled_from(TREE_KINDS), bulk(), _target_kinds()), max_requests))
-    trees = [
-        Tree(*links_of(parents(kind, width, source)), source.integers(width, 0, vocab - 1))
-        for kind, source, _ in requests
-    ]
-    num_steps = draw(st.one_of(st.just(width - 1), st.integers(0, width - 1)))
-    return Trees(trees, width, [target for _, _, target in requests]), num_steps
-
-
-def _drafted(size: Sizes, proposal: Proposal) -> Tree:
-    parent_list, index, tokens = (part[None] for part in select(size, propose(size, proposal)))
-    draft_token, _, next_token, next_sibling, _, _ = build_tree(
-        np.zeros(1, dtype=np.int32),
-        parent_list,
-        index,
-        tokens,
-        np.zeros(1, dtype=np.int64),
-        size.topk,
-        size.num_steps,
-        size.num_draft_tokens,
-    )
-    return Tree(next_token[0], next_sibling[0], draft_token)
 
 
 def _target(kind: str, tree: Tree, source: Bulk) -> Array:
@@ -162,7 +80,7 @@ def _target(kind: str, tree: Tree, source: Bulk) -> Array:
     target = source.integers(count, 0, int(tree.tokens.max()))
     if kind == "random":
         return target
-    children = _children(tree)
+    children = children_of(tree)
     if kind == "none":
         target[0] = _NEVER_DRAFTED
     elif kind == "path":
@@ -177,8 +95,3 @@ def _target(kind: str, tree: Tree, source: Bulk) -> Array:
             if below:
                 target[node] = tree.tokens[below[0] if kind == "first child" else below[-1]]
     return target
-
-
-def _children(tree: Tree) -> Sequence[Sequence[int]]:
-    parent = parents_of_links(tree.next_token.tolist(), tree.next_sibling.tolist())
-    return [[child for child, above in enumerate(parent) if above == node] for node in range(len(parent))]

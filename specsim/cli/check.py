@@ -15,7 +15,8 @@ from specsim.cli.device import OURS, choose_device, load_implementation, need_su
 from specsim.cli.env import versions_of
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
 from specsim.operations import TABLE
-from specsim.outcomes import first_difference, observe
+from specsim.operations.without_coins import WITHOUT_COINS
+from specsim.outcomes import observe
 from specsim.stored import Provenance
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(tuple(TABLE)),
+    type=click.Choice((*TABLE, *WITHOUT_COINS)),
     help="Check only this operation; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -86,7 +87,7 @@ def check(
             jobs=jobs,
             on_progress=on_progress,
         )
-    is_nothing = not any(backend.has(name) for name in operations or TABLE)
+    is_nothing = not any(backend.has(name) for name in operations or (*TABLE, *WITHOUT_COINS))
     verdict = "nothing selected" if is_nothing else report.verdict
     oracle = load("specsim.reference")
     with redirect_stdout(sys.stderr):
@@ -102,6 +103,8 @@ def _write_failure(
     failure: "Failure", backend: Backend, oracle: Backend, seed: int, cases_dir: Path
 ) -> tuple[Path | None, str]:
     """Write the case of a failure, if it has one, and say where the outputs differ first."""
+    from specsim.properties.margin_cases import difference_beyond_margins
+
     if failure.case is None or failure.operation not in TABLE:
         return None, ""
     arguments = case_arguments(failure.operation, failure.case)
@@ -116,7 +119,7 @@ def _write_failure(
         message=failure.message,
         provenance=Provenance(backend.name, seed, versions_of(VERSIONS_IN_A_CASE)),
     )
-    difference = first_difference(failure.operation, arguments, case.expected, case.observed)
+    difference = difference_beyond_margins(failure.operation, arguments, case.expected, case.observed)
     return write_case(case, cases_dir), difference or ""
 
 
@@ -126,12 +129,19 @@ def _document(report: "Report", verdict: str, written: list[tuple[Path | None, s
         "implementation": report.implementation,
         "seed": report.seed,
         "examples": report.examples,
+        "margin_cases": report.margin_cases,
         "operations": {
             name: {"examples": entry.examples, "failures": entry.failures, "missing": entry.missing}
             for name, entry in report.operations.items()
         },
         "properties": {
-            name: {"examples": entry.examples, "failed": entry.failed, "missing": entry.missing}
+            name: {
+                "examples": entry.examples,
+                "failed": entry.failed,
+                "missing": entry.missing,
+                "margin_cases": entry.margin_cases,
+                "inconclusive": entry.inconclusive,
+            }
             for name, entry in report.properties.items()
         },
         "failures": [
@@ -164,14 +174,20 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
         if difference:
             click.echo(f"  first difference from the reference: {difference}")
         click.echo(f"  {_line_that_replays(failure, report, path, examples)}")
+    for name, one in report.properties.items():
+        if one.inconclusive:
+            click.echo(f"\nINCONCLUSIVE: {name}")
+            click.echo(_indented(one.inconclusive))
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
-    held = len(report.properties) - unrun - failed
+    undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
+    held = len(report.properties) - unrun - failed - undecided
     missing = sum(1 for entry in report.operations.values() if entry.missing)
     click.echo(
         f"\n{report.implementation} defines {len(report.operations) - missing} of {len(report.operations)} operations"
     )
     click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
+    click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
     click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
 
 

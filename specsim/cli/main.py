@@ -11,6 +11,7 @@ from specsim.cli.env import env
 from specsim.cli.mutants import mutants
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, remark
 from specsim.cli.replay import replay
+from specsim.cli.rules import rules
 from specsim.cli.show import show
 from specsim.cli.simulate import simulate
 from specsim.rejection import SpecRejection
@@ -40,5 +41,5 @@ def main() -> None:
     """Executable specification of speculative decoding: check, simulate, replay."""
 
 
-for command in (check, simulate, replay, show, mutants, bench, env):
+for command in (check, simulate, rules, replay, show, mutants, bench, env):
     main.add_command(command)

@@ -41,8 +41,11 @@ def replay(paths: tuple[Path, ...], implementation: str | None, as_json: bool) -
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
     if not backend.has(case.operation):
         return Replay.CRASHED, f"{backend.name} does not define {case.operation}"
+    need_suite()
+    from specsim.properties.margin_cases import difference_beyond_margins
+
     with backend.arrays.debugging():
-        outcome, words = replay_case(backend, case)
+        outcome, words = replay_case(backend, case, difference_beyond_margins)
         if outcome is not Replay.FIXED:
             return outcome, words
         return _replay_property(backend, case)

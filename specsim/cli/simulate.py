@@ -1,23 +1,28 @@
 """``specsim simulate``: run the engine on real text and compare with autoregressive decoding."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from specsim.cli.device import choose_device
+from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
+from specsim.cli.rules import document_of
+from specsim.cli.sampling import with_sampling
+from specsim.cli.workers import build_worker, plan_for
 from specsim.config import SpecConfig
 from specsim.counts import path_width
+from specsim.metrics import DECODE_LOG_INTERVAL
+from specsim.rules.common import MODES
+from specsim.sampling import SamplingParameters
 from specsim.simulation import engine
-from specsim.simulation.language_models import HashModel, LanguageModel, TextModel, default_text
+from specsim.simulation.language_models import HashModel, TextModel, default_text
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.scheduler import Request
-from specsim.simulation.worker import Worker
 
 HASH_VOCABULARY = 256
+NESTED = ("mismatches", "intervals", "meta_info", "plan")
 
 
 @click.command(epilog=EXIT_CODES)
@@ -29,13 +34,33 @@ HASH_VOCABULARY = 256
 @click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
+@click.option(
+    "--mode", default="auto", show_default=True, type=click.Choice(MODES), help="V1 or V2; auto asks the rules."
+)
+@click.option("--disable-overlap", is_flag=True, help="Schedule between iterations only, so that the rules choose V1.")
+@click.option("--recurrent", is_flag=True, help="The target has mamba or linear-attention layers, as far as rules go.")
+@click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Simulated pools have 1 only.")
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
 @click.option("--lockstep", is_flag=True, help="Also compare every phase of every iteration with the reference worker.")
 @click.option("--eos", "eos_token", type=click.IntRange(0, 255), help="Byte that ends an output.")
+@click.option("--stop", "stops", multiple=True, metavar="STRING", help="Text that ends an output; may be repeated.")
+@click.option("--stop-token", "stop_tokens", multiple=True, type=click.IntRange(0, 255), help="As --eos, repeatable.")
+@click.option("--min-new-tokens", default=0, show_default=True, type=click.IntRange(0), help="No stop before these.")
 @click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Hash model and slots.")
+@with_sampling
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics; 0 is any free port.")
+@click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Interface of --metrics-port.")
+@click.option("--metrics-file", type=click.Path(path_type=Path), help="Write metrics for the textfile collector.")
+@click.option(
+    "--metrics-interval",
+    default=DECODE_LOG_INTERVAL,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Batches between two reports.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def simulate(
     path: Path | None,
@@ -46,18 +71,31 @@ def simulate(
     kind: str,
     agreement: float,
     worker: str,
+    mode: str,
+    disable_overlap: bool,
+    recurrent: bool,
+    page_size: int,
     graphs: bool | None,
     lockstep: bool,
     eos_token: int | None,
+    stops: tuple[str, ...],
+    stop_tokens: tuple[int, ...],
+    min_new_tokens: int,
     batch: int,
     prompt_length: int,
     max_new_tokens: int,
     seed: int,
+    metrics_port: int | None,
+    metrics_address: str,
+    metrics_file: Path | None,
+    metrics_interval: int,
     as_json: bool,
+    sampling: SamplingParameters | None,
 ) -> None:
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
-    Without --text, the text is a few modules of Python's standard library.
+    Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
+    and compared with those of a second run, which decodes one request at a time.
     """
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
@@ -65,39 +103,71 @@ def simulate(
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     config = SpecConfig(topk, steps, draft_tokens)
+    plan = plan_for(config, batch, page_size, mode, disable_overlap, recurrent)
     text = read_text(path)
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
 
     def fresh_requests() -> list[Request]:
-        return engine.requests_from_text(text, num_requests, prompt_length, max_new_tokens, eos_token)
+        return engine.requests_from_text(
+            text,
+            num_requests,
+            prompt_length,
+            max_new_tokens,
+            eos_token,
+            stop_tokens=stop_tokens,
+            stop_strings=tuple(map(bytes_as_text, stops)),
+            min_new_tokens=min_new_tokens,
+            sampling=sampling,
+        )
 
     requests = fresh_requests()
-    chosen = build_worker(worker, config, model, requests, batch, graphs)
-    with progress("requests") as on_progress:
+    chosen = build_worker(plan, worker, config, model, requests, batch, graphs)
+    with (
+        shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
+        progress("requests") as on_progress,
+    ):
         report = engine.simulate(
             chosen,
             requests,
             max_batch=batch,
             shuffle_seed=seed,
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
+            decode_log_interval=metrics_interval,
+            on_interval=on_interval,
+            alone=None if sampling is None else build_worker(plan, worker, config, model, requests, 1, graphs),
         )
     divergence = None
     if lockstep:
-        believed = build_worker("reference", config, model, requests, batch, graphs)
-        other = build_worker(worker, config, model, requests, batch, graphs)
+        believed = build_worker(plan, "reference", config, model, requests, batch, graphs)
+        other = build_worker(plan, worker, config, model, requests, batch, graphs)
         divergence = find_divergence(believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed)
-    figures = asdict(report) | ({"divergence": divergence and str(divergence)} if lockstep else {})
+    reasons = document_of(plan)["reasons"]
+    figures = asdict(report) | {"plan": {"worker": plan.worker, "reasons": reasons}}
+    figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
+    for told in figures["meta_info"]:
+        if isinstance(told["finish_reason"]["matched"], str):
+            told["finish_reason"]["matched"] = text_of_bytes(told["finish_reason"]["matched"])
     if as_json:
         print_json(figures)
     else:
         table = plain_table("figure", "#value")
         for name, value in figures.items():
-            if name != "mismatches":
+            if name not in NESTED:
                 table.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
         console().print(table)
         for mismatch in report.mismatches:
             click.echo(mismatch)
-    finish(Exit.CONFORMS if report.lossless and divergence is None else Exit.FAILURE)
+    finish(Exit.FAILURE if report.mismatches or divergence is not None else Exit.CONFORMS)
+
+
+def bytes_as_text(text: str) -> str:
+    """Return one character for each byte of a text, as the models do, whose tokens are bytes."""
+    return text.encode().decode("latin-1")
+
+
+def text_of_bytes(text: str) -> str:
+    """Return the text whose bytes these characters stand for."""
+    return text.encode("latin-1").decode(errors="replace")
 
 
 def read_text(path: Path | None) -> bytes:
@@ -117,30 +187,3 @@ def read_text(path: Path | None) -> bytes:
     if not text:
         raise Failed(f"--text {path}: the file is empty, but should hold at least one byte", Exit.USAGE)
     return text
-
-
-def build_worker(
-    kind: str,
-    config: SpecConfig,
-    model: LanguageModel,
-    requests: Sequence[Request],
-    max_batch: int,
-    use_graphs: bool | None,
-) -> Worker:
-    """Return a worker whose pools hold these requests.
-
-    Raises
-    ------
-    Failed
-        UNAVAILABLE: the GPU path needs torch and Triton.
-    """
-    sizes = engine.sizes_for(config, requests, max_batch)
-    if kind == "reference":
-        from specsim.reference.worker import ReferenceWorker
-
-        return ReferenceWorker(config, model, sizes)
-    if choose_device() == "absent":
-        raise Failed("the gpu worker needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
-    from specsim.gpu.worker import GpuWorker
-
-    return GpuWorker(config, model, sizes, use_graphs)

@@ -75,7 +75,9 @@ def _array_row(spec: ArraySpec, operation: Operation) -> tuple[str, ...]:
 def _scalar_row(spec: ScalarSpec) -> tuple[str, ...]:
     remarks = [f"axis {spec.axis}"] if spec.axis else []
     if spec.default is not None:
-        remarks.append(f"default {spec.default}")
+        remarks.append(f"default {bool(spec.default) if spec.flag else spec.default}")
+    if spec.flag:
+        return (spec.name, "bool", "", "", "", ", ".join(remarks))
     return (spec.name, "int", "", _bounds(spec.low, spec.high), "", ", ".join(remarks))
 
 

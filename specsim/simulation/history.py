@@ -1,6 +1,6 @@
 """What happened in a run, iteration by iteration, and where two runs first differ."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from specsim.binding import defined_mask
 from specsim.contract import ArraySpec
 from specsim.operations import TABLE
-from specsim.phases import Phase
+from specsim.phases import DraftExtendInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,37 @@ def first_divergence(iteration: int, expected: tuple[Phase, ...], got: tuple[Pha
     return None
 
 
+def first_divergence_of_v1(iteration: int, v2: tuple[Phase, ...], v1: tuple[Phase, ...]) -> Divergence | None:
+    """Compare an iteration of the V1 worker with the same one of the V2 worker, which is believed.
+
+    Everything agrees but slot numbers, down to the extend: the segment of each request that goes on is the front of
+    its rows in the fixed-width one.
+    """
+    draft, verify_input, verify_output, extend = v2
+    _, ragged_verify, _, ragged = v1
+    assert isinstance(verify_input, VerifyInput) and isinstance(ragged_verify, VerifyInput)
+    assert isinstance(verify_output, VerifyOutput)
+    assert isinstance(extend, DraftExtendInput) and isinstance(ragged, EagleDraftExtendInput)
+    same_slots = replace(ragged_verify, out_cache_loc=verify_input.out_cache_loc)
+    divergence = first_divergence(iteration, v2[:3], (v1[0], same_slots, v1[2]))
+    if divergence is not None:
+        return divergence
+    batch = vars(draft)["req_pool_indices"].tolist()
+    begin = 0
+    for row, count in zip(ragged.req_pool_indices.tolist(), ragged.num_accepted_tokens_cpu, strict=True):
+        first = batch.index(row) * extend.num_draft_tokens
+        for name in ("input_ids", "hidden_states"):
+            one = getattr(extend, name)[first : first + count]
+            other = getattr(ragged, name)[begin : begin + count]
+            index = _first_difference(one, other, np.ones(one.shape, dtype=np.bool_))
+            if index is not None:
+                where = (begin + index[0], *index[1:]) if index else ()
+                shown = (one[index], other[index]) if index else (one.shape, other.shape)
+                return Divergence(iteration, type(ragged).__name__, name, where, *shown)
+        begin += count
+    return None
+
+
 def _compared(phase: Phase, name: str, value: NDArray[np.generic]) -> NDArray[np.bool_]:
     tag = phase.tag
     if tag == "EAGLE_VERIFY_OUTPUT" and name == "predict":
@@ -52,7 +83,7 @@ def _compared(phase: Phase, name: str, value: NDArray[np.generic]) -> NDArray[np
         assert isinstance(spec, ArraySpec)
         return defined_mask(spec, value.shape, vars(phase), {})
     mask = np.ones(value.shape, dtype=np.bool_)
-    if tag == "EAGLE_DRAFT_EXTEND" and name in ("input_ids", "hidden_states"):
+    if tag == "EAGLE_DRAFT_EXTEND_V2" and name in ("input_ids", "hidden_states"):
         width = vars(phase)["num_draft_tokens"]
         for request, count in enumerate(vars(phase)["num_accepted_tokens"]):
             mask[request * width + count : (request + 1) * width] = False

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from specsim.phases import Phase
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.scheduler import Request
 from specsim.simulation.worker import Worker
+
+Phases = tuple[Phase, ...]
 
 
 def find_divergence(
@@ -16,6 +19,7 @@ def find_divergence(
     max_batch: int,
     shuffle_seed: int | None = 0,
     on_step: Callable[[int, int], None] | None = None,
+    compare: Callable[[int, Phases, Phases], Divergence | None] = first_divergence,
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
 
@@ -27,11 +31,13 @@ def find_divergence(
         Fresh requests; they are copied.
     on_step : callable or None
         Called after every iteration with the requests that have finished and their total.
+    compare : callable
+        Takes the number of an iteration and what its phases handed over in both workers.
     """
     engines = [Engine(worker, max_batch, shuffle_seed) for worker in (expected, got)]
     for request in requests:
         for engine in engines:
-            engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens, request.eos_token))
+            engine.submit(request.fresh())
     left, right = engines
     while left.scheduler.waiting or left.scheduler.running:
         number = left.num_iterations
@@ -39,7 +45,7 @@ def find_divergence(
         if ran != (right.step() is not None):
             return Divergence(number, "Engine", "step", (), ran, not ran)
         if ran:
-            divergence = first_divergence(number, expected.phases(), got.phases())
+            divergence = compare(number, expected.phases(), got.phases())
             if divergence is not None:
                 return divergence
         if on_step is not None:

@@ -2,8 +2,17 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from specsim.rejection import Reason, SpecRejection
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The free numbers, in the order in which they are handed out, and the owned ones."""
+
+    free: tuple[int, ...]
+    owned: frozenset[int]
 
 
 class Allocator:
@@ -56,6 +65,29 @@ class Allocator:
         given = [self._free.pop() for _ in range(count)]
         self._owned.update(given)
         return given
+
+    def snapshot(self) -> "Snapshot":
+        """Return who owns what, for ``restore``."""
+        return Snapshot(tuple(self._free), frozenset(self._owned))
+
+    def restore(self, before: "Snapshot") -> None:
+        """Take back everything that was handed out since a snapshot, as if it had never been.
+
+        Raises
+        ------
+        SpecRejection
+            DOUBLE_FREE: numbers were freed since, and would get their old owners back.
+        """
+        freed = before.owned - self._owned
+        if freed:
+            raise SpecRejection(
+                Reason.DOUBLE_FREE,
+                what=f"{self._what}s freed since the snapshot",
+                got=sorted(freed),
+                expected="none",
+                because="they would belong to their old owners again",
+            )
+        self._free, self._owned = list(before.free), set(before.owned)
 
     def free(self, numbers: Iterable[int]) -> None:
         """Take numbers back.

@@ -2,19 +2,17 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 
 from specsim.config import PoolSizes, SpecConfig
+from specsim.metrics import RequestCounters
 from specsim.rejection import Reason, SpecRejection
+from specsim.sampling import SamplingParameters
 from specsim.simulation.memory import Allocator
+from specsim.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 
-
-class FinishReason(StrEnum):
-    """Why a request ended."""
-
-    EOS = "eos"
-    LENGTH = "length"
+TOKEN_TEXT: TokenText = chr
+"""Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
 
 
 @dataclass
@@ -22,7 +20,7 @@ class Request:
     """One prompt on its way through the engine.
 
     ``num_committed`` counts the positions whose KV is final, ``len(slots)`` those that are allocated. Between
-    iterations ``len(prompt) + len(output) == num_committed + 1``.
+    iterations ``len(prompt) + len(output) == num_committed + 1``. ``finish`` says where and why it ended.
     """
 
     request_id: int
@@ -33,20 +31,47 @@ class Request:
     row: int = 0
     slots: list[int] = field(default_factory=list)
     num_committed: int = 0
-    num_verifies: int = 0
-    num_accepted_drafts: int = 0
-    finish_reason: FinishReason | None = None
+    counters: RequestCounters = field(default_factory=RequestCounters)
+    finish: Finish | None = None
+    stop_tokens: Sequence[int] = ()
+    stop_strings: Sequence[str] = ()
+    min_new_tokens: int = 0
+    context_limit: int | None = None
+    sampling: SamplingParameters | None = None
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether nothing about it is left to chance."""
+        return self.sampling is None or self.sampling.is_greedy
+
+    @property
+    def rules(self) -> StopRules:
+        """When the request ends."""
+        return StopRules(
+            max_new_tokens=self.max_new_tokens,
+            eos_tokens=frozenset() if self.eos_token is None else frozenset({self.eos_token}),
+            stop_tokens=frozenset(self.stop_tokens),
+            stop_strings=tuple(self.stop_strings),
+            min_new_tokens=self.min_new_tokens,
+            context_limit=self.context_limit,
+        )
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended."""
+        return None if self.finish is None else self.finish.reason
+
+    def fresh(self) -> "Request":
+        """Return the same request before its first step."""
+        return replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
 
     def append(self, tokens: Sequence[int]) -> None:
-        """Append output tokens up to the first that ends the request."""
-        for token in tokens:
-            if self.finish_reason is not None:
-                return
-            self.output.append(token)
-            if token == self.eos_token:
-                self.finish_reason = FinishReason.EOS
-            elif len(self.output) >= self.max_new_tokens:
-                self.finish_reason = FinishReason.LENGTH
+        """Append output tokens up to the first that ends the request; nothing after it has ended."""
+        if self.finish is not None or not tokens:
+            return
+        run = append_run(self.rules, self.output, tokens, len(tokens), self.num_committed, len(self.prompt), TOKEN_TEXT)
+        self.output = list(run.emitted)
+        self.finish = run.finish
 
 
 @dataclass(frozen=True)
@@ -60,12 +85,27 @@ class SlotRange:
 
 
 class Scheduler:
-    """Queues, ledger and pools of a synchronous V2 engine, page size 1."""
+    """Queues, ledger and pools of an engine, page size 1.
 
-    def __init__(self, config: SpecConfig, sizes: PoolSizes, max_batch: int, shuffle_seed: int | None = None) -> None:
+    Parameters
+    ----------
+    allocates_ahead : bool
+        V2: two iterations' worth of positions are allocated before each. V1 allocates inside an iteration, so that
+        between two of them exactly the committed positions are.
+    """
+
+    def __init__(
+        self,
+        config: SpecConfig,
+        sizes: PoolSizes,
+        max_batch: int,
+        shuffle_seed: int | None = None,
+        allocates_ahead: bool = True,
+    ) -> None:
         self.config = config
         self.sizes = sizes
         self.max_batch = max_batch
+        self.allocates_ahead = allocates_ahead
         self.slots = Allocator(sizes.num_slots, "slot", shuffle_seed)
         self.rows = Allocator(sizes.num_rows, "row")
         self.waiting: deque[Request] = deque()
@@ -78,14 +118,24 @@ class Scheduler:
         Raises
         ------
         SpecRejection
-            COUNT_OUT_OF_RANGE: an empty prompt, or no token asked for; ROW_TOO_SHORT, OUT_OF_SLOTS: the request could
-            never be admitted.
+            COUNT_OUT_OF_RANGE: an empty prompt, no token asked for, or a prompt that leaves no room in the context;
+            BAD_CONFIGURATION: rules that contradict themselves; ROW_TOO_SHORT, OUT_OF_SLOTS: the request could never
+            be admitted.
         """
         for what, got in (("len(prompt)", len(request.prompt)), ("max_new_tokens", request.max_new_tokens)):
             if got < 1:
                 raise SpecRejection(
                     Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected="at least 1", because="it is decoded from"
                 )
+        limit = request.rules.context_limit
+        if limit is not None and len(request.prompt) >= limit:
+            raise SpecRejection(
+                Reason.COUNT_OUT_OF_RANGE,
+                what="len(prompt)",
+                got=len(request.prompt),
+                expected=f"below {limit}",
+                because="the context has to hold an output token",
+            )
         need = self.demand(request)
         if need > self.sizes.row_width:
             raise SpecRejection(
@@ -127,8 +177,10 @@ class Scheduler:
         return admitted, ranges
 
     def prepare_for_decode(self) -> list[SlotRange]:
-        """Allocate two iterations' worth of positions past the committed length of every running request."""
-        ranges = []
+        """Allocate two iterations' worth of positions past the committed length of every running request, for V2."""
+        ranges: list[SlotRange] = []
+        if not self.allocates_ahead:
+            return ranges
         for request in self.running:
             end = max(len(request.slots), request.num_committed + self.config.reserve)
             if end > len(request.slots):
@@ -137,7 +189,7 @@ class Scheduler:
 
     def finish(self) -> list[Request]:
         """Release every running request that has ended and return them."""
-        ended = [request for request in self.running if request.finish_reason is not None]
+        ended = [request for request in self.running if request.finish is not None]
         for request in ended:
             self.running.remove(request)
             self.release(request)
@@ -166,6 +218,8 @@ class Scheduler:
             assert request.num_committed <= len(request.slots) <= self.sizes.row_width, (
                 f"committed {request.num_committed}, allocated {len(request.slots)}, width {self.sizes.row_width}"
             )
+            ahead = len(request.slots) - request.num_committed
+            assert self.allocates_ahead or not ahead, f"positions allocated ahead = {ahead}, but V1 should have none"
             tokens = len(request.prompt) + len(request.output)
             assert tokens == request.num_committed + 1, f"tokens = {tokens}, but should be {request.num_committed + 1}"
 

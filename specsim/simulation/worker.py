@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.phases import Phase
+from specsim.sampling import SamplingParameters
 from specsim.simulation.language_models import LanguageModel
 from specsim.simulation.scheduler import SlotRange
+from specsim.simulation.synchronous import IterationLedger
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Worker(Protocol):
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
 
+    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
+        """Keep how joining requests are sampled; None is greedy. Called before their prefill."""
+
     def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
         """Run the prompts of new requests and return the first output token of each."""
 
@@ -48,3 +53,14 @@ class Worker(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return the carried state as NumPy arrays: maps, pools and relay buffers by name."""
+
+
+@runtime_checkable
+class SynchronousWorker(Worker, Protocol):
+    """A V1 worker: it allocates and frees slots, and ends requests, inside an iteration.
+
+    What its iterations return is cut at the ends of requests, and has been appended and committed already.
+    """
+
+    def keep_books(self, ledger: IterationLedger) -> None:
+        """Take the books of the engine that drives the worker; called once, before the first prefill."""

@@ -3,7 +3,15 @@
 import numpy as np
 
 from specsim.rejection import Reason
-from specsim.validation.common import Arguments, check_accept_index, check_links, check_offsets, first_place, reject
+from specsim.validation.common import (
+    Arguments,
+    check_accept_index,
+    check_forward_links,
+    check_links,
+    check_offsets,
+    first_place,
+    reject,
+)
 from specsim.validation.probabilities import check_has_mass, check_logits, check_temperature, check_top_p
 
 
@@ -51,7 +59,7 @@ def verify_tree_sampled_from_logits(arguments: Arguments, axes: Arguments) -> No
 
 def generate_token_bitmask(arguments: Arguments, axes: Arguments) -> None:
     """Links point forwards."""
-    check_links(arguments, axes)
+    check_forward_links(arguments, axes)
 
 
 def check_coins(arguments: Arguments) -> None:

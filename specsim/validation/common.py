@@ -16,8 +16,8 @@ def first_place(bad: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     return [tuple(int(index) for index in place) for place in np.argwhere(bad)[:1]]
 
 
-def check_links(arguments: Arguments, axes: Arguments) -> None:
-    """Links point forwards, so that every walk ends; a node's global number is its own request's."""
+def check_forward_links(arguments: Arguments, axes: Arguments) -> None:
+    """Links point forwards, so that every walk ends."""
     node = np.arange(axes["node"])[None, :]
     for name in ("retrieve_next_token", "retrieve_next_sibling"):
         backwards = (arguments[name] >= 0) & (arguments[name] <= node)
@@ -29,7 +29,12 @@ def check_links(arguments: Arguments, axes: Arguments) -> None:
                 f"-1 or above {place}",
                 "children and later siblings have larger node numbers",
             )
-    own = np.arange(axes["request"])[:, None] * axes["node"] + node
+
+
+def check_links(arguments: Arguments, axes: Arguments) -> None:
+    """Links point forwards; a node's global number is its own request's."""
+    check_forward_links(arguments, axes)
+    own = np.arange(axes["request"])[:, None] * axes["node"] + np.arange(axes["node"])[None, :]
     for request, place in np.argwhere(arguments["retrieve_index"] != own)[:1]:
         raise reject(
             Reason.NODE_OUT_OF_RANGE,

@@ -7,7 +7,7 @@ from specsim.cli import mutants as mutants_command
 from specsim.cli.output import EXIT_CODES
 from specsim.operations import TABLE
 
-COMMANDS = ("check", "simulate", "replay", "show", "mutants", "bench", "env")
+COMMANDS = ("check", "simulate", "rules", "replay", "show", "mutants", "bench", "env")
 
 
 def words(text):

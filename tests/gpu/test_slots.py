@@ -103,3 +103,47 @@ def test_bad_ranges_are_rejected(rejection):
         )
         is Reason.ROW_TOO_SHORT
     )
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize(
+    ("num_requests", "num_nodes", "width"), [(3, 6, 4), (1, 1, 1), (0, 4, 2), (65, 33, 9), (2, 70, 70)]
+)
+def test_accepted_slots_are_mapped(agrees, num_requests, num_nodes, width, dtype):
+    source = np.random.default_rng(num_nodes)
+    paths = np.full((num_requests, width), -1, dtype=np.int32)
+    for request in range(num_requests):
+        count = int(source.integers(0, width))
+        below = np.sort(source.permutation(num_nodes - 1)[:count]) + 1
+        paths[request, : count + 1] = request * num_nodes + np.concatenate([[0], below])
+    agrees(
+        "remap_accepted_slots",
+        req_pool_indices=source.permutation(num_requests) + 1,
+        req_to_token=source.integers(1, 10**6, (num_requests + 1, width + 20)).astype(np.int32),
+        seq_lens=source.integers(0, 20, num_requests).astype(dtype),
+        out_cache_loc=source.permutation(num_requests * num_nodes) + 1,
+        accept_index=paths,
+    )
+
+
+def test_strided_rows_are_remapped(agrees):
+    agrees(
+        "remap_accepted_slots",
+        req_pool_indices=np.array([2, 9, 1])[::2],
+        req_to_token=np.arange(120, dtype=np.int32).reshape(12, 10).T[2:8, ::2],
+        seq_lens=np.array([3, 1]),
+        out_cache_loc=np.arange(90, 102)[::2],
+        accept_index=np.array([[0, 2], [3, -1]], dtype=np.int32),
+    )
+
+
+def test_a_path_of_another_request_is_not_mapped(rejection):
+    reason = rejection(
+        "remap_accepted_slots",
+        req_pool_indices=np.array([1, 2]),
+        req_to_token=np.ones((3, 6), dtype=np.int32),
+        seq_lens=np.array([3, 1]),
+        out_cache_loc=np.arange(6),
+        accept_index=np.array([[0, 3], [3, -1]], dtype=np.int32),
+    )
+    assert reason is Reason.NODE_OUT_OF_RANGE

@@ -7,11 +7,12 @@ from specsim.properties.machine import engine_machine
 
 
 @pytest.mark.parametrize(
-    ("implementation", "examples", "steps"), [("specsim.reference", 60, 25), ("specsim.gpu", 3, 6)]
+    ("implementation", "is_v1", "examples", "steps"),
+    [("specsim.reference", False, 60, 25), ("specsim.reference", True, 40, 25), ("specsim.gpu", False, 3, 6)],
 )
-def test_engine_survives_any_order_of_events(implementation, examples, steps):
+def test_engine_survives_any_order_of_events(implementation, is_v1, examples, steps):
     run_state_machine_as_test(
-        engine_machine(load(implementation)),
+        engine_machine(load(implementation), is_v1),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,

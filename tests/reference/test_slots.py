@@ -33,3 +33,27 @@ def test_a_range_past_the_row_is_rejected(i32, i64):
     with pytest.raises(SpecRejection) as caught:
         reference.assign_extend_cache_locs(i64([0]), i32([[0, 0, 0]]), i64([0]), i64([4]), 4)
     assert caught.value.reason is Reason.ROW_TOO_SHORT
+
+
+def test_accepted_slots_are_mapped_and_the_others_marked(i32, i64):
+    rows = i32([[0, 0, 0, 0], [1, 0, 0, 9]])
+    evicted = reference.remap_accepted_slots(i64([1]), rows, i64([1]), i64([20, 21, 22]), i32([[0, 2]]))
+    assert rows.tolist() == [[0, 0, 0, 0], [1, 20, 22, 9]]
+    assert evicted.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("row", "length", "path", "reason"),
+    [
+        ([1, 1], [1, 1], [[0, 2], [3, -1]], Reason.DUPLICATE_ROW),
+        ([1, 2], [3, 1], [[0, 2], [3, -1]], Reason.ROW_TOO_SHORT),
+        ([1, 2], [1, 1], [[0, 3], [3, -1]], Reason.NODE_OUT_OF_RANGE),
+        ([1, 2], [1, 1], [[-1, 0], [3, -1]], Reason.MALFORMED_PATH),
+    ],
+)
+def test_what_cannot_be_mapped_is_rejected_and_nothing_written(i32, i64, row, length, path, reason):
+    rows = i32([[0] * 4] * 3)
+    with pytest.raises(SpecRejection) as caught:
+        reference.remap_accepted_slots(i64(row), rows, i64(length), i64(range(20, 26)), i32(path))
+    assert caught.value.reason is reason
+    assert not rows.any()

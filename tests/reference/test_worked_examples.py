@@ -6,6 +6,10 @@ import pytest
 from specsim import reference
 from specsim.config import TreeMaskMode
 from specsim.counts import count_tokens
+from specsim.phases import VerifyInput, VerifyOutput, filter_batch
+from specsim.reference.extending import collect_extend_input
+from specsim.stopping import StopRules
+from specsim.truncation import truncate_at_stop
 
 STEP_0_P = [[0.6, 0.35], [0.7, 0.2]]
 STEP_0_IDS = [[11, 12], [31, 32]]
@@ -194,6 +198,60 @@ def test_k3_compacted(equal, i32, i64):
 def test_k3_select_index(equal, i32, i64):
     got = reference.prepare_for_extend_to_fill_draft_kvcache(i64([7, 5]), i32([3, 4]), 6)
     equal(got, (i64([7, 8, 9, 10, 11, 12, 5, 6, 7, 8, 9, 10]), i64([13, 11]), i64([2, 9])))
+
+
+def test_k3_v1_slots_are_mapped_and_freed(equal, i32, i64):
+    rows = i32(np.zeros((3, 12)))
+    slots = i64(VERIFY_SLOTS)
+    evicted = reference.remap_accepted_slots(i64([1, 2]), rows, i64([7, 5]), slots, i32(ACCEPT_INDEX))
+    equal(slots[evicted], i64([21, 23, 25, 32, 34]))
+    assert rows[1].tolist() == [0] * 7 + [20, 22, 24, 0, 0]
+    assert rows[2].tolist() == [0] * 5 + [30, 31, 33, 35, 0, 0, 0]
+
+
+def test_k3_v1_extend(equal, i32, i64):
+    tokens = i64([12, 23, 70, 31, 42, 63, 80])
+    got = reference.create_extend_after_decode_spec_info(tokens, i64([10, 9]), i32([3, 4]))
+    equal(got, (i64([7, 8, 9, 5, 6, 7, 8]), i32([70, 80])))
+    rows = i32(range(36)).reshape(3, 12)
+    qo_indptr, kv_indptr, kv_indices = reference.generate_attn_arg_prefill(
+        i64([1, 2]), rows, i64([10, 9]), i32([3, 4]), 19
+    )
+    equal((qo_indptr, kv_indptr), (i32([0, 3, 7]), i32([0, 10, 19])))
+    equal(kv_indices, np.concatenate([rows[1, :10], rows[2, :9]]))
+
+
+def test_k3_v1_with_a_stop(equal, i32, i64):
+    """Token 42 ends request 1: the path is cut behind it, and only request 0 goes on."""
+    rules = [StopRules(9), StopRules(9, eos_tokens=frozenset({42}))]
+    cut = truncate_at_stop(i32(ACCEPT_INDEX), i32(PREDICT), rules, [[], []], [8, 6], chr)
+    equal(cut.accept_index, i32([[0, 2, 4, -1], [6, 7, -1, -1]]))
+    equal((cut.batch_num_accepted_drafts, cut.request_num_accepted_drafts), (i32([2, 1]), i32([2, 3])))
+    links = i64(np.zeros((2, 6)))
+    mask = np.ones(72, dtype=bool)
+    verify_input = VerifyInput(
+        i64(DRAFT_TOKEN), links, links, links, i64(range(12)), mask, i64(VERIFY_SLOTS), i64([7, 5]), 6
+    )
+    counts = i32([3, 4])
+    verify_output = VerifyOutput(
+        i64(TARGET_PREDICT).reshape(-1),
+        i32(PREDICT),
+        i32(ACCEPT_INDEX),
+        counts - i32(1),
+        counts,
+        i32([70, 80]),
+        i64(range(12)).reshape(12, 1),
+    )
+    everyone = collect_extend_input(i64([1, 2]), verify_input, verify_output, cut)
+    assert everyone.seq_lens.tolist() == [10, 7]
+    evicted = reference.remap_accepted_slots(
+        i64([1, 2]), i32(np.zeros((3, 12))), i64([7, 5]), i64(VERIFY_SLOTS), cut.accept_index
+    )
+    equal(i64(VERIFY_SLOTS)[evicted], i64([21, 23, 25, 32, 33, 34, 35]))
+    going_on = filter_batch(everyone, [0])
+    equal((going_on.input_ids, going_on.hidden_states), (i64([12, 23, 70]), i64([[0], [2], [4]])))
+    equal((going_on.seq_lens, going_on.num_accepted_drafts), (i64([10]), i32([2])))
+    assert going_on.num_accepted_tokens_cpu == (3,)
 
 
 def test_k7_reconstruction(equal, i64):

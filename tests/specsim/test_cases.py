@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from specsim.backend import load
 from specsim.cases import Case, Replay, case_arguments, read_case, replay_case, write_case
@@ -79,6 +80,56 @@ def test_lists_absent_arrays_and_every_dtype(tmp_path):
     assert_round_trip(
         make_case("select_top_k_tokens", step_index=0, topk_p=empty, topk_index=indices, topk=2), tmp_path
     )
+
+
+def greedy_case(vocab):
+    logits = (np.arange(2 * vocab) % 7 - 0.1).reshape(2, vocab).astype(bfloat16)
+    logits[0, 0] = -np.inf
+    return make_case(
+        "verify_tree_greedy_from_logits",
+        candidates=np.array([[0, 1]], dtype=np.int64),
+        retrieve_index=np.array([[0, 1]], dtype=np.int64),
+        retrieve_next_token=np.array([[1, -1]], dtype=np.int64),
+        retrieve_next_sibling=np.array([[-1, -1]], dtype=np.int64),
+        logits=logits,
+        num_steps=1,
+    )
+
+
+def test_bfloat16_is_written_as_numbers(tmp_path):
+    path = assert_round_trip(greedy_case(3), tmp_path)
+    logits = json.loads(path.read_text())["arrays"]["logits"]
+    assert logits["dtype"] == "bfloat16"
+    assert logits["values"] == [["-Infinity", 0.8984375, 1.8984375], [2.90625, 3.90625, 4.90625]]
+
+
+def test_large_bfloat16_arrays_stand_beside(tmp_path):
+    path = assert_round_trip(greedy_case(20000), tmp_path)
+    assert path.with_suffix(".safetensors").exists()
+
+
+def test_flags_are_parameters(tmp_path):
+    one = np.ones(1, dtype=np.float32)
+    rows = np.ones((1, 1, 1), dtype=np.float32)
+    node = np.zeros((1, 1), dtype=np.int64)
+    case = make_case(
+        "tree_speculative_sampling_target_only",
+        candidates=node,
+        retrieve_index=node,
+        retrieve_next_token=node - 1,
+        retrieve_next_sibling=node - 1,
+        uniform_samples=rows[0] / 2,
+        uniform_samples_for_final_sampling=one / 2,
+        target_probs=rows,
+        draft_probs=np.zeros_like(rows),
+        threshold_single=one,
+        threshold_acc=one,
+        num_steps=0,
+        strict=False,
+    )
+    path = assert_round_trip(case, tmp_path)
+    parameters = json.loads(path.read_text())["parameters"]
+    assert parameters == {"num_steps": 0, "strict": 0, "skip_duplicates": 1}
 
 
 def test_nan_and_infinities(tmp_path):

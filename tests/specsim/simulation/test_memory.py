@@ -37,3 +37,23 @@ def test_freed_slots_come_back():
     allocator = Allocator(4, "slot")
     allocator.free(allocator.allocate(3))
     assert sorted(allocator.allocate(3)) == [1, 2, 3]
+
+
+def test_borrowed_numbers_are_handed_out_again():
+    allocator = Allocator(9, "slot", shuffle_seed=3)
+    kept = allocator.allocate(2)
+    before = allocator.snapshot()
+    borrowed = allocator.allocate(4)
+    allocator.restore(before)
+    assert (allocator.owned, allocator.num_free) == (frozenset(kept), 6)
+    assert allocator.allocate(4) == borrowed
+
+
+def test_nothing_may_be_freed_while_numbers_are_borrowed():
+    allocator = Allocator(9, "slot")
+    kept = allocator.allocate(2)
+    before = allocator.snapshot()
+    allocator.free(kept[:1])
+    with pytest.raises(SpecRejection) as caught:
+        allocator.restore(before)
+    assert caught.value.reason is Reason.DOUBLE_FREE

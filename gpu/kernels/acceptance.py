@@ -1,0 +1,253 @@
+"""Kernels of acceptance by chance; probabilities are added up in float64."""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.drawing import draw
+from specsim.gpu.kernels.hashing import GOLDEN, mix
+
+FINAL_COLUMN = tl.constexpr(1024)
+SIMULATED_TOKEN = tl.constexpr(100)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_nodes"])
+def _generate_coins_kernel(
+    seeds_ptr,
+    seq_lens_ptr,
+    uniform_samples_ptr,
+    final_samples_ptr,
+    num_requests,
+    num_nodes,
+    REQUESTS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Hash the coins of a block of requests; the column behind the last node holds the final coin."""
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
+    is_request = request < num_requests
+    column = tl.arange(0, COLUMNS)
+    seed = tl.load(seeds_ptr + request, mask=is_request, other=0).to(tl.uint32)
+    length = tl.load(seq_lens_ptr + request, mask=is_request, other=0).to(tl.uint32)
+    state = mix(mix(seed + GOLDEN) + length)
+    hashed = tl.where(column < num_nodes, column, FINAL_COLUMN).to(tl.uint32)
+    word = mix(state[:, None] + hashed[None, :])
+    coin = (word >> 8).to(tl.int32).to(tl.float32) * (1.0 / 16777216.0)
+    is_node = is_request[:, None] & (column < num_nodes)[None, :]
+    tl.store(uniform_samples_ptr + (request * num_nodes)[:, None] + column[None, :], coin, mask=is_node)
+    is_final = is_request[:, None] & (column == num_nodes)[None, :]
+    tl.store(final_samples_ptr + request[:, None] + tl.zeros_like(column)[None, :], coin, mask=is_final)
+
+
+@triton.jit(do_not_specialize=["num_nodes", "vocab", "num_steps"])
+def _tree_speculative_sampling_kernel(
+    candidates_ptr,
+    retrieve_index_ptr,
+    next_token_ptr,
+    next_sibling_ptr,
+    uniform_samples_ptr,
+    final_samples_ptr,
+    target_probs_ptr,
+    draft_probs_ptr,
+    threshold_single_ptr,
+    threshold_acc_ptr,
+    predict_ptr,
+    accept_index_ptr,
+    num_accepted_drafts_ptr,
+    num_nodes,
+    vocab,
+    num_steps,
+    target_request_stride,
+    target_node_stride,
+    target_token_stride,
+    draft_request_stride,
+    draft_node_stride,
+    draft_token_stride,
+    STRICT: tl.constexpr,
+    SKIP_DUPLICATES: tl.constexpr,
+    NODES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """Walk one request's tree, child by child, then draw its last token.
+
+    Both loops end after at most as many rounds as there are nodes, whatever the links say.
+    """
+    request = tl.program_id(0).to(tl.int64)
+    first = request * num_nodes
+    target_ptr = target_probs_ptr + request * target_request_stride
+    draft_ptr = draft_probs_ptr + request * draft_request_stride
+    threshold_single = tl.load(threshold_single_ptr + request).to(tl.float64)
+    threshold_acc = tl.load(threshold_acc_ptr + request).to(tl.float64)
+    threshold_acc = tl.maximum(threshold_acc, tl.full([], 1e-9, dtype=tl.float64))
+    node = tl.arange(0, NODES)
+    token_of = tl.load(candidates_ptr + first + node, mask=node < num_nodes, other=-1)
+    predict = tl.zeros([NODES], dtype=tl.int32)
+    place = tl.arange(0, WIDTH)
+    path = tl.where(place == 0, 0, -1)
+    last = tl.full([], 0, dtype=tl.int64)
+    num_drafts = tl.full([], 0, dtype=tl.int32)
+    num_rejected = tl.full([], 0, dtype=tl.int32)
+    is_walking = num_drafts < num_steps
+    while is_walking:
+        coin = tl.load(uniform_samples_ptr + first + last).to(tl.float64)
+        child = tl.load(next_token_ptr + first + last)
+        row_ptr = target_ptr + last * target_node_stride
+        mass = tl.full([], 0.0, dtype=tl.float64)
+        is_tried = node < 0
+        is_accepted = num_drafts < 0
+        num_tries = tl.full([], 0, dtype=tl.int32)
+        num_rejected = tl.full([], 0, dtype=tl.int32)
+        is_trying = (child >= 0) & (child < num_nodes)
+        while is_trying:
+            token = tl.load(candidates_ptr + first + child)
+            is_token = (token >= 0) & (token < vocab)
+            probability = tl.load(row_ptr + token * target_token_stride, mask=is_token, other=0.0)
+            share = probability.to(tl.float64)
+            is_repeated = tl.max((is_tried & (token_of == token)).to(tl.int32), 0) > 0
+            if not SKIP_DUPLICATES:
+                is_repeated = is_repeated & (num_drafts < 0)
+            mass += tl.where(is_repeated, 0.0, share)
+            if STRICT:
+                is_taken = (share > 0) & ((coin < mass / threshold_acc) | (share >= threshold_single))
+            else:
+                is_taken = (coin <= mass / threshold_acc) | (share >= threshold_single)
+            is_accepted = (is_repeated == 0) & is_taken
+            is_rejected = (is_repeated == 0) & (is_taken == 0)
+            tried_ptr = draft_ptr + last * draft_node_stride + token * draft_token_stride
+            tl.store(tried_ptr, probability, mask=is_rejected & is_token)
+            is_tried = is_tried | ((node == child) & is_rejected)
+            num_rejected += is_rejected.to(tl.int32)
+            num_tries += 1
+            predict = tl.where((node == last) & is_accepted, token.to(tl.int32), predict)
+            num_drafts += is_accepted.to(tl.int32)
+            last = tl.where(is_accepted, child, last)
+            path = tl.where((place == num_drafts) & is_accepted, last.to(tl.int32), path)
+            child = tl.load(next_sibling_ptr + first + child)
+            is_trying = (is_accepted == 0) & (child >= 0) & (child < num_nodes) & (num_tries < num_nodes)
+        is_walking = is_accepted & (num_drafts < num_steps)
+
+    # NOTE: the draw reads the rejected probabilities that single threads have written.
+    tl.debug_barrier()
+    token = draw(
+        target_ptr + last * target_node_stride,
+        target_token_stride,
+        draft_ptr + last * draft_node_stride,
+        draft_token_stride,
+        (num_rejected > 0) & (num_drafts < num_steps),
+        -1,
+        tl.load(final_samples_ptr + request).to(tl.float64),
+        vocab,
+        True,
+        BLOCK,
+        BLOCKS,
+    )
+    predict = tl.where(node == last, token, predict)
+    tl.store(predict_ptr + first + node, predict, mask=node < num_nodes)
+    number = tl.load(retrieve_index_ptr + first + path, mask=path >= 0, other=-1)
+    tl.store(accept_index_ptr + request * (num_steps + 1) + place, number.to(tl.int32), mask=place <= num_steps)
+    tl.store(num_accepted_drafts_ptr + request, num_drafts)
+
+
+@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts"])
+def _chain_speculative_sampling_kernel(
+    draft_tokens_ptr,
+    cu_num_drafts_ptr,
+    uniform_samples_ptr,
+    final_samples_ptr,
+    draft_probs_ptr,
+    target_probs_ptr,
+    output_tokens_ptr,
+    num_accepted_drafts_ptr,
+    num_drafted,
+    vocab,
+    max_num_drafts,
+    draft_row_stride,
+    draft_token_stride,
+    target_row_stride,
+    target_token_stride,
+    HAS_DRAFT: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """Accept one request's drafts up to the first rejection, then draw one more token."""
+    request = tl.program_id(0).to(tl.int64)
+    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
+    start = tl.minimum(tl.maximum(start, 0), num_drafted)
+    end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
+    length = tl.minimum(end - start, max_num_drafts).to(tl.int32)
+    place = tl.arange(0, WIDTH)
+    output = tl.full([WIDTH], -1, dtype=tl.int32)
+    num_drafts = tl.full([], 0, dtype=tl.int32)
+    token = tl.full([], -1, dtype=tl.int64)
+    is_rejected = num_drafts < 0
+    is_walking = num_drafts < length
+    while is_walking:
+        draft = start + num_drafts
+        token = tl.load(draft_tokens_ptr + draft)
+        is_token = (token >= 0) & (token < vocab)
+        target = tl.load(
+            target_probs_ptr + (draft + request) * target_row_stride + token * target_token_stride,
+            mask=is_token,
+            other=0.0,
+        ).to(tl.float64)
+        proposal = tl.full([], 1.0, dtype=tl.float64)
+        if HAS_DRAFT:
+            proposal = tl.load(
+                draft_probs_ptr + draft * draft_row_stride + token * draft_token_stride, mask=is_token, other=0.0
+            ).to(tl.float64)
+        coin = tl.load(uniform_samples_ptr + draft).to(tl.float64)
+        is_accepted = is_token & (proposal > 0) & (coin * proposal < target)
+        is_rejected = (token >= 0) & (is_accepted == 0)
+        output = tl.where((place == num_drafts) & is_accepted, token.to(tl.int32), output)
+        num_drafts += is_accepted.to(tl.int32)
+        is_walking = is_accepted & (num_drafts < length)
+
+    row = start + num_drafts
+    other_ptr = target_probs_ptr
+    other_row = row * 0
+    if HAS_DRAFT:
+        other_ptr = draft_probs_ptr
+        other_row = row * draft_row_stride
+    last = draw(
+        target_probs_ptr + (row + request) * target_row_stride,
+        target_token_stride,
+        other_ptr + other_row,
+        draft_token_stride,
+        is_rejected,
+        token,
+        tl.load(final_samples_ptr + request).to(tl.float64),
+        vocab,
+        HAS_DRAFT,
+        BLOCK,
+        BLOCKS,
+    )
+    output = tl.where(place == num_drafts, last, output)
+    tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + place, output, mask=place <= max_num_drafts)
+    tl.store(num_accepted_drafts_ptr + request, num_drafts)
+
+
+@triton.jit(do_not_specialize=["num_requests", "simulated_num_tokens", "num_nodes", "width"])
+def _generate_simulated_accept_index_kernel(
+    accept_index_ptr,
+    predict_ptr,
+    simulated_accept_index_ptr,
+    num_accepted_drafts_ptr,
+    num_requests,
+    simulated_num_tokens,
+    num_nodes,
+    width,
+    REQUESTS: tl.constexpr,
+    NODES: tl.constexpr,
+):
+    """Fill the rows of a block of requests; a path has no more nodes than its tree."""
+    request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)[:, None]
+    place = tl.arange(0, NODES)[None, :]
+    is_request = request < num_requests
+    root = tl.load(accept_index_ptr + request * width, mask=is_request, other=0)
+    number = tl.where(place < simulated_num_tokens, root + place, -1)
+    tl.store(simulated_accept_index_ptr + request * width + place, number, mask=is_request & (place < width))
+    tokens = tl.full([REQUESTS, NODES], SIMULATED_TOKEN, dtype=tl.int32)
+    tl.store(predict_ptr + request * num_nodes + place, tokens, mask=is_request & (place < num_nodes))
+    num_drafts = tl.zeros_like(root) + (simulated_num_tokens - 1)
+    tl.store(num_accepted_drafts_ptr + request, num_drafts, mask=is_request)

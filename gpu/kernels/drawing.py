@@ -1,0 +1,63 @@
+"""Drawing a token from a row of weights by one coin; prefix sums are in float64."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def residual_of(
+    row_ptr, row_stride, other_ptr, other_stride, token, is_inside, is_rejected, excluded, HAS_OTHER: tl.constexpr
+):
+    """Weights of a block of tokens: a row less another one, or less one token, where something was rejected."""
+    weight = tl.load(row_ptr + token.to(tl.int64) * row_stride, mask=is_inside, other=0.0).to(tl.float64)
+    if HAS_OTHER:
+        subtracted = is_inside & is_rejected
+        other = tl.load(other_ptr + token.to(tl.int64) * other_stride, mask=subtracted, other=0.0)
+        weight = tl.maximum(weight - other.to(tl.float64), 0.0)
+    else:
+        weight = tl.where(is_rejected & (token == excluded), 0.0, weight)
+    return weight
+
+
+@triton.jit
+def draw(
+    row_ptr,
+    row_stride,
+    other_ptr,
+    other_stride,
+    is_rejected,
+    excluded,
+    coin,
+    vocab,
+    HAS_OTHER: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """Draw a token from a residual: sums of blocks first, then the one block that the coin falls into.
+
+    NOTE: tokens and blocks without weight are passed over by name, because prefix sums of a parallel scan may differ
+    in their last bit where nothing is added.
+    """
+    lane = tl.arange(0, BLOCK)
+    place = tl.arange(0, BLOCKS)
+    block_mass = tl.zeros([BLOCKS], dtype=tl.float64)
+    for block in range(tl.cdiv(vocab, BLOCK)):
+        token = block * BLOCK + lane
+        weight = residual_of(
+            row_ptr, row_stride, other_ptr, other_stride, token, token < vocab, is_rejected, excluded, HAS_OTHER
+        )
+        block_mass = tl.where(place == block, tl.sum(weight, 0), block_mass)
+    end = tl.cumsum(block_mass, 0)
+    limit = coin * tl.sum(tl.where(place == BLOCKS - 1, end, 0.0), 0)
+    reached = tl.min(tl.where((block_mass > 0) & (end > limit), place, BLOCKS), 0)
+    last_block = tl.max(tl.where(block_mass > 0, place, -1), 0)
+    chosen = tl.maximum(tl.minimum(reached, last_block), 0)
+    before = tl.sum(tl.where(place == chosen - 1, end, 0.0), 0)
+    token = chosen * BLOCK + lane
+    weight = residual_of(
+        row_ptr, row_stride, other_ptr, other_stride, token, token < vocab, is_rejected, excluded, HAS_OTHER
+    )
+    prefix = before + tl.cumsum(weight, 0)
+    first = tl.min(tl.where((weight > 0) & (prefix > limit), token, vocab), 0)
+    last = tl.max(tl.where(weight > 0, token, -1), 0)
+    return tl.where(last < 0, vocab - 1, tl.minimum(first, last))

@@ -1,0 +1,93 @@
+"""Greedy acceptance from raw logits: each launch takes the walk of every request one node further."""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.thresholds import read_logits
+from specsim.gpu.kernels.verify import largest_first
+
+
+@triton.jit
+def child_with(target, node, candidates_ptr, next_token_ptr, next_sibling_ptr, num_nodes):
+    """Return the first child of a node that has a token, or a number that is no node."""
+    child = tl.load(next_token_ptr + node)
+    tries = 0
+    is_other = True
+    while is_other & (child >= 0) & (child < num_nodes) & (tries < num_nodes):
+        is_other = tl.load(candidates_ptr + child) != target
+        if is_other:
+            child = tl.load(next_sibling_ptr + child)
+        tries += 1
+    return tl.where(is_other | (child < 0) | (child >= num_nodes), -1, child).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["num_nodes", "num_steps", "level", "num_levels", "num_chunks"])
+def _walk_greedy_kernel(
+    candidates_ptr,
+    retrieve_index_ptr,
+    next_token_ptr,
+    next_sibling_ptr,
+    logits_ptr,
+    reached_ptr,
+    chunk_max_ptr,
+    chunk_token_ptr,
+    predict_ptr,
+    accept_index_ptr,
+    num_accepted_drafts_ptr,
+    num_nodes,
+    num_steps,
+    level,
+    num_levels,
+    num_chunks,
+    vocab,
+    row_stride,
+    column_stride,
+    NODES: tl.constexpr,
+    STEPS: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    CHUNK: tl.constexpr,
+):
+    """Follow the choice of the row that the launch before read, and read one chunk of the row of the node it leads to.
+
+    All programs of a request find the same node; the first of them writes it down.
+    """
+    request = tl.program_id(0).to(tl.int64)
+    share = tl.program_id(1)
+    num_requests = tl.num_programs(0)
+    first = request * num_nodes
+    last = tl.load(reached_ptr + (level - 1) * num_requests + request, mask=level > 0, other=-1)
+    node = tl.where(level == 0, 0, -1)
+    if last >= 0:
+        chunk = tl.arange(0, CHUNKS)
+        is_chunk = chunk < num_chunks
+        partial = ((level - 1) * num_requests + request) * num_chunks + chunk
+        chunk_max = tl.load(chunk_max_ptr + partial, mask=is_chunk, other=float("-inf"))
+        chunk_token = tl.load(chunk_token_ptr + partial, mask=is_chunk, other=2**31 - 1)
+        target = largest_first(chunk_max, chunk_token)[1]
+        if level < num_levels:
+            node = child_with(
+                target, last, candidates_ptr + first, next_token_ptr + first, next_sibling_ptr + first, num_nodes
+            )
+        if share == 0:
+            tl.store(predict_ptr + first + last, target)
+            if node >= 0:
+                accepted = tl.load(retrieve_index_ptr + first + node).to(tl.int32)
+                tl.store(accept_index_ptr + request * (num_steps + 1) + level, accepted)
+            else:
+                tl.store(num_accepted_drafts_ptr + request, level - 1)
+    if share == 0:
+        tl.store(reached_ptr + level * num_requests + request, node)
+        if level == 0:
+            place = tl.arange(0, NODES)
+            tl.store(predict_ptr + first + place, 0, mask=place < num_nodes)
+            step = tl.arange(0, STEPS)
+            root = tl.load(retrieve_index_ptr + first).to(tl.int32)
+            accepted = tl.where(step == 0, root, -1)
+            tl.store(accept_index_ptr + request * (num_steps + 1) + step, accepted, mask=step <= num_steps)
+    if node >= 0:
+        token = share * CHUNK + tl.arange(0, CHUNK)
+        logit = read_logits(logits_ptr + (first + node) * row_stride, token, vocab, column_stride)
+        value, choice = largest_first(logit, tl.where(token < vocab, token, 2**31 - 1))
+        partial = (level * num_requests + request) * num_chunks + share
+        tl.store(chunk_max_ptr + partial, value)
+        tl.store(chunk_token_ptr + partial, choice)

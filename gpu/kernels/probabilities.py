@@ -1,0 +1,207 @@
+"""Kernels of ``specsim.gpu.probabilities``; their sums are in float64, and every stage rounds to float32."""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.filters import (
+    append,
+    bound_of_top_p,
+    goal_of_top_p,
+    largest_of,
+    least_of_best,
+    measure,
+    order_of,
+    search,
+    shares,
+    shrink,
+    value_of,
+)
+
+TOP_K = tl.constexpr(0)
+TOP_P = tl.constexpr(1)
+MIN_P = tl.constexpr(2)
+
+
+@triton.jit(do_not_specialize=["num_rows", "num_nodes"])
+def _prepare_logits_kernel(
+    logits_ptr,
+    scaling_penalty_ptr,
+    additive_penalty_ptr,
+    logit_bias_ptr,
+    vocab_mask_ptr,
+    prepared_logits_ptr,
+    num_rows,
+    num_nodes,
+    vocab,
+    num_words,
+    row_stride,
+    column_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Prepare a tile. Every operation rounds once: launch it without fusion of products and sums."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < num_rows) & (token < vocab)
+    of_request = row // num_nodes * vocab + token
+    logit = tl.load(logits_ptr + row * row_stride + token.to(tl.int64) * column_stride, mask=inside, other=0.0)
+    logit = logit.to(tl.float32)
+    if scaling_penalty_ptr is not None:
+        scale = tl.load(scaling_penalty_ptr + of_request, mask=inside, other=1.0)
+        logit = tl.where(logit > 0, tl.math.div_rn(logit, scale), logit * scale)
+    if additive_penalty_ptr is not None:
+        logit += tl.load(additive_penalty_ptr + of_request, mask=inside, other=0.0)
+    if logit_bias_ptr is not None:
+        logit += tl.load(logit_bias_ptr + of_request, mask=inside, other=0.0)
+    if vocab_mask_ptr is not None:
+        word = tl.load(vocab_mask_ptr + row * num_words + token // 32, mask=inside, other=0)
+        logit = tl.where((word >> (token % 32)) & 1 == 1, logit, float("-inf"))
+    tl.store(prepared_logits_ptr + row * vocab + token, logit, mask=inside)
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def _renormalise_kernel(
+    probabilities_ptr,
+    filter_ptr,
+    renormalised_ptr,
+    num_rows,
+    vocab,
+    row_stride,
+    column_stride,
+    FILTER: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Filter whole rows by one filter; rows past the last one repeat it."""
+    row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
+    row_ptr = probabilities_ptr + row * row_stride
+    list_ptr = renormalised_ptr + row * vocab
+    num_blocks = tl.cdiv(vocab, BLOCK)
+    best = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
+        best = tl.maximum(best, entry)
+        total += entry.to(tl.float64)
+    largest = tl.max(best, 1, keep_dims=True)
+    parameter = tl.load(filter_ptr + row)
+    if FILTER == MIN_P:
+        threshold = parameter.to(tl.float64) * largest.to(tl.float64)
+        bound = threshold
+    elif FILTER == TOP_P:
+        goal = goal_of_top_p(parameter.to(tl.float64), tl.sum(total, 1, keep_dims=True))
+        least = bound_of_top_p(parameter.to(tl.float64), tl.sum(total, 1, keep_dims=True), vocab)
+        bound = least.to(tl.float64)
+    else:
+        goal = parameter
+        least = tl.maximum(least_of_best(best, parameter), 0.0)
+        bound = least.to(tl.float64)
+
+    length = tl.zeros([ROWS, 1], dtype=tl.int32)
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
+        length = append(list_ptr, length, entry, (token < vocab) & (entry.to(tl.float64) >= bound))
+    tl.debug_barrier()
+    if FILTER != MIN_P:
+        threshold = search(list_ptr, length, least, largest, goal, FILTER == TOP_P, ROWS, BLOCK)
+    mass = measure(list_ptr, length, threshold, ROWS, BLOCK)[1]
+    mass = tl.where(mass > 0, mass, 1.0)
+    tl.debug_barrier()
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
+        tl.store(list_ptr + token, shares(entry, threshold, mass), mask=token < vocab)
+
+
+@triton.jit
+def _softened(logit, temperature, peak, total):
+    """Probabilities of logits, in float32."""
+    return (tl.exp(logit.to(tl.float64) / temperature - peak) / total).to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["num_rows", "num_nodes"])
+def _target_probabilities_kernel(
+    logits_ptr,
+    temperature_ptr,
+    top_k_ptr,
+    top_p_ptr,
+    min_p_ptr,
+    target_probs_ptr,
+    num_rows,
+    num_nodes,
+    vocab,
+    row_stride,
+    column_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Soften and filter whole rows; rows past the last one repeat it. A row's logits are read four times."""
+    row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
+    request = row // num_nodes
+    temperature = tl.load(temperature_ptr + request).to(tl.float64)
+    is_greedy = temperature == 0
+    temperature = tl.where(is_greedy, 1.0, temperature)
+    top_k = tl.where(is_greedy, 1, tl.load(top_k_ptr + request))
+    top_p = tl.load(top_p_ptr + request).to(tl.float64)
+    row_ptr = logits_ptr + row * row_stride
+    list_ptr = target_probs_ptr + row * vocab
+    num_blocks = tl.cdiv(vocab, BLOCK)
+
+    best = tl.full([ROWS, BLOCK], float("-inf"), dtype=tl.float32)
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        best = tl.maximum(best, logit.to(tl.float32))
+    greatest = tl.max(best, 1, keep_dims=True)
+    peak = greatest.to(tl.float64) / temperature
+
+    total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
+    choice = tl.full([ROWS, BLOCK], 2**31 - 1, dtype=tl.int32)
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        logit = logit.to(tl.float32)
+        total += tl.exp(logit.to(tl.float64) / temperature - peak)
+        choice = tl.minimum(choice, tl.where((token < vocab) & (logit == greatest), token, choice))
+    total = tl.sum(total, 1, keep_dims=True)
+    choice = tl.min(choice, 1, keep_dims=True)
+
+    # NOTE: one step below, for an exponential that decreases in its last bit where its argument grows.
+    least = _softened(least_of_best(best, top_k), temperature, peak, total)
+    least = value_of(tl.maximum(order_of(least) - 1, 0))
+    length = tl.zeros([ROWS, 1], dtype=tl.int32)
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        softened = _softened(logit.to(tl.float32), temperature, peak, total)
+        length = append(list_ptr, length, softened, (token < vocab) & (softened >= least))
+    tl.debug_barrier()
+
+    largest = largest_of(list_ptr, length, ROWS, BLOCK)
+    by_k = search(list_ptr, length, least, largest, top_k, False, ROWS, BLOCK)
+    mass_k = measure(list_ptr, length, by_k, ROWS, BLOCK)[1]
+    length = shrink(list_ptr, length, by_k, mass_k, ROWS, BLOCK)
+
+    everything = tl.zeros([ROWS, 1], dtype=tl.float64)
+    mass = measure(list_ptr, length, everything, ROWS, BLOCK)[1]
+    least = bound_of_top_p(top_p, mass, length)
+    length = shrink(list_ptr, length, least.to(tl.float64), everything + 1, ROWS, BLOCK)
+    largest = largest_of(list_ptr, length, ROWS, BLOCK)
+    by_p = search(list_ptr, length, least, largest, goal_of_top_p(top_p, mass), True, ROWS, BLOCK)
+    mass_p = measure(list_ptr, length, by_p, ROWS, BLOCK)[1]
+    length = shrink(list_ptr, length, by_p, mass_p, ROWS, BLOCK)
+
+    by_min = tl.load(min_p_ptr + request).to(tl.float64)
+    by_min *= largest_of(list_ptr, length, ROWS, BLOCK).to(tl.float64)
+    mass_min = measure(list_ptr, length, by_min, ROWS, BLOCK)[1]
+    tl.debug_barrier()
+
+    for block in range(num_blocks):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        kept = shares(_softened(logit.to(tl.float32), temperature, peak, total), by_k, mass_k)
+        kept = shares(shares(kept, by_p, mass_p), by_min, mass_min)
+        kept = tl.where(is_greedy, (token == choice).to(tl.float32), kept)
+        tl.store(list_ptr + token, kept, mask=token < vocab)

@@ -1,0 +1,169 @@
+"""Laws of ragged chains: drafts are accepted below the ratio of two laws; a rejection draws from what is left."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from hypothesis.strategies import SearchStrategy
+
+from specsim.backend import Backend
+from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
+from specsim.properties.laws.decided import decide_chain
+from specsim.properties.strategies import acceptance as acceptance_strategies
+from specsim.properties.strategies.distributions import COIN_STEP, EXACT_ROWS
+
+_SAMPLER = "chain_speculative_sampling"
+_FINAL = "uniform_samples_for_final_sampling"
+_SURE = 1 - 2.0**-16
+"""Times it, no product in single precision rounds back to its factor."""
+
+
+def ratios_decide_as_stated(backend: Backend, case: Case) -> None:
+    """On exact rows a draft is accepted if coin * q < p and q > 0, and the next token comes from max(p - q, 0) or p."""
+    sampled = outputs_of(backend, _SAMPLER, case)
+    for request in range(len(case["cu_num_drafts"]) - 1):
+        decided = decide_chain(case, request)
+        if decided.is_exact:
+            padding = [-1] * (case["max_num_drafts"] + 1 - len(decided.tokens))
+            require_equal(f"output {request}", sampled["output_tokens"][request], [*decided.tokens, *padding])
+            require_equal("num_accepted_drafts", sampled["num_accepted_drafts"][request], len(decided.tokens) - 1)
+
+
+def chains_output_drafts_and_one_token(backend: Backend, case: Case) -> None:
+    """The output is a prefix of the drafts before any -1, and one token; nothing impossible is accepted or drawn."""
+    sampled = outputs_of(backend, _SAMPLER, case)
+    for request, (first, last) in enumerate(rows_of(case)):
+        count = int(sampled["num_accepted_drafts"][request])
+        output = sampled["output_tokens"][request]
+        require_equal("the drafts", output[:count], case["draft_tokens"][first : first + count])
+        require((output[: count + 1] >= 0).all(), "an output token", output.tolist(), "a token")
+        require_equal("the padding", output[count + 1 :], np.full(len(output) - count - 1, -1))
+        target = case["target_probs"][first + request : last + request + 1]
+        chances = target[np.arange(count), output[:count]]
+        require((chances > 0).all(), "the chances of the accepted drafts", chances.tolist(), "above 0")
+        rest = target[count].copy()
+        if first + count < last and case["draft_tokens"][first + count] >= 0:
+            rest = np.maximum(rest - proposal_at(case, first + count), 0)
+        if rest.any():
+            require(rest[output[count]] > 0, "the rest of the last token", rest[output[count]], "above 0")
+
+
+def equal_laws_accept_every_draft(backend: Backend, case: Case) -> None:
+    """Where the draft's law is the target's own, every possible draft is accepted."""
+    rows = [row + request for request, (first, last) in enumerate(rows_of(case)) for row in range(first, last)]
+    laws = case["target_probs"][rows]
+    tokens = np.where(case["draft_tokens"] >= 0, laws.argmax(axis=1), -1)
+    coins = np.minimum(case["uniform_samples"], np.float32(_SURE))
+    agreed = {**case, "draft_probs": laws, "draft_tokens": tokens, "uniform_samples": coins}
+    counts = outputs_of(backend, _SAMPLER, agreed)["num_accepted_drafts"]
+    expected = [int(np.cumprod(tokens[first:last] >= 0).sum()) for first, last in rows_of(case)]
+    require_equal("num_accepted_drafts", counts, expected)
+
+
+def absent_laws_mean_certain_drafts(backend: Backend, case: Case) -> None:
+    """Without the drafts' laws every draft counts as certain."""
+    vocab = case["target_probs"].shape[1]
+    certain = (np.arange(vocab) == case["draft_tokens"][:, None]).astype(np.float32)
+    given = outputs_of(backend, _SAMPLER, {**case, "draft_probs": certain})
+    absent = outputs_of(backend, _SAMPLER, {**case, "draft_probs": None})
+    require_equal("output_tokens", absent["output_tokens"], given["output_tokens"])
+
+
+def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
+    """Drafts padded with -1 give what ragged ones give, whatever stands beside the padding."""
+    plain = outputs_of(backend, _SAMPLER, case)["output_tokens"]
+    got = outputs_of(backend, _SAMPLER, padded(case, 2))["output_tokens"]
+    require_equal("output_tokens of padded drafts", got[:, : plain.shape[1]], plain)
+    require_equal("the rest", got[:, plain.shape[1] :], np.full((len(plain), got.shape[1] - plain.shape[1]), -1))
+
+
+def chains_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
+    """A request's output is the same alone, and in any order of the batch."""
+    whole = outputs_of(backend, _SAMPLER, case)
+    for requests in arrangements(len(case["cu_num_drafts"]) - 1):
+        got = outputs_of(backend, _SAMPLER, taken(case, requests))
+        for name in whole:
+            require_equal(f"{name} of batch {requests}", got[name], whole[name][requests])
+
+
+def final_coin_draws_the_token_after_the_drafts(backend: Backend, case: Case) -> None:
+    """Another final coin accepts the same drafts; coins after the first rejection do not matter."""
+    before = outputs_of(backend, _SAMPLER, case)
+    flipped = (1 - COIN_STEP - case[_FINAL]).astype(np.float32)
+    after = outputs_of(backend, _SAMPLER, {**case, _FINAL: flipped})
+    require_equal("num_accepted_drafts", after["num_accepted_drafts"], before["num_accepted_drafts"])
+    coins = case["uniform_samples"].copy()
+    for (first, last), count in zip(rows_of(case), before["num_accepted_drafts"].tolist(), strict=True):
+        coins[first + count + 1 : last] = 0
+    unused = outputs_of(backend, _SAMPLER, {**case, "uniform_samples": coins})
+    require_equal("output_tokens under other unused coins", unused["output_tokens"], before["output_tokens"])
+
+
+def rows_of(case: Case) -> list[tuple[int, int]]:
+    """Return where each request's drafts start and end."""
+    offsets = case["cu_num_drafts"].tolist()
+    return list(pairwise(offsets))
+
+
+def proposal_at(case: Case, place: int) -> Array:
+    """Return the law of one draft."""
+    if case["draft_probs"] is not None:
+        return np.asarray(case["draft_probs"][place])
+    vocab = case["target_probs"].shape[1]
+    return np.asarray(np.arange(vocab) == case["draft_tokens"][place]).astype(np.float32)
+
+
+def taken(case: Case, requests: Sequence[int]) -> Case:
+    """Return the case with only some requests, in the order given."""
+    bounds = [rows_of(case)[request] for request in requests]
+    drafts = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(first, last) for first, last in bounds)])
+    rows = [np.arange(first + r, last + r + 1) for r, (first, last) in zip(requests, bounds, strict=True)]
+    return {
+        **case,
+        "draft_tokens": case["draft_tokens"][drafts],
+        "cu_num_drafts": np.cumsum([0, *(last - first for first, last in bounds)]).astype(np.int32),
+        "uniform_samples": case["uniform_samples"][drafts],
+        _FINAL: case[_FINAL][list(requests)],
+        "draft_probs": None if case["draft_probs"] is None else case["draft_probs"][drafts],
+        "target_probs": case["target_probs"][np.concatenate([np.zeros(0, dtype=np.int64), *rows])],
+    }
+
+
+def padded(case: Case, count: int) -> Case:
+    """Return the case with sentinels after each draft; beside them, copies of the target's rows."""
+    offsets = case["cu_num_drafts"]
+    request = np.arange(len(offsets), dtype=np.int32)
+    ends = np.repeat(offsets[1:], count)
+    last_rows = np.repeat(offsets[1:] + request[1:], count)
+    beside = case["target_probs"][last_rows - 1]
+    draft_probs = case["draft_probs"]
+    return {
+        **case,
+        "draft_tokens": np.insert(case["draft_tokens"], ends, -1),
+        "cu_num_drafts": offsets + request * np.int32(count),
+        "uniform_samples": np.insert(case["uniform_samples"], ends, 0),
+        "draft_probs": None if draft_probs is None else np.insert(draft_probs, ends, beside, axis=0),
+        "target_probs": np.insert(case["target_probs"], last_rows, beside[:, ::-1], axis=0),
+        "max_num_drafts": case["max_num_drafts"] + count,
+    }
+
+
+def _chains() -> SearchStrategy[Case]:
+    return acceptance_strategies.chain_speculative_sampling()
+
+
+def _exact_chains() -> SearchStrategy[Case]:
+    return acceptance_strategies.chain_speculative_sampling(rows=EXACT_ROWS)
+
+
+_CHAIN = (_SAMPLER,)
+
+PROPERTIES = (
+    state("chains", ratios_decide_as_stated, _exact_chains, _CHAIN, "P08"),
+    state("chains", chains_output_drafts_and_one_token, _chains, _CHAIN, "P07"),
+    state("chains", equal_laws_accept_every_draft, _chains, _CHAIN, "P06"),
+    state("chains", absent_laws_mean_certain_drafts, _chains, _CHAIN, "P63"),
+    state("chains", a_padded_tail_ends_the_draft, _chains, _CHAIN, "P37"),
+    state("chains", chains_are_sampled_one_by_one, _chains, _CHAIN, "P31"),
+    state("chains", final_coin_draws_the_token_after_the_drafts, _chains, _CHAIN, "P09"),
+)

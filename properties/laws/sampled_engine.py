@@ -1,0 +1,183 @@
+"""Sampled decoding end to end: the engine emits exactly the law of decoding token by token, and follows its seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from specsim.backend import Backend, Completed, load
+from specsim.config import SpecConfig
+from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
+from specsim.properties.laws.checks import require
+from specsim.properties.laws.sampling_logits_law import slack_from_logits
+from specsim.properties.property import Property
+from specsim.properties.sampled_runs import Watched, law_of_runs
+from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
+from specsim.reference.worker import ReferenceWorker
+from specsim.reference.worker_v1 import ReferenceWorkerV1
+from specsim.sampling import SamplingParameters
+from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.language_models import HashModel, greedy_decode
+from specsim.simulation.sampled import next_shares
+from specsim.simulation.scheduler import Request
+
+OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
+HALVING = SamplingParameters(temperature=HALVING_TEMPERATURE)
+TREES = (SpecConfig(1, 1, 2), SpecConfig(1, 2, 3), SpecConfig(2, 1, 3), SpecConfig(2, 2, 4), SpecConfig(2, 2, 5))
+WORKERS = (ReferenceWorker, ReferenceWorkerV1)
+
+
+@dataclass(frozen=True)
+class SampledRun:
+    """Requests of one engine; ``sampling`` has None for a greedy one."""
+
+    config: SpecConfig
+    model: HashModel
+    prompts: tuple[tuple[int, ...], ...]
+    sampling: tuple[SamplingParameters | None, ...]
+    num_tokens: int
+    is_v1: bool = False
+
+    def requests(self) -> list[Request]:
+        """Return fresh requests, numbered in order."""
+        pairs = zip(self.prompts, self.sampling, strict=True)
+        return [Request(number, prompt, self.num_tokens, sampling=one) for number, (prompt, one) in enumerate(pairs)]
+
+
+def decode(operations: Any, run: SampledRun, max_batch: int, order: Sequence[int] | None = None) -> dict[int, Request]:
+    """Run an engine to its end and return the requests by number."""
+    requests = run.requests()
+    sizes = sizes_for(run.config, requests, max_batch)
+    engine = Engine(WORKERS[run.is_v1](run.config, run.model, sizes, operations=operations), max_batch, shuffle_seed=1)
+    for number in range(len(requests)) if order is None else order:
+        engine.submit(requests[number])
+    return {request.request_id: request for request in engine.run()}
+
+
+def engine_emits_the_autoregressive_law(backend: Backend, run: SampledRun) -> None:
+    """Over all coins a request emits exactly the law of decoding token by token; greedy neighbours keep their output."""
+    operations = Completed(backend, load("specsim.reference"))
+    slack = slack_from_logits(run.model.vocab_size)
+    law = law_of_runs(operations, lambda watched: emitted(watched, run), slack)
+    prompt = run.prompts[0]
+
+    def row_after(tokens: Outcome) -> Row:
+        return next_shares(run.model, [*prompt, *tokens])
+
+    what = f"law of prompt {list(prompt)}, {run.config}, {run.model}"
+    require_same_law(what, law, autoregressive(row_after, run.num_tokens))
+
+
+def emitted(operations: Watched, run: SampledRun) -> Outcome:
+    """Return what the first request emits, and check what the greedy others do."""
+    done = decode(operations, run, max_batch=len(run.prompts))
+    for number in range(1, len(run.prompts)):
+        expected = greedy_decode(run.model, run.prompts[number], run.num_tokens)
+        got = done[number].output
+        require(got == expected, f"output of greedy request {number} beside a sampled one", got, expected)
+    return tuple(done[0].output)
+
+
+def sampled_output_follows_its_seed(backend: Backend, run: SampledRun) -> None:
+    """A seeded request emits the same alone, in any batch and order, in a batch of another size, and once more."""
+    operations = Completed(backend, load("specsim.reference"))
+    count = len(run.prompts)
+    together = decode(operations, run, count)
+    others = [
+        ("once more", decode(operations, run, count)),
+        ("in reversed order", decode(operations, run, count, range(count)[::-1])),
+        ("in batches of one", decode(operations, run, 1)),
+    ]
+    for how, done in others:
+        for number, request in done.items():
+            got, expected = request.output, together[number].output
+            require(got == expected, f"output of request {number} {how}", got, expected)
+
+
+def both_workers_sample_alike(backend: Backend, run: SampledRun) -> None:
+    """For the same seeds V1 and V2 emit the same tokens."""
+    operations = Completed(backend, load("specsim.reference"))
+    of_v2, of_v1 = (decode(operations, replace(run, is_v1=is_v1), len(run.prompts)) for is_v1 in (False, True))
+    for number, request in of_v1.items():
+        require(
+            request.output == of_v2[number].output,
+            f"V1's output of request {number}",
+            request.output,
+            of_v2[number].output,
+        )
+
+
+def requests_draw_different_coins(backend: Backend, run: SampledRun) -> None:
+    """Requests of one prompt and different seeds do not all emit the same."""
+    operations = Completed(backend, load("specsim.reference"))
+    count = 12
+    alike = replace(
+        run,
+        prompts=(run.prompts[0],) * count,
+        sampling=tuple(replace(HALVING, seed=seed) for seed in range(count)),
+        num_tokens=6,
+    )
+    outputs = {tuple(request.output) for request in decode(operations, alike, count).values()}
+    require(len(outputs) > 1, f"different outputs of {count} seeds", len(outputs), "more than one")
+
+
+@st.composite
+def lawful_runs(draw: st.DrawFn) -> SampledRun:
+    """Draw a sampled request over two to four tokens, with or without a greedy neighbour."""
+    vocab_size = draw(st.sampled_from((2, 3, 3, 4)))
+    prompts = draw(st.lists(_prompts(vocab_size), min_size=1, max_size=2))
+    return SampledRun(
+        config=draw(st.sampled_from([one for one in TREES if one.topk <= vocab_size])),
+        model=_model(draw, vocab_size),
+        prompts=tuple(prompts),
+        sampling=(HALVING, *([None] * (len(prompts) - 1))),
+        num_tokens=draw(st.sampled_from((2, 3) if vocab_size < 4 else (2,))),
+        is_v1=draw(st.booleans()),
+    )
+
+
+@st.composite
+def seeded_runs(draw: st.DrawFn) -> SampledRun:
+    """Draw a batch in which most requests are sampled, each with parameters and a seed of its own."""
+    vocab_size = draw(st.integers(4, 32))
+    prompts = draw(st.lists(_prompts(vocab_size), min_size=2, max_size=4))
+    return SampledRun(
+        config=draw(st.sampled_from(TREES)),
+        model=_model(draw, vocab_size),
+        prompts=tuple(prompts),
+        sampling=tuple(draw(st.one_of(_parameters(), _parameters(), st.none())) for _ in prompts),
+        num_tokens=draw(st.integers(3, 8)),
+        is_v1=draw(st.booleans()),
+    )
+
+
+def _prompts(vocab_size: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=4).map(tuple)
+
+
+def _parameters() -> st.SearchStrategy[SamplingParameters]:
+    return st.builds(
+        SamplingParameters,
+        temperature=st.sampled_from((0.5, 1.0, HALVING_TEMPERATURE, 4.0)),
+        top_k=st.sampled_from((2, 5, 2**30)),
+        top_p=st.sampled_from((0.85, 1.0)),
+        min_p=st.sampled_from((0.0, 0.03)),
+        seed=st.integers(0, 2**32 - 1),
+    )
+
+
+def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
+    agreement = draw(st.sampled_from((0.5, 0.9, 1.0)))
+    return HashModel(vocab_size, draw(st.integers(0, 2**32 - 1)), agreement)
+
+
+PROPERTIES = tuple(
+    Property(f"sampled_engine.{law.__name__}", catalogue, OPERATIONS, strategy, law, is_slow=True, fills_missing=True)
+    for law, strategy, catalogue in (
+        (engine_emits_the_autoregressive_law, lawful_runs, "P03"),
+        (sampled_output_follows_its_seed, seeded_runs, "P10"),
+        (both_workers_sample_alike, seeded_runs, "P10"),
+        (requests_draw_different_coins, seeded_runs, "P09"),
+    )
+)

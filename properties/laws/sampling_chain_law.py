@@ -1,0 +1,138 @@
+"""The exact law of the chain sampler: integrated over the draft's own draws and over all coins, it is the target's."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from specsim.backend import Backend
+from specsim.properties.distribution import (
+    EVERYTHING,
+    NOTHING,
+    Distribution,
+    Outcome,
+    autoregressive,
+    enumerate_cells,
+    extend,
+    require_same_law,
+    shares,
+)
+from specsim.properties.laws.checks import require, state
+from specsim.properties.laws.sampling_cells import CHAIN_SAMPLER, chain_axes, play_chains, proposal_row, slack_of
+from specsim.properties.strategies.sampling_scenes import ChainScene, chain_batches, chain_scenes, drawn_chains
+
+
+def laws_of_chains(
+    backend: Backend, scenes: Sequence[ChainScene], slack: Fraction
+) -> list[list[tuple[Outcome, Fraction, Distribution]]]:
+    """Return, for every scene, each draft with its chance and the exact law of what it emits; one batched call."""
+    drawn = [(place, draft, chance) for place, scene in enumerate(scenes) for draft, chance in scene.drafts()]
+    cells = [enumerate_cells(chain_axes(scenes[place], draft), slack) for place, draft, _ in drawn]
+    emitted = play_chains(
+        backend,
+        [scenes[place] for place, _, _ in drawn],
+        [draft for _, draft, _ in drawn],
+        [one.coins for one in cells],
+    )
+    found: list[list[tuple[Outcome, Fraction, Distribution]]] = [[] for _ in scenes]
+    for (place, draft, chance), one, outcomes in zip(drawn, cells, emitted, strict=True):
+        found[place].append((draft, chance, one.law_of(outcomes)))
+    return found
+
+
+def require_chain_law(backend: Backend, scenes: Sequence[ChainScene], slack: Fraction) -> None:
+    """Raise AssertionError unless every chain, continued to its longest output, has the target's law, term by term."""
+    for scene, laws in zip(scenes, laws_of_chains(backend, scenes, slack), strict=True):
+        horizon = scene.num_drafts + 1
+        law: Distribution = {}
+        for _, chance, emitted in laws:
+            for sequence, weight in extend(emitted, scene.target.__getitem__, horizon).items():
+                law[sequence] = law.get(sequence, NOTHING) + chance * weight
+        require_same_law(f"law of {describe(scene)}", law, autoregressive(scene.target.__getitem__, horizon))
+
+
+def describe(scene: ChainScene) -> str:
+    """Return a scene in one line."""
+    first = ",".join(map(str, scene.target[()]))
+    drawn = f"draft {list(scene.certain)}" if scene.certain is not None else "a drawn draft"
+    proposal = "" if () not in scene.proposal else f" proposed by ({','.join(map(str, scene.proposal[()]))})"
+    return f"{drawn} of {scene.num_drafts}, first row ({first}){proposal}"
+
+
+def chain_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:
+    """Over the draft's draws and all coins, accepted drafts and the token behind them have the target's law."""
+    require_chain_law(backend, [scene], slack_of(scene.vocab_size))
+
+
+def every_chain_of_a_batch_emits_its_own_law(backend: Backend, scenes: list[ChainScene]) -> None:
+    """In a ragged batch each chain emits the law of its own rows, padding of -1 or not."""
+    require_chain_law(backend, scenes, slack_of(scenes[0].vocab_size))
+
+
+def acceptance_is_the_overlap(backend: Backend, scene: ChainScene) -> None:
+    """As many drafts are accepted as any lossless rule can: each with the chance that target and proposal share."""
+    (laws,) = laws_of_chains(backend, [scene], slack_of(scene.vocab_size))
+    for drafts in range(1, scene.num_drafts + 1):
+        got = expected = NOTHING
+        for draft, chance, law in laws:
+            got += chance * sum((weight for sequence, weight in law.items() if len(sequence) > drafts), NOTHING)
+            shared = chance
+            for place in range(drafts):
+                proposal = proposal_row(scene, draft, place)[draft[place]]
+                shared *= min(scene.target[draft[:place]][draft[place]] / proposal, EVERYTHING)
+            expected += shared
+        require(got == expected, f"chance of {drafts} accepted drafts, {describe(scene)}", got, expected)
+
+
+def first_draft_is_accepted_by_the_overlap(backend: Backend, scene: ChainScene) -> None:
+    """The first draft is accepted with chance sum min(p, q), and always when target and proposal are equal."""
+    if not scene.num_drafts:
+        return
+    (laws,) = laws_of_chains(backend, [scene], slack_of(scene.vocab_size))
+    got = sum(
+        (chance * weight for _, chance, law in laws for sequence, weight in law.items() if len(sequence) > 1), NOTHING
+    )
+    pairs = zip(scene.target[()], scene.proposal[()], strict=True)
+    require_same_law(f"acceptance of {describe(scene)}", {(1,): got}, {(1,): sum(map(min, pairs), NOTHING)})
+
+
+def last_token_of_a_chain_is_independent_of_other_coins(backend: Backend, scene: ChainScene) -> None:
+    """Whatever the coins of the drafts were, the final coin alone draws the last token, from max(p - q, 0) or p."""
+    slack = slack_of(scene.vocab_size)
+    for draft, _ in scene.drafts():
+        axes = chain_axes(scene, draft)
+        cells, finals = enumerate_cells(axes[:-1], slack), enumerate_cells(axes[-1:], slack)
+        coins = np.concatenate(
+            [np.repeat(cells.coins, len(finals.coins), axis=0), np.tile(finals.coins, (len(cells.coins), 1))], axis=1
+        )
+        (emitted,) = play_chains(backend, [scene], [draft], [coins])
+        for place, others in enumerate(cells.coins.tolist()):
+            law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
+            accepted = {len(sequence) - 1 for sequence in law}
+            what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"
+            require(len(accepted) == 1, f"accepted {what}", sorted(accepted), "one number")
+            (count,) = accepted
+            expected = {(*draft[:count], token): share for token, share in last_shares(scene, draft, count)}
+            require_same_law(f"last token of {what}", law, expected)
+
+
+def last_shares(scene: ChainScene, draft: Outcome, count: int) -> list[tuple[int, Fraction]]:
+    """Return the possible last tokens after so many accepted drafts, each with its chance."""
+    weights = list(scene.target[draft[:count]])
+    if count < len(draft):
+        proposal = proposal_row(scene, draft, count)
+        weights = [max(p - q, NOTHING) for p, q in zip(weights, proposal, strict=True)]
+    ends = shares(weights)
+    starts = [NOTHING, *ends[:-1]]
+    return [(token, end - start) for token, (start, end) in enumerate(zip(starts, ends, strict=True)) if end > start]
+
+
+_CHAIN = (CHAIN_SAMPLER,)
+
+PROPERTIES = (
+    state("sampling_chain_law", chain_emits_the_targets_law, chain_scenes, _CHAIN, "P02"),
+    state("sampling_chain_law", every_chain_of_a_batch_emits_its_own_law, chain_batches, _CHAIN, "P02"),
+    state("sampling_chain_law", acceptance_is_the_overlap, chain_scenes, _CHAIN, "P63"),
+    state("sampling_chain_law", first_draft_is_accepted_by_the_overlap, drawn_chains, _CHAIN, "P63"),
+    state("sampling_chain_law", last_token_of_a_chain_is_independent_of_other_coins, drawn_chains, _CHAIN, "P09"),
+)

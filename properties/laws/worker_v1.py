@@ -1,0 +1,119 @@
+"""Laws of the V1 worker: those of every worker, its books, what ended requests leave behind, and agreement with V2."""
+
+from dataclasses import replace
+
+from specsim.backend import Backend, load
+from specsim.phases import DraftInput, EagleDraftExtendInput, Phase
+from specsim.properties.histories import Scenario, make_worker, play, start, v1_scenarios
+from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
+from specsim.properties.laws.worker import (
+    committed_kv_is_that_of_a_fresh_prefill,
+    proposals_depend_on_the_committed_tokens_only,
+)
+from specsim.properties.property import Property
+from specsim.reference.worker_v1 import ReferenceWorkerV1
+from specsim.simulation.engine import Engine
+from specsim.simulation.history import first_divergence_of_v1
+
+OPERATIONS = (
+    "create_extend_after_decode_spec_info",
+    "draft_extend_forward",
+    "filter_batch",
+    "generate_attn_arg_prefill",
+    "merge_batch",
+    "remap_accepted_slots",
+    "truncate_at_stop",
+)
+"""What the V1 worker calls and the V2 worker does not, and the forward that gets segments of different lengths."""
+
+HAND_OVERS = ("filter_batch", "merge_batch", "truncate_at_stop")
+
+
+def start_on_the_reference(backend: Backend, scenario: Scenario) -> Engine:
+    """Return an engine whose hand-overs are the implementation's and whose arrays are the reference's."""
+    operations = load("specsim.reference")
+    for name in HAND_OVERS:
+        operations = operations.with_function(name, backend.host(name), backend.name)
+    return start(make_worker(operations, scenario), scenario)
+
+
+def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
+    """V1 and V2 draft, verify and extend the same in every iteration, and their requests end alike."""
+    engines = [start(make_worker(backend, replace(scenario, is_v1=is_v1)), scenario) for is_v1 in (False, True)]
+    for number, (of_v2, of_v1) in enumerate(play(engines, scenario)):
+        assert (of_v2 is None) == (of_v1 is None), f"iteration {number} = {of_v1}, but should be {of_v2}"
+        if of_v2 is not None:
+            divergence = first_divergence_of_v1(number, *(engine.worker.phases() for engine in engines))
+            assert divergence is None, str(divergence)
+    for one, other in zip(*(engine.scheduler.finished for engine in engines), strict=True):
+        for field in ("request_id", "output", "finish", "counters"):
+            got, expected = getattr(other, field), getattr(one, field)
+            assert got == expected, f"{field} of request {one.request_id} = {got}, but should be {expected}"
+
+
+def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> None:
+    """After an iteration the batch has every request, but the extend and the next draft those alone that go on.
+
+    Without any, the batch carries an idle draft input, which the next requests can merge with.
+    """
+    engine = start_on_the_reference(backend, scenario)
+    worker = engine.worker
+    assert isinstance(worker, ReferenceWorkerV1)
+    for (iteration,) in play([engine], scenario):
+        if iteration is None:
+            continue
+        draft_input, _, _, extend_input = worker.phases()
+        going_on = [request.row for request in engine.scheduler.running]
+        assert isinstance(worker.batch.info, DraftInput), f"what is carried = {worker.batch.info}, not a draft input"
+        for phase in (extend_input, worker.batch.info):
+            rows = _rows(phase)
+            assert rows == going_on, f"rows of {type(phase).__name__} = {rows}, but should be {going_on}"
+        rows, everyone = worker.batch.req_pool_indices.tolist(), _rows(draft_input)
+        assert rows == everyone, f"rows of the batch = {rows}, but should be {everyone}"
+        lengths = (vars(draft_input)["seq_lens"] + iteration.num_accepted_tokens).tolist()
+        got = worker.batch.seq_lens.tolist()
+        assert got == lengths, f"seq_lens of the batch = {got}, but should be {lengths}"
+
+
+def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None:
+    """A segment of the extend holds the last output tokens, one a committed position, and both its counts say so."""
+    engine = start_on_the_reference(backend, scenario)
+    for (iteration,) in play([engine], scenario):
+        if iteration is None:
+            continue
+        extend_input = engine.worker.phases()[3]
+        assert isinstance(extend_input, EagleDraftExtendInput)
+        drafts, tokens = extend_input.num_accepted_drafts.tolist(), extend_input.num_accepted_tokens.tolist()
+        assert tokens == [count + 1 for count in drafts], f"num_accepted_tokens = {tokens} for drafts {drafts}"
+        for name, on_device in (("num_accepted_tokens", tokens), ("seq_lens", extend_input.seq_lens.tolist())):
+            copies = list(getattr(extend_input, f"{name}_cpu"))
+            assert copies == on_device, f"{name}_cpu = {copies}, but should be {on_device}"
+        begin = 0
+        for place, request in enumerate(engine.scheduler.running):
+            segment = slice(begin, begin + tokens[place])
+            begin = segment.stop
+            for name, expected in (("input_ids", request.output), ("out_cache_loc", request.slots)):
+                got = getattr(extend_input, name)[segment].tolist()
+                assert got == expected[-tokens[place] :], (
+                    f"{name} of request {request.request_id} = {got}, but should be {expected[-tokens[place] :]}"
+                )
+
+
+def _rows(phase: Phase) -> list[int]:
+    rows: list[int] = vars(phase)["req_pool_indices"].tolist()
+    return rows
+
+
+PROPERTIES = tuple(
+    Property(f"worker_v1.{law.__name__}", catalogue, OPERATIONS, v1_scenarios, law, is_slow=True, fills_missing=True)
+    for catalogue, law in (
+        ("P01", output_equals_autoregressive_decoding),
+        ("P38", slots_have_one_owner),
+        ("P40", committed_kv_is_that_of_a_fresh_prefill),
+        ("P49", proposals_depend_on_the_committed_tokens_only),
+        ("P55", both_workers_decode_alike),
+    )
+) + tuple(
+    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True)
+    for catalogue, law in (("P59", ended_requests_carry_nothing_on), ("P25", segments_are_what_was_accepted))
+)

@@ -1,0 +1,83 @@
+"""One row of the rules: a configuration, and what becomes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from specsim.backend import Backend
+from specsim.rejection import Reason, SpecRejection
+from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
+
+INFO, WARNING = Level.INFO, Level.WARNING
+V2 = ((Code.V2_CHOSEN, INFO),)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A trigger and its effect.
+
+    Parameters
+    ----------
+    section : str
+        Of docs/semantics.md.
+    trigger : str
+        What the row is about.
+    config : ServerConfig
+        A configuration that pulls the trigger and no other.
+    worker : str or None
+        What runs it.
+    says : tuple of (Code, Level)
+        Every decision, in order.
+    changes : mapping
+        Settings that change, and what they become.
+    refused : str or None
+        The setting that a refusal names, if the configuration is refused.
+    reason : Reason
+        Of the refusal.
+    """
+
+    section: str
+    trigger: str
+    config: ServerConfig
+    worker: str | None = "v2"
+    says: tuple[tuple[Code, Level], ...] = V2
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    refused: str | None = None
+    reason: Reason = Reason.BAD_CONFIGURATION
+
+
+def settled(algorithm: Any = "EAGLE", **values: Any) -> ServerConfig:
+    """Return a configuration that leaves nothing open: a chain of three that V2 runs without any other decision."""
+    chain = {"topk": 1, "num_steps": 3, "num_draft_tokens": 4}
+    closed = {"max_running_requests": 16, "draft_moe_runner_backend": "auto"}
+    return ServerConfig(algorithm, **{**chain, **closed, **values})
+
+
+def tree(algorithm: Any = "EAGLE", **values: Any) -> ServerConfig:
+    """Return such a configuration with a tree of two beams."""
+    return settled(algorithm, **{"topk": 2, "num_draft_tokens": 6, **values})
+
+
+def require_row(backend: Backend, row: Row) -> None:
+    """Raise AssertionError unless the configuration of a row becomes what the row says."""
+    what = f"{row.section}, {row.trigger}"
+    try:
+        plan: ExecutionPlan = backend.host("resolve")(row.config)
+    except SpecRejection as rejection:
+        got = (rejection.reason, rejection.what)
+        assert row.refused is not None, f"{what}: got {rejection}, but should be a plan"
+        assert got == (row.reason, row.refused), f"{what}: refusal = {got}, but should be {(row.reason, row.refused)}"
+        return
+    assert row.refused is None, f"{what}: worker = {plan.worker}, but should be a refusal of {row.refused}"
+    assert plan.worker == row.worker, f"{what}: worker = {plan.worker}, but should be {row.worker}"
+    expected = replace(row.config, **row.changes)
+    different = [name for name, value in vars(expected).items() if vars(plan.config)[name] != value]
+    for name in different:
+        got, wanted = vars(plan.config)[name], vars(expected)[name]
+        raise AssertionError(f"{what}: {name} = {got}, but should be {wanted}")
+    says = tuple(map(_said, plan.decisions))
+    assert says == row.says, f"{what}: decisions = {says}, but should be {row.says}"
+
+
+def _said(decision: Decision) -> tuple[Code, Level]:
+    return decision.code, decision.level

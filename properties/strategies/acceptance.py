@@ -1,0 +1,203 @@
+"""Strategies of acceptance by chance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.properties.strategies.arrays import (
+    LENGTH_DTYPES,
+    MAX_REQUESTS,
+    Arguments,
+    Array,
+    mostly,
+    overridden,
+)
+from specsim.properties.strategies.compact import accepted
+from specsim.properties.strategies.distributions import (
+    COIN_STEP,
+    LARGEST_COIN,
+    ROWS,
+    Chance,
+    chances,
+    coins_of,
+    moved,
+    probability_row,
+    target_rows,
+    uniform_coins,
+    vocab_sizes,
+)
+from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
+from specsim.properties.strategies.trees import Trees, trees
+
+T = TypeVar("T")
+
+WORD = 2**32 - 1
+SMALL_TREES = 8
+LARGEST_CHEAP_VOCABULARY = 300
+DRAFTS = ("likely", "random", "same", "impossible")
+_COINS = (0.0, COIN_STEP, LARGEST_COIN)
+
+
+@st.composite
+def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw seeds and lengths; several requests may share either."""
+    words = st.one_of(st.integers(0, WORD), st.sampled_from((0, 1, WORD)))
+    requests = draw(batch(st.tuples(words, st.one_of(lengths(), st.just(2**31 - 1))), max_requests))
+    return {
+        "seeds": np.array([seed for seed, _ in requests], dtype=np.int64),
+        "seq_lens": np.array([length for _, length in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "num_draft_tokens": draw(st.one_of(num_nodes(), st.sampled_from(BOUNDARY_LENGTHS))),
+    }
+
+
+@st.composite
+def tree_speculative_sampling_target_only(
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, rows: Sequence[str] = ROWS
+) -> Arguments:
+    """Draw trees, rows that favour their children or do not, and coins on and beside the boundaries.
+
+    ``rows`` are the kinds of rows that occur.
+    """
+    vocab = draw(vocab_sizes())
+    drawn = draw(sampled_trees(chances(rows), max_requests, vocab))
+    made = [target_rows(tree, chance, vocab) for tree, chance in zip(drawn.requests, drawn.others, strict=True)]
+    target_probs = drawn.stacked(made, np.float32, vocab)
+    if draw(mostly(st.just(False), st.just(True), one_in=10)):
+        target_probs = target_probs / np.float32(2)
+    return {
+        **drawn.arguments(),
+        **draw(_coins(drawn, target_probs)),
+        "target_probs": target_probs,
+        "draft_probs": np.zeros_like(target_probs),
+        **thresholds_of(drawn.others),
+        **draw(switches()),
+    }
+
+
+def sampled_trees(of_request: SearchStrategy[T], max_requests: int, vocab: int) -> SearchStrategy[Trees[T]]:
+    """Return a strategy of trees over one vocabulary; small and few ones where the vocabulary is large.
+
+    Now and then all of them are stars of many siblings.
+    """
+    if vocab > LARGEST_CHEAP_VOCABULARY:
+        return trees(of_request, min(max_requests, 2), vocab, SMALL_TREES)
+    stars = trees(of_request, min(max_requests, 2), vocab, kinds=("star",))
+    return mostly(trees(of_request, max_requests, vocab), stars, one_in=8)
+
+
+@st.composite
+def _coins(draw: DrawFn, drawn: Trees[Chance], target_probs: Array) -> Arguments:
+    pairs = [
+        coins_of(tree, rows, chance)
+        for tree, rows, chance in zip(drawn.requests, target_probs, drawn.others, strict=True)
+    ]
+    final = np.array([last for _, last in pairs], dtype=np.float32)
+    return {
+        "uniform_samples": drawn.stacked([coins for coins, _ in pairs], np.float32),
+        "uniform_samples_for_final_sampling": draw(overridden(final, _COINS)),
+    }
+
+
+def thresholds_of(others: list[Chance]) -> Arguments:
+    """Return the thresholds of a batch."""
+    pairs = np.array([chance.thresholds for chance in others], dtype=np.float32).reshape(-1, 2)
+    return {"threshold_single": pairs[:, 0].copy(), "threshold_acc": pairs[:, 1].copy()}
+
+
+def switches() -> SearchStrategy[Arguments]:
+    """Return a strategy of the two switches of a tree sampler; most often both are on."""
+    on = mostly(st.just(True), st.just(False), one_in=4)
+    return st.fixed_dictionaries({"strict": on, "skip_duplicates": on})
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One request of a ragged batch: drafted tokens, their coins and laws, the target's rows, and the final coin."""
+
+    tokens: Array
+    coins: Array
+    draft_probs: Array
+    target_probs: Array
+    final_coin: Array
+
+
+@st.composite
+def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, rows: Sequence[str] = ROWS) -> Arguments:
+    """Draw ragged chains, some without drafts or ended by -1, against laws that agree, differ, or are absent.
+
+    ``rows`` are the kinds of rows that occur.
+    """
+    vocab = draw(vocab_sizes())
+    most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(st.sampled_from((1, 3, 6, 33)))
+    is_certain = draw(mostly(st.just(False), st.just(True), one_in=3))
+    one = st.tuples(st.integers(0, most), chances(rows), st.sampled_from(DRAFTS))
+    requests = [_chain(vocab, *drawn, is_certain) for drawn in draw(batch(one, max_requests))]
+    counts = [len(chain.tokens) for chain in requests]
+    return {
+        "draft_tokens": _joined([chain.tokens for chain in requests], np.int64),
+        "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
+        "uniform_samples": _joined([chain.coins for chain in requests], np.float32),
+        "uniform_samples_for_final_sampling": np.array([chain.final_coin for chain in requests], dtype=np.float32),
+        "draft_probs": None if is_certain else _joined([chain.draft_probs for chain in requests], np.float32, vocab),
+        "target_probs": _joined([chain.target_probs for chain in requests], np.float32, vocab),
+        "max_num_drafts": max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4))),
+    }
+
+
+def _chain(vocab: int, count: int, chance: Chance, drafts: str, is_certain: bool) -> Chain:
+    """Return one chain; its tokens come from the draft's law, from anywhere, or from where that law is zero.
+
+    The draft's law is the target's own for the kind ``same``, so that no mass is left after a rejection.
+    """
+    source = chance.source
+    target = np.stack([probability_row(chance.rows, vocab, source) for _ in range(count + 1)])
+    draft = np.stack([probability_row(chance.rows, vocab, source) for _ in range(count + 1)])[:count]
+    if drafts == "same":
+        draft = target[:count].copy()
+    tokens = source.integers(count, 0, vocab - 1)
+    if drafts in ("likely", "same"):
+        tokens = draft.argmax(axis=1)
+    if drafts == "impossible":
+        tokens = draft.argmin(axis=1)
+    coins = uniform_coins(source, count + 1)
+    if chance.coins == "extreme":
+        coins = np.array(_COINS)[source.integers(count + 1, 0, 2)]
+    elif chance.coins == "low":
+        coins[:-1] /= 16
+    single = coins.astype(np.float32)
+    if chance.coins == "edges" and chance.is_exact:
+        single[:-1] = _edges(tokens, draft, target, single[:-1], is_certain)
+        prefix = np.cumsum(target[-1], dtype=np.float64)
+        single[-1] = prefix[source.integer(0, vocab - 1)]
+        single = moved(single, source.integers(count + 1, -1, 1))
+    if count and source.integer(0, 3) == 3:
+        tokens[source.integer(0, count - 1) :] = -1
+    return Chain(tokens, single[:-1], draft, target, single[-1])
+
+
+def _edges(tokens: Array, draft: Array, target: Array, coins: Array, is_certain: bool) -> Array:
+    """Return coins at which a draft is just not accepted, where float32 holds such a coin."""
+    place = np.arange(len(tokens))
+    proposed = np.ones(len(tokens)) if is_certain else draft[place, tokens].astype(np.float64)
+    ratio = np.divide(target[place, tokens], proposed, out=coins.astype(np.float64), where=proposed > 0)
+    single = np.minimum(ratio, LARGEST_COIN).astype(np.float32)
+    return np.where(single == ratio, single, coins)
+
+
+def _joined(parts: list[Array], dtype: type, *trailing: int) -> Array:
+    return np.concatenate([np.zeros((0, *trailing), dtype=dtype), *parts]).astype(dtype)
+
+
+@st.composite
+def generate_simulated_accept_index(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw accepted paths and a count of tokens that has nothing to do with them."""
+    paths = draw(accepted(max_requests))
+    return {
+        "accept_index": paths.accept_index,
+        "simulated_num_tokens": draw(st.integers(1, paths.accept_index.shape[1])),
+        "num_draft_tokens": paths.num_nodes,
+    }

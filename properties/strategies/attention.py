@@ -1,0 +1,96 @@
+"""Strategies of attention metadata for trees."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.topologies import (
+    TREE_KINDS,
+    batch,
+    closure_of,
+    lengths,
+    num_nodes,
+    parents,
+    request_rows,
+    slack,
+)
+
+
+@st.composite
+def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
+    rows = draw(_rows(max_requests))
+    longest = int(rows["seq_lens"].max(initial=0))
+    most = rows["req_to_token"].shape[1]
+    return {
+        **rows,
+        "tree_mask": np.concatenate([draw(full_masks(rows)), draw(_tail())]),
+        "max_prefix_len": min(longest + draw(slack()), most),
+    }
+
+
+@st.composite
+def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw rows and masks that are complete, lack the end, or go on."""
+    rows = draw(_rows(max_requests))
+    mask = draw(full_masks(rows))
+    cut = draw(st.one_of(st.just(len(mask)), st.integers(0, len(mask))))
+    return {
+        **rows,
+        "tree_mask": draw(st.sampled_from((mask, mask[:cut].copy(), np.concatenate([mask, draw(_tail())])))),
+        "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack()),
+    }
+
+
+@st.composite
+def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw rows; the stated sum of lengths may be larger than the true one."""
+    rows = draw(_rows(max_requests))
+    return {**rows, "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack())}
+
+
+@st.composite
+def _rows(draw: DrawFn, max_requests: int) -> Arguments:
+    width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))
+    committed = draw(batch(lengths(), max_requests))
+    row_width = max(committed, default=0) + width + draw(slack())
+    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(committed), row_width)
+    return {
+        "req_pool_indices": req_pool_indices,
+        "req_to_token": req_to_token,
+        "seq_lens": np.array(committed, dtype=draw(st.sampled_from(LENGTH_DTYPES))),
+        "num_draft_tokens": width,
+    }
+
+
+@st.composite
+def full_masks(draw: DrawFn, rows: Arguments) -> Array:
+    """Draw the full mask of a batch: a request's nodes see its whole prefix and, of the nodes, their ancestors."""
+    count = len(rows["seq_lens"])
+    kinds = draw(st.lists(st.sampled_from((*TREE_KINDS, "no tree")), min_size=count, max_size=count))
+    source = draw(bulk())
+    masks = [
+        _full_mask(kind, int(length), rows["num_draft_tokens"], source)
+        for kind, length in zip(kinds, rows["seq_lens"], strict=True)
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
+
+
+def _full_mask(kind: str, length: int, width: int, source: Bulk) -> Array:
+    if kind == "no tree":
+        return source.integers(width * (length + width), 0, 1, np.bool_)
+    return full_mask(parents(kind, width, source), length)
+
+
+def full_mask(parent: Sequence[int], length: int) -> Array:
+    """Return the mask rows of one request's nodes, flat."""
+    prefix = np.ones((len(parent), length), dtype=np.bool_)
+    return np.concatenate([prefix, closure_of(parent)], axis=1).reshape(-1)
+
+
+@st.composite
+def _tail(draw: DrawFn) -> Array:
+    return draw(bulk()).integers(draw(slack()), 0, 1, np.bool_)

@@ -1,0 +1,110 @@
+"""Strategies of acceptance straight from logits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.properties.strategies.acceptance import sampled_trees, switches
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
+from specsim.properties.strategies.distributions import COIN_STEP, LARGEST_COIN, thresholds, uniform_coins, vocab_sizes
+from specsim.properties.strategies.probabilities import (
+    LOGIT_DTYPES,
+    LOGIT_KINDS,
+    Filters,
+    filters,
+    filters_of,
+    logit_row,
+)
+from specsim.properties.strategies.trees import Tree, Trees, children_of
+
+LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
+COINS = ("uniform", "uniform", "low", "extreme")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How the logits and coins of one request are made: by how much a child of every node is lifted, and the rest."""
+
+    logits: str
+    lift: float
+    coins: str
+    filters: Filters
+    thresholds: tuple[float, float]
+    source: Bulk
+
+
+@st.composite
+def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw trees and logits with ties, some of which prefer a child of every node."""
+    vocab = draw(vocab_sizes())
+    drawn = draw(_trees(max_requests, vocab))
+    return {**drawn.arguments(), "logits": draw(_logits(drawn, vocab))}
+
+
+@st.composite
+def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
+    vocab = draw(vocab_sizes())
+    drawn = draw(_trees(max_requests, vocab))
+    coins = [_coins(one, drawn.width) for one in drawn.others]
+    limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
+    return {
+        **drawn.arguments(),
+        "uniform_samples": drawn.stacked([row[:-1] for row in coins], np.float32),
+        "uniform_samples_for_final_sampling": np.array([row[-1] for row in coins], dtype=np.float32),
+        "logits": draw(_logits(drawn, vocab)),
+        **filters_of([one.filters for one in drawn.others]),
+        "threshold_single": limits[:, 0].copy(),
+        "threshold_acc": limits[:, 1].copy(),
+        **draw(switches()),
+    }
+
+
+def _trees(max_requests: int, vocab: int) -> SearchStrategy[Trees[Draw]]:
+    one = st.builds(
+        Draw,
+        st.sampled_from(LOGIT_KINDS),
+        st.sampled_from(LIFTS),
+        st.sampled_from(COINS),
+        filters(vocab),
+        thresholds(),
+        bulk(),
+    )
+    return sampled_trees(one, max_requests, vocab)
+
+
+@st.composite
+def _logits(draw: DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
+    rows = [_rows(tree, one, vocab) for tree, one in zip(drawn.requests, drawn.others, strict=True)]
+    flat = np.array(rows, dtype=np.float64).reshape(len(rows) * drawn.width, vocab)
+    return flat.astype(draw(st.sampled_from(LOGIT_DTYPES)))
+
+
+def _rows(tree: Tree, one: Draw, vocab: int) -> Array:
+    """Return logits [node, vocab] in which one child of every node is lifted."""
+    rows = np.stack([logit_row(one.logits, vocab, one.source) for _ in tree.tokens])
+    if one.lift:
+        for node, below in enumerate(children_of(tree)):
+            if below:
+                token = tree.tokens[below[one.source.integer(0, len(below) - 1)]]
+                rows[node, token] = np.max(rows[node]) + one.lift
+    return rows
+
+
+def _coins(one: Draw, width: int) -> Array:
+    coins = uniform_coins(one.source, width + 1)
+    if one.coins == "low":
+        coins[:-1] /= 16
+    elif one.coins == "extreme":
+        coins = np.array((0.0, COIN_STEP, LARGEST_COIN))[one.source.integers(width + 1, 0, 2)]
+    return coins.astype(np.float32)
+
+
+def calls() -> SearchStrategy[tuple[str, Arguments]]:
+    """Return a strategy of calls of either operation, each with its name."""
+    return st.one_of(
+        verify_tree_greedy_from_logits().map(lambda case: ("verify_tree_greedy_from_logits", case)),
+        verify_tree_sampled_from_logits().map(lambda case: ("verify_tree_sampled_from_logits", case)),
+    )

@@ -1,0 +1,39 @@
+"""Strategies of grammars: finite automata, and trees that follow them or leave them."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.trees import trees
+
+VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
+DENSITIES = (1.0, 1.0, 0.75, 0.4)
+NO_GRAMMAR = -1
+
+
+@st.composite
+def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw an automaton, trees whose tokens may leave it or the vocabulary, and requests without a grammar."""
+    vocab = draw(mostly(st.integers(1, 6), st.sampled_from(VOCABULARIES), one_in=3))
+    num_states = draw(st.integers(1, 6))
+    source = draw(bulk())
+    tokens = vocab + draw(st.sampled_from((0, 0, 0, 2, 40)))
+    states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=4)
+    drawn = draw(trees(states, max_requests, tokens))
+    arguments = drawn.arguments()
+    del arguments["num_steps"]
+    return {
+        "transitions": _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),
+        "is_terminated": source.integers(num_states, 0, draw(st.sampled_from((2, 2, 4)))) == 1,
+        "candidates": arguments["candidates"],
+        "retrieve_next_token": arguments["retrieve_next_token"],
+        "retrieve_next_sibling": arguments["retrieve_next_sibling"],
+        "grammar_state": np.array(drawn.others, dtype=np.int32),
+    }
+
+
+def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:
+    following = source.integers((num_states, vocab), 0, num_states - 1, np.int32)
+    is_allowed = source.integers((num_states, vocab), 0, 99) < density * 100
+    return np.where(is_allowed, following, np.int32(-1))

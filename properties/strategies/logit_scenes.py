@@ -1,0 +1,147 @@
+"""Small scenes for the exact law from logits: whole-number logits whose filtered distributions are dyadic.
+
+At temperature ``1/ln 2`` a logit of -k weighs ``2**-k``. Rows are kept only if their exact distribution under the
+request's filters has a power of two as denominator, and if no filter decides closely.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from specsim.properties.distribution import EVERYTHING, NOTHING, Row
+from specsim.properties.strategies.arrays import Bulk, bulk
+from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
+
+HALVING_TEMPERATURE = float(np.float32(1 / np.log(2)))
+"""The temperature at which one unit of a logit is a factor of 2."""
+
+FORBIDDEN = None
+LOGITS = (0, -1, -2, -3, FORBIDDEN)
+CLOSE = Fraction(1, 100)
+UNLIMITED = 2**30
+
+Logits = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Sampling parameters of one request; shares are exact."""
+
+    is_greedy: bool = False
+    top_k: int = UNLIMITED
+    top_p: Fraction = EVERYTHING
+    min_p: Fraction = NOTHING
+
+
+ALL_FILTERS = (
+    Filters(),
+    Filters(is_greedy=True),
+    Filters(top_k=1),
+    Filters(top_k=2),
+    Filters(top_k=3),
+    Filters(top_p=Fraction(3, 10)),
+    Filters(top_p=Fraction(6, 10)),
+    Filters(top_p=Fraction(9, 10)),
+    Filters(min_p=Fraction(2, 10)),
+    Filters(min_p=Fraction(7, 10)),
+    Filters(top_k=2, top_p=Fraction(7, 10)),
+    Filters(top_k=3, min_p=Fraction(3, 10)),
+    Filters(top_p=Fraction(8, 10), min_p=Fraction(4, 10)),
+)
+
+
+@dataclass(frozen=True)
+class LogitScene:
+    """One request from logits: its tree with exact rows, the logits of each node, and its filters."""
+
+    tree: TreeScene
+    logits: tuple[Logits, ...]
+    filters: Filters
+
+
+def exact_row(logits: Logits, filters: Filters) -> Row | None:
+    """Return the exact distribution of whole-number logits, or None where a filter decides closely."""
+    if filters.is_greedy:
+        best = max(
+            range(len(logits)), key=lambda token: (-UNLIMITED if (one := logits[token]) is None else one, -token)
+        )
+        return tuple(EVERYTHING if token == best else NOTHING for token in range(len(logits)))
+    weights = [NOTHING if logit is None else Fraction(2) ** logit for logit in logits]
+    kept = sorted(weights, reverse=True)[: filters.top_k]
+    shares = normalised([weight if weight >= kept[-1] else NOTHING for weight in weights])
+    by_p = keep_mass(shares, filters.top_p)
+    if by_p is None:
+        return None
+    least = filters.min_p * max(by_p)
+    if least and any(abs(share - least) < CLOSE * least for share in by_p):
+        return None
+    return tuple(normalised([share if share >= least else NOTHING for share in by_p]))
+
+
+def keep_mass(shares: list[Fraction], top_p: Fraction) -> list[Fraction] | None:
+    """Return the distribution of the largest shares whose mass reaches ``top_p``, or None if it is reached closely."""
+    if top_p == 1:
+        return shares
+    mass = NOTHING
+    for threshold in sorted(set(shares), reverse=True):
+        mass += threshold * shares.count(threshold)
+        if abs(mass - top_p) < CLOSE:
+            return None
+        if mass >= top_p:
+            break
+    return normalised([share if share >= threshold else NOTHING for share in shares])
+
+
+def normalised(weights: list[Fraction]) -> list[Fraction]:
+    """Return shares of the total."""
+    total = sum(weights, NOTHING)
+    return [weight / total for weight in weights]
+
+
+def is_dyadic(row: Row) -> bool:
+    """Return whether every denominator is a power of two."""
+    return all(share.denominator & (share.denominator - 1) == 0 for share in row)
+
+
+@cache
+def catalogue(vocab_size: int, filters: Filters) -> tuple[tuple[Logits, Row], ...]:
+    """Return every row of small logits whose exact distribution is dyadic, with that distribution."""
+    found = []
+    for logits in product(LOGITS, repeat=vocab_size):
+        row = None if logits.count(FORBIDDEN) == vocab_size else exact_row(logits, filters)
+        if row is not None and is_dyadic(row):
+            found.append((logits, row))
+    return tuple(found)
+
+
+def make_scene(source: Bulk, parents: tuple[int, ...], vocab_size: int, filters: Filters, num_steps: int) -> LogitScene:
+    """Return a scene on a given shape."""
+    rows = catalogue(vocab_size, filters)
+    chosen = [rows[source.integer(0, len(rows) - 1)] for _ in parents]
+    tree = TreeScene(parents, draft_tokens(source, parents, vocab_size), tuple(row for _, row in chosen), num_steps)
+    return LogitScene(tree, tuple(logits for logits, _ in chosen), filters)
+
+
+@st.composite
+def logit_batches(draw: DrawFn) -> list[LogitScene]:
+    """Draw one to three requests of one size, each with filters of its own, greedy ones among them."""
+    num_nodes, vocab_size = draw(st.integers(1, 4)), draw(st.sampled_from(VOCABULARIES))
+    shapes = [shape for shape in all_shapes(num_nodes) if len(shape) == num_nodes]
+    num_steps = draw(st.integers(max(num_nodes - 2, 0), num_nodes - 1))
+    count = draw(st.integers(1, 3))
+    chosen = [(draw(st.sampled_from(shapes)), draw(st.sampled_from(ALL_FILTERS))) for _ in range(count)]
+    return [make_scene(draw(bulk()), shape, vocab_size, filters, num_steps) for shape, filters in chosen]
+
+
+@st.composite
+def mixed_batches(draw: DrawFn) -> list[LogitScene]:
+    """Draw a batch in which a greedy request stands beside sampled ones."""
+    scenes = draw(logit_batches())
+    tree = scenes[0].tree
+    greedy = make_scene(draw(bulk()), tree.parents, tree.vocab_size, Filters(is_greedy=True), tree.num_steps)
+    return [*scenes, greedy]

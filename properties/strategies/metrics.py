@@ -1,0 +1,94 @@
+"""Random histories of decode batches, as the log of events from which every figure can be counted by hand."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+
+@dataclass(frozen=True)
+class Row:
+    """One request in one decode batch; a zombie ended in an earlier batch and is still in flight."""
+
+    request: int
+    num_accepted_drafts: int
+    is_zombie: bool
+
+
+@dataclass(frozen=True)
+class History:
+    """Decode batches in order; a batch without rows is an idle one."""
+
+    num_steps: int
+    num_draft_tokens: int
+    decode_log_interval: int
+    num_requests: int
+    batches: tuple[tuple[Row, ...], ...]
+
+    @property
+    def num_drafts_per_round(self) -> int:
+        """Return how many drafts a verify proposes."""
+        return self.num_draft_tokens - 1
+
+
+@dataclass(frozen=True)
+class RequestLog:
+    """The verifies of one request, and how many tokens its user got."""
+
+    num_accepted_drafts: tuple[int, ...]
+    num_completion_tokens: int
+    num_drafts_per_round: int
+
+
+@st.composite
+def histories(draw: DrawFn) -> History:
+    """Draw a run: requests join, verify, end, and are in flight once more after their end."""
+    num_steps = draw(st.integers(1, 5))
+    num_batches = draw(st.integers(0, 7))
+    num_requests = draw(st.integers(0, 4))
+    spans = [sorted(draw(st.tuples(st.integers(0, 7), st.integers(0, 7)))) for _ in range(num_requests)]
+    idle = draw(st.sets(st.integers(0, num_batches), max_size=2))
+    accepts = st.sampled_from((0, num_steps, *range(num_steps + 1)))
+    return History(
+        num_steps=num_steps,
+        num_draft_tokens=num_steps + 1 + draw(st.integers(0, 6)),
+        decode_log_interval=draw(st.integers(1, 3)),
+        num_requests=num_requests,
+        batches=tuple(
+            tuple(
+                Row(request, draw(accepts), is_zombie=number == last)
+                for request, (first, last) in enumerate(spans)
+                if first <= number <= last and first < last and number not in idle
+            )
+            for number in range(num_batches)
+        ),
+    )
+
+
+@st.composite
+def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
+    """Draw accepted drafts a verify, the levels of a draft, and the drafts that a verify proposes."""
+    num_steps = draw(st.integers(1, 6))
+    drafts = draw(
+        st.one_of(
+            st.lists(st.integers(0, num_steps), max_size=8),
+            st.lists(st.sampled_from((0, num_steps)), min_size=1, max_size=8),
+        )
+    )
+    return tuple(drafts), num_steps, num_steps + draw(st.sampled_from((0, 0, 1, 7)))
+
+
+@st.composite
+def request_logs(draw: DrawFn) -> RequestLog:
+    """Draw the verifies of a request; its stop may lie before the end of the last run."""
+    per_round = draw(st.sampled_from((1, 3, 5, 15, 0)))
+    drafts = draw(st.lists(st.integers(0, min(per_round, 5)), max_size=6))
+    most = 1 + sum(drafts) + len(drafts)
+    least = 1 + sum(drafts[:-1]) + len(drafts)
+    return RequestLog(tuple(drafts), draw(st.integers(least, most)), per_round)
+
+
+def draft_sizes() -> SearchStrategy[tuple[int | None, int | None]]:
+    """Return nodes and levels of a draft, either of which may be unset."""
+    nodes, steps = st.one_of(st.none(), st.integers(2, 64)), st.one_of(st.none(), st.integers(1, 8))
+    return st.tuples(nodes, steps)

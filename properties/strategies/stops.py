@@ -1,0 +1,197 @@
+"""Requests that end, or nearly: every kind of stop at every offset of an accepted run, alone and in pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from numpy.typing import NDArray
+
+from specsim.stopping import FinishReason, StopRules
+
+TEXTS = (".", "", "#", "", "a", "b", "c", "ab", "bc", "ca", "xab", "é")
+"""Text of each token: one character, several, or none."""
+FILLER, EOS, STOP_TOKEN, SILENT = 0, 1, 2, 3
+LETTERS = (4, 5, 6, 7, 8, 9, 10, 11)
+LAST_LETTER = 5
+"""A token with text that ends strings and, in some cases, is an EOS or a stop token too."""
+SPELLINGS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "b": ((5,),),
+    "ab": ((7,), (4, 5), (10,), (4, SILENT, 5)),
+    "abc": ((4, 5, 6), (7, 6), (4, 8), (10, SILENT, 6)),
+    "cab": ((9, 5), (6, 7), (6, 4, 5)),
+}
+"""Ways to write each stop string as tokens; some begin before the string or hold a token without text."""
+KINDS = tuple(FinishReason)
+MAX_RUN = 8
+MAX_REQUESTS = 10
+
+
+def text_of(token: int) -> str:
+    """Return the text of a token of these cases."""
+    return TEXTS[token]
+
+
+@dataclass(frozen=True)
+class StopCase:
+    """One verify of a request that may end in it.
+
+    ``row_tokens`` starts with the ``num_accepted_tokens`` tokens of the run; the rest was drafted and rejected.
+    """
+
+    rules: StopRules
+    prompt_length: int
+    output: tuple[int, ...]
+    row_tokens: tuple[int, ...]
+    num_accepted_tokens: int
+
+    @property
+    def accepted(self) -> tuple[int, ...]:
+        """Return the accepted run."""
+        return self.row_tokens[: self.num_accepted_tokens]
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Return the output with the whole run."""
+        return (*self.output, *self.accepted)
+
+
+@dataclass(frozen=True)
+class StopBatch:
+    """A verified batch: one case a request, its accepted path among the nodes of its tree."""
+
+    cases: tuple[StopCase, ...]
+    accept_index: NDArray[np.int32]
+    predict: NDArray[np.int32]
+
+
+@st.composite
+def stop_cases(draw: DrawFn, kinds: Sequence[FinishReason] | None = None) -> StopCase:
+    """Draw a run and place up to two kinds of stops at chosen offsets of it.
+
+    A minimum of output tokens, where there is one, lies at one of the stops or one beside it.
+    """
+    num_before, length = draw(st.integers(0, 4)), draw(st.sampled_from((1, 2, 3, 4, 5, 7, MAX_RUN, MAX_RUN)))
+    prompt_length = draw(st.integers(1, 3))
+    chosen = draw(_one_or_two_kinds()) if kinds is None else list(kinds)
+    offsets = [draw(st.sampled_from((*range(length), 0, length - 1))) for _ in chosen]
+    if draw(st.integers(0, 3)) == 3:
+        offsets = offsets[:1] * len(chosen)
+    shared: frozenset[int] = frozenset({LAST_LETTER} if draw(st.integers(0, 2)) == 2 else ())
+    tokens = _background(draw, num_before + length)
+    strings = draw(st.lists(st.sampled_from(sorted(SPELLINGS)), min_size=1, max_size=2, unique=True))
+    for kind, offset in zip(chosen, offsets, strict=True):
+        _place(tokens, num_before + offset, draw(_spelling(kind, strings[0], shared)))
+    ends = [num_before + offset + 1 for offset in offsets]
+    at = dict(zip(chosen, ends, strict=True))
+    most = at.get(FinishReason.LENGTH, num_before + length + draw(st.integers(1, 3)))
+    limit = at.get(FinishReason.CONTEXT)
+    has_minimum = bool(ends) and draw(st.booleans())
+    least = max(0, draw(st.sampled_from(ends)) + draw(st.integers(-1, 1))) if has_minimum else 0
+    rules = StopRules(
+        max_new_tokens=most,
+        eos_tokens=shared | {EOS} if FinishReason.EOS in at or draw(st.booleans()) else frozenset(),
+        stop_tokens=shared | {STOP_TOKEN} if FinishReason.STOP_TOKEN in at else frozenset(),
+        stop_strings=tuple(strings) if FinishReason.STOP_STRING in at else (),
+        min_new_tokens=min(least, most),
+        context_limit=None if limit is None else prompt_length + limit,
+    )
+    rejected = draw(st.lists(st.sampled_from((EOS, FILLER, STOP_TOKEN, LETTERS[0])), max_size=3))
+    tokens = _without_an_end_before_the_run(rules, tokens, num_before)
+    return StopCase(
+        rules=rules,
+        prompt_length=prompt_length,
+        output=tuple(tokens[:num_before]),
+        row_tokens=(*tokens[num_before:], *rejected),
+        num_accepted_tokens=len(tokens) - num_before,
+    )
+
+
+def stop_requests() -> SearchStrategy[list[StopCase]]:
+    """Draw the requests of a batch."""
+    return st.lists(stop_cases(), min_size=1, max_size=MAX_REQUESTS)
+
+
+def run_requests() -> SearchStrategy[list[tuple[StopCase, tuple[tuple[int, ...], ...]]]]:
+    """Draw the requests of a batch and the runs of their verifies."""
+    return st.lists(run_cases(), min_size=1, max_size=MAX_REQUESTS)
+
+
+@st.composite
+def run_cases(draw: DrawFn) -> tuple[StopCase, tuple[tuple[int, ...], ...]]:
+    """Draw a case and cut its output and run into the runs of several verifies."""
+    case = draw(stop_cases())
+    runs: list[tuple[int, ...]] = []
+    rest = case.tokens
+    while rest:
+        length = draw(st.integers(1, min(len(rest), MAX_RUN)))
+        runs.append(rest[:length])
+        rest = rest[length:]
+    return case, tuple(runs)
+
+
+@st.composite
+def stop_batches(draw: DrawFn) -> StopBatch:
+    """Draw a batch of cases and put each run on a path of its tree; what lies off the paths is rejected drafts."""
+    cases = draw(st.lists(stop_cases(), max_size=MAX_REQUESTS))
+    width = max((case.num_accepted_tokens for case in cases), default=1) + draw(st.integers(0, 1))
+    num_nodes = width + draw(st.integers(0, 2))
+    garbage = (FILLER, EOS, STOP_TOKEN, *LETTERS)
+    accept_index = np.full((len(cases), width), -1, dtype=np.int32)
+    predict = np.array([garbage[place % len(garbage)] for place in range(len(cases) * num_nodes)], dtype=np.int32)
+    for request, case in enumerate(cases):
+        skipped = draw(st.integers(1, num_nodes)) if num_nodes > width else num_nodes
+        path = [node for node in range(num_nodes) if node != skipped][: case.num_accepted_tokens]
+        accept_index[request, : len(path)] = [request * num_nodes + node for node in path]
+        predict[accept_index[request, : len(path)]] = case.accepted
+    accept_index.flags.writeable = predict.flags.writeable = False
+    return StopBatch(tuple(cases), accept_index, predict)
+
+
+@st.composite
+def clip_cases(draw: DrawFn) -> tuple[StopRules, int, int]:
+    """Draw rules, tokens of prompt and output, and drafts, near the context limit and far from it."""
+    limit = draw(st.one_of(st.none(), st.integers(2, 20)))
+    num_tokens = draw(st.integers(1, 30 if limit is None else limit - 1))
+    return StopRules(40, context_limit=limit), num_tokens, draw(st.integers(0, 8))
+
+
+def _one_or_two_kinds() -> SearchStrategy[list[FinishReason]]:
+    """Return kinds of stops, mostly two, sometimes none."""
+    kind = st.sampled_from(KINDS)
+    return st.sampled_from((0, 1, 1, 2, 2, 2)).flatmap(lambda count: st.lists(kind, min_size=count, max_size=count))
+
+
+def _background(draw: DrawFn, length: int) -> list[int]:
+    """Return tokens without a stop, or now and then any tokens."""
+    if draw(st.integers(0, 3)):
+        return draw(st.lists(st.sampled_from((FILLER, SILENT)), min_size=length, max_size=length))
+    return draw(st.lists(st.sampled_from(range(len(TEXTS))), min_size=length, max_size=length))
+
+
+def _spelling(kind: FinishReason, string: str, shared: frozenset[int]) -> SearchStrategy[tuple[int, ...]]:
+    """Return the tokens that end with a stop of a kind; limits need none."""
+    if kind is FinishReason.STOP_STRING:
+        return st.sampled_from(SPELLINGS[string])
+    own = {FinishReason.EOS: EOS, FinishReason.STOP_TOKEN: STOP_TOKEN}
+    return st.sampled_from([(token,) for token in (own[kind], *shared)] if kind in own else [()])
+
+
+def _place(tokens: list[int], last: int, spelling: Sequence[int]) -> None:
+    """Write a spelling so that it ends at a place; what would lie before the output is lost."""
+    for distance, token in enumerate(reversed(spelling)):
+        if last - distance >= 0:
+            tokens[last - distance] = token
+
+
+def _without_an_end_before_the_run(rules: StopRules, tokens: list[int], num_before: int) -> list[int]:
+    """Replace what would have ended the request before its run, so that the output so far is one of a live request."""
+    kept = list(tokens)
+    for place in range(num_before):
+        ends_by_token = kept[place] in rules.eos_tokens | rules.stop_tokens
+        text = "".join(map(text_of, kept[: place + 1]))
+        ends_by_string = any(stop in text for stop in rules.stop_strings)
+        if place + 1 >= rules.min_new_tokens and (ends_by_token or ends_by_string):
+            kept[: place + 1] = [FILLER] * (place + 1)
+    return kept

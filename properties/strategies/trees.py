@@ -1,0 +1,144 @@
+"""Draft trees of a batch with whatever else each request brings: those of the draft pipeline, and arbitrary ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.properties.strategies.arrays import Arguments, Array, bulk
+from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
+from specsim.properties.strategies.topologies import (
+    TREE_KINDS,
+    Sizes,
+    batch,
+    links_of,
+    num_nodes,
+    parents,
+    parents_of_links,
+    sizes,
+)
+from specsim.reference import build_tree
+
+T = TypeVar("T")
+
+WIDE = (34, 65, 70)
+"""Nodes of a star whose siblings outnumber a warp."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One request of a verify: links and the token of each node."""
+
+    next_token: Array
+    next_sibling: Array
+    tokens: Array
+
+
+@dataclass(frozen=True)
+class Trees(Generic[T]):
+    """The trees of a batch, their common width, the longest path, and what else was drawn for each request."""
+
+    requests: list[Tree]
+    width: int
+    num_steps: int
+    others: list[T]
+
+    def arguments(self) -> Arguments:
+        """Return the arguments that every verify takes."""
+        shape = (len(self.requests), self.width)
+        return {
+            "candidates": self._stacked([tree.tokens for tree in self.requests]),
+            "retrieve_index": np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape),
+            "retrieve_next_token": self._stacked([tree.next_token for tree in self.requests]),
+            "retrieve_next_sibling": self._stacked([tree.next_sibling for tree in self.requests]),
+            "num_steps": self.num_steps,
+        }
+
+    def stacked(self, rows: Sequence[Array], dtype: Any, *trailing: int) -> Array:
+        """Return one block of nodes a request, shaped ``[request, node, ...]``."""
+        return np.array(rows, dtype=dtype).reshape(len(self.requests), self.width, *trailing)
+
+    def _stacked(self, rows: Sequence[Array]) -> Array:
+        return self.stacked(rows, np.int64)
+
+
+def trees(
+    of_request: SearchStrategy[T],
+    max_requests: int,
+    vocab: int | None = None,
+    most_nodes: int | None = None,
+    kinds: Sequence[str] = TREE_KINDS,
+) -> SearchStrategy[Trees[T]]:
+    """Return a strategy of batches of trees.
+
+    Parameters
+    ----------
+    of_request : strategy
+        What else each request brings.
+    vocab : int or None
+        Tokens lie below it; None lets each request have its own small vocabulary, so that equal tokens are common.
+    most_nodes : int or None
+        Keeps trees small where a node is dear; such trees do not come from the draft pipeline.
+    kinds : sequence of str
+        Shapes of arbitrary trees; with others than all there is no tree of the draft pipeline.
+    """
+    arbitrary = _arbitrary_trees(of_request, max_requests, vocab, most_nodes, kinds)
+    return (
+        arbitrary
+        if most_nodes or kinds != TREE_KINDS
+        else st.one_of(_pipeline_trees(of_request, max_requests, vocab), arbitrary)
+    )
+
+
+def children_of(tree: Tree) -> list[list[int]]:
+    """Return the children of each node in sibling order."""
+    parent = parents_of_links(tree.next_token.tolist(), tree.next_sibling.tolist())
+    return [[child for child, above in enumerate(parent) if above == node] for node in range(len(parent))]
+
+
+@st.composite
+def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: int, vocab: int | None) -> Trees[T]:
+    size = draw(sizes())
+    requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
+    drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
+    num_steps = min(size.num_steps, size.num_draft_tokens - 1)
+    return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
+
+
+@st.composite
+def _arbitrary_trees(
+    draw: DrawFn,
+    of_request: SearchStrategy[T],
+    max_requests: int,
+    vocab: int | None,
+    most_nodes: int | None,
+    kinds: Sequence[str],
+) -> Trees[T]:
+    width = draw(num_nodes() if kinds == TREE_KINDS else st.sampled_from(WIDE))
+    width = min(width, most_nodes or width)
+    size = vocab or draw(st.sampled_from((1, 2, 3, 8)))
+    requests = draw(batch(st.tuples(st.sampled_from(kinds), bulk(), of_request), max_requests))
+    drawn = [
+        Tree(*links_of(parents(kind, width, source)), source.integers(width, 0, size - 1))
+        for kind, source, _ in requests
+    ]
+    num_steps = draw(st.one_of(st.just(width - 1), st.integers(0, width - 1)))
+    return Trees(drawn, width, num_steps, [other for _, _, other in requests])
+
+
+def _drafted(size: Sizes, proposal: Proposal) -> Tree:
+    parent_list, index, tokens = (part[None] for part in select(size, propose(size, proposal)))
+    draft_token, _, next_token, next_sibling, _, _ = build_tree(
+        np.zeros(1, dtype=np.int32),
+        parent_list,
+        index,
+        tokens,
+        np.zeros(1, dtype=np.int64),
+        size.topk,
+        size.num_steps,
+        size.num_draft_tokens,
+    )
+    return Tree(next_token[0], next_sibling[0], draft_token)

@@ -1,0 +1,33 @@
+"""The registry of algorithms: the built-in ones, plug-ins, and the types of what phases hand over.
+
+No worker is imported here: whoever creates one hands the factories over by name.
+"""
+
+from specsim.algorithms.builtin import PLUGINS, Algorithm, SpeculativeAlgorithm, find_algorithm, target_verify_width
+from specsim.algorithms.inputs import SpecInputType
+from specsim.algorithms.plugin import CustomSpecAlgo, WorkerRequest
+from specsim.algorithms.registry import (
+    ALIAS_OF_EAGLE,
+    check_registration,
+    missing_predicates,
+    register,
+    reserved_names,
+    restored_registry,
+)
+
+__all__ = [
+    "ALIAS_OF_EAGLE",
+    "PLUGINS",
+    "Algorithm",
+    "CustomSpecAlgo",
+    "SpecInputType",
+    "SpeculativeAlgorithm",
+    "WorkerRequest",
+    "check_registration",
+    "find_algorithm",
+    "missing_predicates",
+    "register",
+    "reserved_names",
+    "restored_registry",
+    "target_verify_width",
+]

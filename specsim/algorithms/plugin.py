@@ -1,0 +1,131 @@
+"""Plug-ins: algorithms that somebody else brings, with a factory for their worker (semantics G.2)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from specsim.rejection import Reason, SpecRejection
+
+Factory = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class WorkerRequest:
+    """What decides which worker an algorithm creates.
+
+    Parameters
+    ----------
+    version : str
+        ``v1`` or ``v2``, as the rules chose.
+    is_overlapped : bool
+        Whether the host schedules the next iteration while one is running.
+    is_multi_layer : bool
+        Whether every draft step has a layer of its own.
+    config : object
+        Whatever the factory needs besides.
+    """
+
+    version: str
+    is_overlapped: bool
+    is_multi_layer: bool = False
+    config: Any = None
+
+
+@dataclass(frozen=True)
+class CustomSpecAlgo:
+    """A plug-in: every predicate is false but that it drafts; a subclass overrides what it needs (semantics G.2).
+
+    Parameters
+    ----------
+    name : str
+        In capitals.
+    factory : callable
+        Makes the worker class of a WorkerRequest.
+    supports_overlap : bool
+        Whether its worker can be overlapped with scheduling.
+    validate_server_args : callable or None
+        Takes the configuration before any built-in rule of a family, returns an adjusted one or None, or raises.
+    """
+
+    name: str
+    factory: Factory
+    supports_overlap: bool = False
+    validate_server_args: Callable[[Any], Any] | None = None
+
+    def is_none(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_speculative(self) -> bool:
+        """Return True."""
+        return True
+
+    def is_some(self) -> bool:
+        """Return True."""
+        return True
+
+    def is_eagle(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_eagle3(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_frozen_kv_mtp(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_dflash(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_standalone(self) -> bool:
+        """Return False."""
+        return False
+
+    def is_ngram(self) -> bool:
+        """Return False."""
+        return False
+
+    def supports_spec_v2(self) -> bool:
+        """Return whether its worker can be overlapped."""
+        return self.supports_overlap
+
+    def supports_target_verify_for_draft(self) -> bool:
+        """Return False."""
+        return False
+
+    def get_num_tokens_per_bs_for_target_verify(self, num_draft_tokens: int, is_draft_worker: bool) -> int:
+        """Return how many tokens a request brings to a target verify (semantics G.4)."""
+        return num_draft_tokens
+
+    def create_worker(self, request: WorkerRequest, factories: Mapping[str, Factory] | None = None) -> Any:
+        """Return what its own factory makes of the request; ``factories`` are those of the built-in algorithms.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: overlap is on and the plug-in does not support it.
+        """
+        if not self.supports_spec_v2():
+            refuse_overlap(self.name, request)
+        return self.factory(request)
+
+
+def refuse_overlap(name: str, request: WorkerRequest) -> None:
+    """Raise unless the request asks for a worker that runs in step with scheduling.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION.
+    """
+    if request.is_overlapped:
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="is_overlapped",
+            got=True,
+            expected="False; disable overlap",
+            because=f"{name} has no overlapped worker",
+        )

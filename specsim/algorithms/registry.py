@@ -1,0 +1,112 @@
+"""Registration of plug-ins: which names are free, and which classes conform (semantics G.3)."""
+
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from specsim.algorithms.builtin import PLUGINS, SpeculativeAlgorithm
+from specsim.algorithms.plugin import CustomSpecAlgo, Factory
+from specsim.rejection import Reason, SpecRejection
+
+F = TypeVar("F", bound=Factory)
+
+ALIAS_OF_EAGLE = "NEXTN"
+"""A name that configurations use for EAGLE; the rules replace it before anything looks it up."""
+
+PREDICATE_PREFIXES = ("is_", "supports_")
+
+
+def reserved_names() -> frozenset[str]:
+    """Return the names that no plug-in may take: those of the members, and the alias."""
+    return frozenset({*SpeculativeAlgorithm.__members__, ALIAS_OF_EAGLE})
+
+
+def missing_predicates(spec_class: type) -> tuple[str, ...]:
+    """Return the predicates of the built-in algorithms that a class lacks, in alphabetical order.
+
+    NOTE: the names come from the enum's own namespace; ``dir()`` of an enum lists members and hides methods.
+    """
+    asked = {name for name in vars(SpeculativeAlgorithm) if name.startswith(PREDICATE_PREFIXES)}
+    present = {name for base in spec_class.__mro__ for name in vars(base)}
+    return tuple(sorted(asked - present))
+
+
+def check_registration(name: str, spec_class: type, taken: Container[str]) -> str:
+    """Return the name in capitals if a plug-in of that name and class may be registered.
+
+    Parameters
+    ----------
+    name : str
+        In any case.
+    spec_class : type
+        What describes the plug-in.
+    taken : container of str
+        Names of the plug-ins that are registered, in capitals.
+
+    Raises
+    ------
+    SpecRejection
+        RESERVED_NAME, then DUPLICATE_NAME.
+    TypeError
+        The class lacks predicates; the message lists them.
+
+    Notes
+    -----
+    Source: semantics G.3.
+    """
+    capitals = name.upper()
+    if capitals in reserved_names():
+        raise _name_rejection(Reason.RESERVED_NAME, name, "built-in algorithms and their aliases keep their names")
+    if capitals in taken:
+        raise _name_rejection(Reason.DUPLICATE_NAME, name, "a plug-in of that name is registered")
+    missing = missing_predicates(spec_class)
+    if missing:
+        raise TypeError(f"{spec_class.__name__} lacks {', '.join(missing)}, but should have every predicate")
+    return capitals
+
+
+def register(
+    name: str,
+    *,
+    supports_overlap: bool = False,
+    validate_server_args: Callable[[Any], Any] | None = None,
+    spec_class: type[CustomSpecAlgo] = CustomSpecAlgo,
+) -> Callable[[F], F]:
+    """Return a decorator that registers a worker factory under a name and returns the factory unchanged.
+
+    The name and the class are checked at once; the entry is stored when the decorator runs.
+
+    Raises
+    ------
+    SpecRejection
+        RESERVED_NAME or DUPLICATE_NAME.
+    TypeError
+        ``spec_class`` lacks predicates.
+
+    Notes
+    -----
+    Source: semantics G.3.
+    """
+    check_registration(name, spec_class, PLUGINS)
+
+    def store(factory: F) -> F:
+        capitals = check_registration(name, spec_class, PLUGINS)
+        PLUGINS[capitals] = spec_class(capitals, factory, supports_overlap, validate_server_args)
+        return factory
+
+    return store
+
+
+@contextmanager
+def restored_registry() -> Iterator[None]:
+    """Drop, at the end of the block, the plug-ins that were registered in it, and bring back those removed."""
+    before = dict(PLUGINS)
+    try:
+        yield
+    finally:
+        PLUGINS.clear()
+        PLUGINS.update(before)
+
+
+def _name_rejection(reason: Reason, name: str, because: str) -> SpecRejection:
+    return SpecRejection(reason, what="name", got=repr(name), expected="a name of its own", because=because)

@@ -1,0 +1,86 @@
+"""The worker of a simulation: what the rules choose for its settings, on the layer that the user asks for."""
+
+from collections.abc import Sequence
+
+from specsim.backend import load
+from specsim.cli.device import choose_device
+from specsim.cli.output import Exit, Failed, remark
+from specsim.config import SpecConfig
+from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
+from specsim.simulation import engine
+from specsim.simulation.language_models import LanguageModel
+from specsim.simulation.scheduler import Request
+from specsim.simulation.worker import Worker
+
+
+def plan_for(
+    config: SpecConfig, max_batch: int, page_size: int, mode: str, disable_overlap: bool, recurrent: bool
+) -> ExecutionPlan:
+    """Return what the rules decide for EAGLE with these settings; say on stderr why it falls back.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the settings contradict each other.
+    Failed
+        USAGE: pages of more than one slot.
+    """
+    plan = resolve(
+        ServerConfig(
+            algorithm="EAGLE",
+            topk=config.topk,
+            num_steps=config.num_steps,
+            num_draft_tokens=config.num_draft_tokens,
+            page_size=page_size,
+            mode=mode,
+            disable_overlap=disable_overlap,
+            recurrent=recurrent,
+            max_running_requests=max_batch,
+        )
+    )
+    if plan.config.page_size != 1:
+        raise Failed(
+            f"--page-size is {page_size}, but should be 1, because simulated pools have no larger pages; "
+            "'specsim rules' tells which worker such a configuration gets",
+            Exit.USAGE,
+        )
+    if plan.worker == "v1":
+        for decision in plan.decisions:
+            if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
+                remark(f"{decision.code.value}: {decision.text}")
+    return plan
+
+
+def build_worker(
+    plan: ExecutionPlan,
+    kind: str,
+    config: SpecConfig,
+    model: LanguageModel,
+    requests: Sequence[Request],
+    max_batch: int,
+    use_graphs: bool | None,
+) -> Worker:
+    """Return a worker of the plan whose pools hold these requests; V1 runs on the operations of either layer.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: the GPU path needs torch and Triton; USAGE: graphs of a worker that has none.
+    """
+    sizes = engine.sizes_for(config, requests, max_batch)
+    device = "cpu" if kind == "reference" else choose_device()
+    if device == "absent":
+        raise Failed("the gpu worker needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
+    if plan.worker == "v1":
+        from specsim.reference.worker_v1 import ReferenceWorkerV1
+
+        if use_graphs and kind != "reference":
+            raise Failed("--graphs is for V2: V1 allocates and frees on the host inside an iteration", Exit.USAGE)
+        return ReferenceWorkerV1(config, model, sizes, load(f"specsim.{kind}"), f"{kind}-v1", device)
+    if kind == "reference":
+        from specsim.reference.worker import ReferenceWorker
+
+        return ReferenceWorker(config, model, sizes)
+    from specsim.gpu.worker import GpuWorker
+
+    return GpuWorker(config, model, sizes, use_graphs)

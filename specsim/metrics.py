@@ -1,0 +1,261 @@
+"""Figures of speculation: counters of an interval, counters of a request, and the rates that users read.
+
+A rate counts drafts and never the bonus token; a length counts tokens, the bonus token included. Everything here is a
+pure function from counters to counters or figures. Public names of figures are the strings that engines print.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from specsim.counts import count_tokens
+from specsim.rejection import Reason, SpecRejection
+
+DECODE_LOG_INTERVAL = 40
+"""Decode batches between two reports, where nobody says otherwise."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What an interval or a run comes to: tokens of a verify, and accepted of proposed drafts."""
+
+    tokens_per_verify: float
+    accept_rate: float
+
+
+@dataclass(frozen=True)
+class SpecCounters:
+    """What a scheduler has counted; the first four start anew after every report.
+
+    ``num_accepted_tokens`` and ``num_verifies`` are those of live and finished-but-in-flight requests alike.
+    """
+
+    num_batches: int = 0
+    num_accepted_tokens: int = 0
+    num_verifies: int = 0
+    num_generated_tokens: int = 0
+    total_accepted_tokens: int = 0
+    total_verifies: int = 0
+    realtime_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class IntervalStats:
+    """One report of the scheduler."""
+
+    num_batches: int
+    num_verifies: int
+    num_accepted_drafts: int
+    num_generated_tokens: int
+    rates: Rates
+
+    def public(self) -> dict[str, float | int]:
+        """Return the figures under the names that users read."""
+        return {
+            "num_batches": self.num_batches,
+            "spec_verify_ct": self.num_verifies,
+            "spec_accepted_drafts": self.num_accepted_drafts,
+            "num_generated_tokens": self.num_generated_tokens,
+            "spec_accept_length": self.rates.tokens_per_verify,
+            "spec_accept_rate": self.rates.accept_rate,
+        }
+
+
+@dataclass(frozen=True)
+class RequestCounters:
+    """What one request has counted; ``histogram[k]`` is the number of its verifies that accepted ``k`` drafts."""
+
+    num_verifies: int = 0
+    num_accepted_drafts: int = 0
+    histogram: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class BatchCounts:
+    """What one decode batch counted: the batch's own figures, and the counters of its requests after it."""
+
+    num_requests: int
+    num_accepted_drafts: int
+    requests: tuple[RequestCounters, ...]
+
+
+def drafts_per_round(num_draft_tokens: int | None, num_steps: int | None) -> int:
+    """Return how many drafts one verify proposes: the nodes but the root, the steps where no size is set, else 0.
+
+    Notes
+    -----
+    Source: semantics H.1.
+    """
+    if num_draft_tokens is not None:
+        return num_draft_tokens - 1
+    return 0 if num_steps is None else num_steps
+
+
+def interval_rates(num_accepted_tokens: int, num_verifies: int, num_drafts_per_round: int) -> Rates:
+    """Return tokens of a verify and accepted of proposed drafts; both are 0 without a verify.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a negative count, or a verify without its bonus token.
+
+    Notes
+    -----
+    Source: semantics H.1.
+    """
+    _require_count("num_verifies", num_verifies, 0, "it counts verifies")
+    _require_count("num_accepted_tokens", num_accepted_tokens, num_verifies, "every verify outputs its bonus token")
+    _require_count("num_drafts_per_round", num_drafts_per_round, 0, "it counts drafts")
+    if num_verifies == 0:
+        return Rates(0.0, 0.0)
+    num_proposed = num_verifies * num_drafts_per_round
+    num_accepted_drafts = num_accepted_tokens - num_verifies
+    return Rates(
+        tokens_per_verify=num_accepted_tokens / num_verifies,
+        accept_rate=num_accepted_drafts / num_proposed if num_proposed else 0.0,
+    )
+
+
+def update_spec_metrics(counters: SpecCounters, num_requests: int, num_accepted_drafts: int) -> SpecCounters:
+    """Count one decode batch: every request of it verified once and output its accepted drafts and a bonus token.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a negative count.
+
+    Notes
+    -----
+    Source: semantics H.1.
+    """
+    _require_count("num_requests", num_requests, 0, "it counts requests")
+    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
+    num_tokens = num_accepted_drafts + num_requests
+    return replace(
+        counters,
+        num_batches=counters.num_batches + 1,
+        num_accepted_tokens=counters.num_accepted_tokens + num_tokens,
+        num_verifies=counters.num_verifies + num_requests,
+        num_generated_tokens=counters.num_generated_tokens + num_tokens,
+        realtime_tokens=counters.realtime_tokens + num_tokens,
+    )
+
+
+def report_decode_stats(
+    counters: SpecCounters, num_drafts_per_round: int, decode_log_interval: int = DECODE_LOG_INTERVAL
+) -> tuple[SpecCounters, IntervalStats | None]:
+    """Close the interval if it has its batches: return the counters to go on with, and the report or None.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: an interval without batches.
+
+    Notes
+    -----
+    Source: semantics H.1.
+    """
+    _require_count("decode_log_interval", decode_log_interval, 1, "an interval has at least one batch")
+    if counters.num_batches < decode_log_interval:
+        return counters, None
+    stats = IntervalStats(
+        num_batches=counters.num_batches,
+        num_verifies=counters.num_verifies,
+        num_accepted_drafts=counters.num_accepted_tokens - counters.num_verifies,
+        num_generated_tokens=counters.num_generated_tokens,
+        rates=interval_rates(counters.num_accepted_tokens, counters.num_verifies, num_drafts_per_round),
+    )
+    after = SpecCounters(
+        total_accepted_tokens=counters.total_accepted_tokens + counters.num_accepted_tokens,
+        total_verifies=counters.total_verifies + counters.num_verifies,
+        realtime_tokens=counters.realtime_tokens,
+    )
+    return after, stats
+
+
+def count_verify(counters: RequestCounters, num_accepted_drafts: int) -> RequestCounters:
+    """Count one verify of a request; the histogram grows on demand.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a negative count.
+
+    Notes
+    -----
+    Source: semantics H.3.
+    """
+    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
+    histogram = [*counters.histogram, *[0] * (count_tokens(num_accepted_drafts) - len(counters.histogram))]
+    histogram[num_accepted_drafts] += 1
+    return RequestCounters(
+        num_verifies=counters.num_verifies + 1,
+        num_accepted_drafts=counters.num_accepted_drafts + num_accepted_drafts,
+        histogram=tuple(histogram),
+    )
+
+
+def count_batch(
+    counters: Sequence[RequestCounters], num_accepted_drafts: Sequence[int], is_zombie: Sequence[bool]
+) -> BatchCounts:
+    """Count one decode batch, one entry a request; a zombie ended before and is still in flight.
+
+    The batch counts zombies, because they were verified; their own counters no longer move.
+
+    Raises
+    ------
+    SpecRejection
+        INCONSISTENT_LENGTHS: the three do not have one entry a request; COUNT_OUT_OF_RANGE: a negative count.
+
+    Notes
+    -----
+    Source: semantics H.1, I.3.
+    """
+    for what, got in (("num_accepted_drafts", num_accepted_drafts), ("is_zombie", is_zombie)):
+        if len(got) != len(counters):
+            raise SpecRejection(
+                Reason.INCONSISTENT_LENGTHS,
+                what=f"len({what})",
+                got=len(got),
+                expected=str(len(counters)),
+                because="there is one entry a request",
+            )
+    rows = zip(counters, num_accepted_drafts, is_zombie, strict=True)
+    return BatchCounts(
+        num_requests=len(counters),
+        num_accepted_drafts=sum(num_accepted_drafts),
+        requests=tuple(before if zombie else count_verify(before, drafts) for before, drafts, zombie in rows),
+    )
+
+
+def meta_info(counters: RequestCounters, num_completion_tokens: int, num_drafts_per_round: int) -> dict[str, Any]:
+    """Return what an engine tells the user of one request.
+
+    Nothing without a verify; the histogram alone if no verify proposed a draft. ``spec_accept_length`` divides the
+    tokens that the user received, which include the one of the prefill and end at the stop.
+
+    Notes
+    -----
+    Source: semantics H.3.
+    """
+    if counters.num_verifies == 0:
+        return {}
+    histogram = list(counters.histogram)
+    told: dict[str, Any] = {"spec_correct_drafts_histogram": histogram, "spec_accept_histogram": list(histogram)}
+    num_proposed = counters.num_verifies * num_drafts_per_round
+    if num_proposed > 0:
+        told |= {
+            "spec_accept_rate": counters.num_accepted_drafts / num_proposed,
+            "spec_accept_length": num_completion_tokens / counters.num_verifies,
+            "spec_accepted_drafts": counters.num_accepted_drafts,
+            "spec_proposed_drafts": num_proposed,
+            "spec_verify_ct": counters.num_verifies,
+        }
+    return told
+
+
+def _require_count(what: str, got: int, least: int, because: str) -> None:
+    if got < least:
+        raise SpecRejection(
+            Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=f"at least {least}", because=because
+        )

@@ -1,0 +1,36 @@
+"""Forms of the samplers that draw their own coins: for implementations whose randomness is no input.
+
+They are no operations, because nothing can agree with them; only their law can be tested.
+"""
+
+from dataclasses import replace
+
+from specsim.contract import ScalarSpec, Unit
+from specsim.operations import acceptance
+from specsim.operations.record import Operation
+
+SUFFIX = "_without_coins"
+SEED = ScalarSpec("seed", low="0", high="2**32-1")
+
+
+def _drawing_its_own_coins(operation: Operation) -> Operation:
+    """Return the form of a sampler that takes a seed, as its last parameter, instead of coins."""
+    contract = operation.contract
+    parameters = tuple(
+        spec for spec in contract.parameters if isinstance(spec, ScalarSpec) or spec.unit is not Unit.COIN
+    )
+    return replace(
+        operation,
+        name=operation.name + SUFFIX,
+        summary=f"{operation.summary.rstrip('.')}, with coins of its own.",
+        contract=replace(contract, parameters=(*parameters, SEED)),
+    )
+
+
+WITHOUT_COINS: dict[str, Operation] = {
+    drawing.name: drawing
+    for operation in acceptance.OPERATIONS
+    if operation.name in ("tree_speculative_sampling_target_only", "chain_speculative_sampling")
+    for drawing in (_drawing_its_own_coins(operation),)
+}
+"""Both forms by name."""

@@ -1,0 +1,153 @@
+"""The tokens with which the draft model catches up: ragged after a V1 verify, of fixed width after a V2 one."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from specsim.contract import Contract, ScalarSpec, Unit, array
+from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
+from specsim.phases.tags import CaptureHiddenMode, PhaseTag
+from specsim.rejection import Reason
+
+NOT_SET = -1
+"""``num_tokens_per_req`` of an extend input that no worker has taken up."""
+
+
+@dataclass(frozen=True)
+class EagleDraftExtendInput:
+    """The output tokens of the requests that go on, request after request: the ragged V1 form.
+
+    Shapes: ``input_ids``, ``out_cache_loc`` and ``positions`` [token], ``hidden_states`` [token, hidden] or None where
+    the draft model takes none; ``req_pool_indices``, ``seq_lens`` (after verify), both counts and ``bonus_tokens``
+    [request]. ``num_accepted_tokens_cpu`` and ``seq_lens_cpu`` are the host's copies, tuples. ``positions`` and
+    ``bonus_tokens`` are None until the extend is prepared.
+
+    Raises
+    ------
+    SpecRejection
+        WRONG_SHAPE, WRONG_DTYPE, MISSING_ARGUMENT; INCONSISTENT_LENGTHS: the counts do not cut the tokens.
+
+    Notes
+    -----
+    Source: semantics D.1.
+    """
+
+    req_pool_indices: Any
+    seq_lens: Any
+    seq_lens_cpu: tuple[int, ...]
+    num_accepted_drafts: Any
+    num_accepted_tokens: Any
+    num_accepted_tokens_cpu: tuple[int, ...]
+    input_ids: Any
+    hidden_states: Any
+    out_cache_loc: Any
+    positions: Any = None
+    bonus_tokens: Any = None
+    num_tokens_per_req: int = NOT_SET
+
+    tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_DRAFT_EXTEND
+    num_tokens_for_logprob_per_req: ClassVar[int] = 1
+    contract: ClassVar[Contract] = Contract(
+        parameters=(
+            array("req_pool_indices", "int64 [request]", Unit.ROW),
+            array("seq_lens", "int64 [request]", Unit.COUNT),
+            array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
+            array("num_accepted_tokens", "int32 [request]", Unit.COUNT),
+            array("input_ids", "int64 [token]", Unit.TOKEN),
+            array("hidden_states", "any [token, hidden]", Unit.ANY, optional=True),
+            array("out_cache_loc", "int64 [token]", Unit.SLOT),
+            array("positions", "int64 [token]", Unit.POSITION, optional=True),
+            array("bonus_tokens", "int32 [request]", Unit.TOKEN, optional=True),
+            ScalarSpec("num_tokens_per_req", low="-1"),
+        )
+    )
+
+    def __post_init__(self) -> None:
+        axes = check_form(self)
+        because = "the counts cut the tokens into one segment a request"
+        for name in ("seq_lens_cpu", "num_accepted_tokens_cpu"):
+            copies = len(getattr(self, name))
+            if copies != axes["request"]:
+                raise reject_form(
+                    self, Reason.INCONSISTENT_LENGTHS, f"{name} length", copies, str(axes["request"]), because
+                )
+        counts = self.num_accepted_tokens_cpu
+        if sum(counts) != axes["token"] or any(count < 1 for count in counts):
+            expected = f"counts of at least 1 that add up to {axes['token']}"
+            raise reject_form(self, Reason.INCONSISTENT_LENGTHS, "num_accepted_tokens_cpu", counts, expected, because)
+
+    @classmethod
+    def create_idle_input(
+        cls, hidden_width: int | None, hidden_dtype: str = "float32", zeros: Zeros = numpy_zeros
+    ) -> Self:
+        """Return the input of an empty batch: every array is there, with length 0; see ``DraftInput``."""
+        return cls(
+            req_pool_indices=zeros((0,), "int64"),
+            seq_lens=zeros((0,), "int64"),
+            seq_lens_cpu=(),
+            num_accepted_drafts=zeros((0,), "int32"),
+            num_accepted_tokens=zeros((0,), "int32"),
+            num_accepted_tokens_cpu=(),
+            input_ids=zeros((0,), "int64"),
+            hidden_states=None if hidden_width is None else zeros((0, hidden_width), hidden_dtype),
+            out_cache_loc=zeros((0,), "int64"),
+            positions=zeros((0,), "int64"),
+            bonus_tokens=zeros((0,), "int32"),
+        )
+
+    @property
+    def num_requests(self) -> int:
+        """Requests that go on."""
+        return int(self.req_pool_indices.shape[0])
+
+    @property
+    def capture_hidden_mode(self) -> CaptureHiddenMode:
+        """Which hidden states the extend forward keeps."""
+        return CaptureHiddenMode.NULL if self.hidden_states is None else CaptureHiddenMode.LAST
+
+
+@dataclass(frozen=True)
+class DraftExtendInput:
+    """The tokens with which the draft model catches up: ``node`` rows a request, accepted path first.
+
+    Shapes: ``input_ids``, ``positions``, ``out_cache_loc`` [request*node], ``hidden_states`` [request*node, hidden],
+    ``forward_seq_lens``, both counts and ``select_index`` [request]. Rows past the accepted path are computed on
+    tokens that do not matter.
+    """
+
+    input_ids: Any
+    hidden_states: Any
+    positions: Any
+    out_cache_loc: Any
+    forward_seq_lens: Any
+    num_accepted_drafts: Any
+    num_accepted_tokens: Any
+    select_index: Any
+    num_draft_tokens: int
+
+    tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_DRAFT_EXTEND_V2
+    contract: ClassVar[Contract] = Contract(
+        parameters=(
+            array("input_ids", "int64 [request*node]", Unit.TOKEN),
+            array("hidden_states", "any [request*node, hidden]", Unit.ANY),
+            array("positions", "int64 [request*node]", Unit.POSITION),
+            array("out_cache_loc", "int64 [request*node]", Unit.SLOT),
+            array("forward_seq_lens", "int64 [request]", Unit.COUNT),
+            array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
+            array("num_accepted_tokens", "int32 [request]", Unit.COUNT),
+            array("select_index", "int64 [request]", Unit.NODE),
+            ScalarSpec("num_draft_tokens", axis="node", low="1"),
+        )
+    )
+
+    def __post_init__(self) -> None:
+        check_form(self)
+
+    @property
+    def num_requests(self) -> int:
+        """Requests of the batch, padding included."""
+        return int(self.select_index.shape[0])
+
+    @property
+    def num_tokens_per_req(self) -> int:
+        """Rows of a request in the extend forward."""
+        return self.num_draft_tokens

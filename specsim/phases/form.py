@@ -1,0 +1,46 @@
+"""What all phase objects share: their form is checked when they are built."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from specsim.binding import bind
+from specsim.contract import Contract
+from specsim.phases.tags import PhaseTag
+from specsim.rejection import Reason, SpecRejection
+
+Zeros = Callable[[tuple[int, ...], str], Any]
+"""Makes an array of zeros of a shape and a dtype name, in any array library."""
+
+
+class Tagged(Protocol):
+    """A frozen dataclass whose arrays obey a contract."""
+
+    tag: ClassVar[PhaseTag]
+    contract: ClassVar[Contract]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+def check_form(phase: Tagged) -> dict[str, Any]:
+    """Check shapes and dtypes of a phase object and return what its axes are bound to.
+
+    Raises
+    ------
+    SpecRejection
+        WRONG_SHAPE, WRONG_DTYPE, MISSING_ARGUMENT.
+    """
+    return bind(
+        type(phase).__name__, phase.contract, {field.name: getattr(phase, field.name) for field in fields(phase)}
+    )
+
+
+def reject_form(phase: Tagged, reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
+    """Return the rejection of a fault in a phase object."""
+    return SpecRejection(reason, what=f"{type(phase).__name__}.{what}", got=got, expected=expected, because=because)
+
+
+def numpy_zeros(shape: tuple[int, ...], dtype: str) -> Any:
+    """Return NumPy zeros."""
+    return np.zeros(shape, dtype=dtype)

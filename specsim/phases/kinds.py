@@ -1,0 +1,117 @@
+"""What a phase object is, and how many tokens its forward has: questions that its tag answers."""
+
+from collections.abc import Sequence
+
+from specsim.phases.draft import DraftInput
+from specsim.phases.extend import NOT_SET, DraftExtendInput, EagleDraftExtendInput
+from specsim.phases.form import reject_form
+from specsim.phases.tags import PhaseTag
+from specsim.phases.verify import VerifyInput, VerifyOutput
+from specsim.rejection import Reason, SpecRejection
+
+Phase = DraftInput | VerifyInput | VerifyOutput | DraftExtendInput | EagleDraftExtendInput
+
+
+def expect_phase(value: object, tag: PhaseTag) -> None:
+    """Reject an object of another phase.
+
+    Raises
+    ------
+    SpecRejection
+        WRONG_PHASE.
+
+    Notes
+    -----
+    Source: semantics D.1.
+    """
+    got = value.tag if isinstance(value, Phase) else type(value).__name__
+    if got != tag:
+        raise SpecRejection(
+            Reason.WRONG_PHASE, what="phase input", got=got, expected=tag, because="each phase reads its own class"
+        )
+
+
+def is_draft_input(phase: Phase) -> bool:
+    """Return whether the draft model reads the object, to draft or to catch up.
+
+    Notes
+    -----
+    Source: semantics G.5.
+    """
+    return phase.tag.input_type is not None and phase.tag.input_type.is_draft_input()
+
+
+def is_verify_input(phase: Phase) -> bool:
+    """Return whether a target verify reads the object.
+
+    Notes
+    -----
+    Source: semantics G.5.
+    """
+    return phase.tag.input_type is not None and phase.tag.input_type.is_verify_input()
+
+
+def get_spec_adjust_token_coefficient(phase: Phase) -> tuple[int, int]:
+    """Return the forward's rows of a request, and those of them that yield logits.
+
+    Returns
+    -------
+    coefficients : (int, int)
+        Draft (topk, topk); verify (nodes, nodes); ragged extend (the worker's steps + 1, 1); fixed-width extend
+        (nodes, nodes).
+
+    Raises
+    ------
+    SpecRejection
+        WRONG_PHASE: no forward reads the object; MISSING_ARGUMENT: a ragged extend that no worker has taken up, or a
+        draft input that lies in relay buffers.
+
+    Notes
+    -----
+    Source: semantics D.9, G.5.
+    """
+    match phase:
+        case EagleDraftExtendInput(num_tokens_per_req=count):
+            if count == NOT_SET:
+                raise reject_form(
+                    phase, Reason.MISSING_ARGUMENT, "num_tokens_per_req", count, "steps + 1", "the worker sets it"
+                )
+            return count, phase.num_tokens_for_logprob_per_req
+        case DraftInput() | VerifyInput() | DraftExtendInput():
+            return phase.num_tokens_per_req, phase.num_tokens_per_req
+        case _:
+            raise SpecRejection(
+                Reason.WRONG_PHASE,
+                what="phase input",
+                got=type(phase).__name__,
+                expected="a draft or verify input",
+                because="no forward reads it",
+            )
+
+
+def get_spec_adjusted_global_num_tokens(
+    phase: Phase, global_num_tokens: Sequence[int], global_num_tokens_for_logprob: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Turn the request counts of all ranks into token counts of the forward that reads the object.
+
+    Parameters
+    ----------
+    phase : Phase
+        What the forward reads.
+    global_num_tokens, global_num_tokens_for_logprob : sequence of int
+        One entry a rank.
+
+    Returns
+    -------
+    global_num_tokens, global_num_tokens_for_logprob : list of int
+        Both lists times the coefficients of ``get_spec_adjust_token_coefficient``.
+
+    Notes
+    -----
+    Source: semantics D.9, G.5.
+    """
+    per_request, for_logprob = get_spec_adjust_token_coefficient(phase)
+    return (
+        [count * per_request for count in global_num_tokens],
+        [count * for_logprob for count in global_num_tokens_for_logprob],
+    )

@@ -1,0 +1,58 @@
+"""Sampled requests of the simulated models: who can be sampled, and the exact distribution of the next token."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from specsim.rejection import Reason, SpecRejection
+from specsim.sampling import SamplingParameters
+from specsim.simulation.hashing import GOLDEN, digest, mix
+from specsim.simulation.language_models import HashModel, LanguageModel, Prefix
+
+DEEPEST_SAMPLE = 20
+LARGEST_DYADIC_VOCABULARY = DEEPEST_SAMPLE + 1
+
+
+def check_sampling(model: LanguageModel, sampling: SamplingParameters | None) -> None:
+    """Check that a model can decode a request.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a sampled request for a model without logits for sampling.
+    """
+    if sampling is None or sampling.is_greedy or isinstance(model, HashModel):
+        return
+    raise SpecRejection(
+        Reason.BAD_CONFIGURATION,
+        what="sampling.temperature",
+        got=sampling.temperature,
+        expected="0",
+        because=f"{type(model).__name__} has no logits for sampling, HashModel has",
+    )
+
+
+def next_shares(model: HashModel, tokens: Sequence[int]) -> tuple[Fraction, ...]:
+    """Return the exact distribution of the token behind a prefix at temperature ``1/ln 2``: powers of 2.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a vocabulary beyond 21 tokens, where the powers do not add up to 1.
+    """
+    if model.vocab_size > LARGEST_DYADIC_VOCABULARY:
+        raise SpecRejection(
+            Reason.COUNT_OUT_OF_RANGE,
+            what="vocab_size",
+            got=model.vocab_size,
+            expected=f"at most {LARGEST_DYADIC_VOCABULARY}",
+            because="the powers of 2 add up to 1",
+        )
+    prefix = Prefix(model)
+    for token in tokens:
+        prefix.append(token)
+    state = digest(prefix.folds) + model.seed
+    keys = [((mix(state + (token + 1) * GOLDEN) & 0x3FFFFF), token) for token in range(model.vocab_size)]
+    shares = [Fraction(0)] * model.vocab_size
+    for place, (_, token) in enumerate(sorted(keys, reverse=True)):
+        shares[token] = Fraction(1, 2 ** min(place + 1, model.vocab_size - 1))
+    return tuple(shares)

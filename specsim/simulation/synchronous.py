@@ -1,0 +1,85 @@
+"""What a V1 worker does to the scheduler's books inside an iteration: slots, committed lengths, ends of requests."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.metrics import count_verify
+from specsim.simulation.scheduler import TOKEN_TEXT, Request, Scheduler, SlotRange
+from specsim.truncation import Truncation
+
+Truncate = Callable[..., Truncation]
+
+
+class IterationLedger:
+    """The running requests of a synchronous engine, in the order of their batch."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def borrow_draft_slots(self, count: int) -> list[SlotRange]:
+        """Return ``count`` slots a request for its draft, owned by nobody: the allocator is as it was before.
+
+        The next allocation may hand the same slots out again, and nothing may be allocated or freed before it.
+        """
+        before = self._scheduler.slots.snapshot()
+        ranges = self.allocate_verify_slots(count)
+        self._scheduler.slots.restore(before)
+        return ranges
+
+    def allocate_verify_slots(self, count: int) -> list[SlotRange]:
+        """Allocate ``count`` slots a request, for the positions from its committed length.
+
+        Raises
+        ------
+        SpecRejection
+            OUT_OF_SLOTS.
+        """
+        slots = self._scheduler.slots.allocate(len(self.requests) * count)
+        return [
+            SlotRange(
+                row=request.row,
+                start=request.num_committed,
+                end=request.num_committed + count,
+                slots=tuple(slots[place * count : (place + 1) * count]),
+            )
+            for place, request in enumerate(self.requests)
+        ]
+
+    def free(self, slots: NDArray[np.int64]) -> None:
+        """Take slots back that no position keeps."""
+        self._scheduler.slots.free(slots.tolist())
+
+    def end_requests(
+        self, accept_index: NDArray[np.int32], predict: NDArray[np.int32], truncate_at_stop: Truncate
+    ) -> Truncation:
+        """Append the output tokens up to the first that ends each request, and count the verify.
+
+        A request counts the drafts that the target accepted, also those behind its end.
+        """
+        requests = self.requests
+        truncation = truncate_at_stop(
+            accept_index,
+            predict,
+            [request.rules for request in requests],
+            [request.output for request in requests],
+            [len(request.prompt) for request in requests],
+            TOKEN_TEXT,
+        )
+        for place, request in enumerate(requests):
+            request.output = [*request.output, *truncation.appended[place]]
+            request.finish = truncation.finishes[place]
+            request.counters = count_verify(request.counters, int(truncation.request_num_accepted_drafts[place]))
+        return truncation
+
+    def commit(self, kept_slots: Sequence[Sequence[int]]) -> None:
+        """Give each request the slots of its accepted positions; what is allocated is what is committed."""
+        for request, slots in zip(self.requests, kept_slots, strict=True):
+            request.slots.extend(slots)
+            request.num_committed = len(request.slots)
+
+    @property
+    def requests(self) -> list[Request]:
+        """The requests of the batch."""
+        return self._scheduler.running

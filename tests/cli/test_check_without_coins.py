@@ -1,0 +1,61 @@
+import json
+
+import pytest
+
+SAMPLER = "tree_speculative_sampling_target_only_without_coins"
+SOURCE = f"""
+import numpy as np
+from specsim import reference
+
+def {SAMPLER}(seed, **arguments):
+    random = np.random.default_rng(seed)
+    coins = random.random(arguments["candidates"].shape, dtype=np.float32)
+    final = random.random(len(coins), dtype=np.float32)
+    return reference.tree_speculative_sampling_target_only(
+        uniform_samples=BIAS(coins), uniform_samples_for_final_sampling=final, **arguments
+    )
+"""
+HONEST = "BIAS = lambda coins: coins\n"
+BIASED = "BIAS = lambda coins: coins * np.float32(0.5)\n"
+FEW = "MAX_SAMPLES = 80\n"
+
+
+@pytest.fixture
+def module(tmp_path, request):
+    """Return a function that writes a module whose name no other test uses."""
+
+    def write(source):
+        name = f"drawing_{request.node.name}"
+        (tmp_path / f"{name}.py").write_text(source)
+        return name
+
+    return write
+
+
+def test_an_honest_sampler_without_coins_conforms(specsim, module):
+    got = specsim("check", module(SOURCE + HONEST), "--examples", 15, "--seed", 3)
+    assert got.exit_code == 0, got.output
+    assert "1 properties held, 0 failed" in got.stdout
+
+
+def test_a_biased_sampler_without_coins_fails(specsim, module):
+    name = module(SOURCE + BIASED)
+    got = specsim("check", name, "--examples", 15, "--seed", 3, "--json")
+    assert got.exit_code == 1
+    (failure,) = json.loads(got.stdout)["failures"]
+    assert failure["property"] == "sampling_frequency_law.tree_frequencies_fit_the_targets_law"
+    assert "chi-square = " in failure["message"]
+
+
+def test_too_few_samples_are_inconclusive(specsim, module):
+    got = specsim("check", module(SOURCE + HONEST + FEW), "--examples", 15, "--seed", 3)
+    assert got.exit_code == 3
+    assert "INCONCLUSIVE: sampling_frequency_law.tree_frequencies_fit_the_targets_law" in got.stdout
+    assert "80 samples notice w = 0.15 with chance " in got.stdout
+    assert got.stdout.splitlines()[-1].startswith("inconclusive: ")
+
+
+def test_the_form_can_be_selected_by_name(specsim, module):
+    got = specsim("check", module(SOURCE + HONEST), "--examples", 5, "--seed", 3, "--operation", SAMPLER, "--json")
+    assert got.exit_code == 0, got.output
+    assert list(json.loads(got.stdout)["properties"]) == ["sampling_frequency_law.tree_frequencies_fit_the_targets_law"]

@@ -1,0 +1,142 @@
+"""``specsim simulate`` shows its metrics over HTTP and in a file, and compares how outputs end."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+NAMES = {
+    "sglang:spec_accept_length",
+    "sglang:spec_accept_rate",
+    "sglang:spec_verify_calls_total",
+    "sglang:spec_num_steps",
+    "sglang:spec_num_draft_tokens",
+}
+SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 8, "--max-new-tokens", 24, "--metrics-interval", 2)
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("the quick brown fox jumps over the lazy dog, and the café's lazy dog sleeps on. " * 20)
+    return path
+
+
+def values_of(exposed):
+    return {
+        sample.name: sample.value for family in text_string_to_metric_families(exposed) for sample in family.samples
+    }
+
+
+def test_the_file_holds_the_last_interval_of_the_report(specsim, text, tmp_path):
+    path = tmp_path / "specsim.prom"
+    got = specsim("simulate", "--text", text, *SMALL, "--metrics-file", path, "--json")
+    assert got.exit_code == 0, got.output
+    report = json.loads(got.stdout)
+    last = report["intervals"][-1]
+    assert values_of(path.read_text()) == {
+        "sglang:spec_accept_length": last["spec_accept_length"],
+        "sglang:spec_accept_rate": last["spec_accept_rate"],
+        "sglang:spec_verify_calls_total": report["spec_verify_ct"],
+        "sglang:spec_num_steps": 5,
+        "sglang:spec_num_draft_tokens": 16,
+    }
+
+
+def test_the_figures_of_a_report_agree(specsim, text):
+    report = json.loads(specsim("simulate", "--text", text, *SMALL, "--json").stdout)
+    intervals, told, histogram = report["intervals"], report["meta_info"], report["histogram"]
+    assert {entry["num_batches"] for entry in intervals[:-1]} == {2}
+    assert sum(entry["num_batches"] for entry in intervals) == report["num_iterations"]
+    for name, total in (("spec_verify_ct", "spec_verify_ct"), ("spec_accepted_drafts", "num_accepted_drafts")):
+        assert sum(entry[name] for entry in intervals) == sum(entry[name] for entry in told) == report[total]
+    assert sum(histogram) == report["spec_verify_ct"]
+    assert sum(drafts * count for drafts, count in enumerate(histogram)) == report["num_accepted_drafts"]
+    assert sum(entry["completion_tokens"] for entry in told) == report["output_tokens"]
+    for entry in told:
+        assert entry["spec_accept_length"] == entry["completion_tokens"] / entry["spec_verify_ct"]
+        assert entry["spec_correct_drafts_histogram"] == entry["spec_accept_histogram"]
+
+
+def test_a_running_simulation_is_scraped(text, tmp_path):
+    """The process serves the port that it names on stderr until it ends."""
+    options = ["--requests", "12", "--batch", "4", "--max-new-tokens", "48", "--metrics-interval", "1", "--json"]
+    command = [sys.executable, "-m", "specsim.cli", "simulate", "--text", text, *options, "--metrics-port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        line = process.stderr.readline()
+        url = re.fullmatch(r"metrics: (http://127\.0\.0\.1:\d+/metrics)\n", line).group(1)
+        seen = []
+        while process.poll() is None:
+            try:
+                with urllib.request.urlopen(url, timeout=10) as response:
+                    seen.append(values_of(response.read().decode()))
+            except (urllib.error.URLError, ConnectionError):
+                break
+        report = json.loads(process.stdout.read())
+        assert process.wait(timeout=60) == 0
+    assert seen
+    assert all(values.keys() == NAMES for values in seen)
+    calls = [values["sglang:spec_verify_calls_total"] for values in seen]
+    assert calls == sorted(calls)
+    assert 0 < calls[-1] <= report["spec_verify_ct"]
+    shown = {(entry["spec_accept_length"], entry["spec_accept_rate"]) for entry in report["intervals"]} | {(0.0, 0.0)}
+    assert {(values["sglang:spec_accept_length"], values["sglang:spec_accept_rate"]) for values in seen} <= shown
+
+
+@pytest.mark.parametrize("model", ["text", "hash"])
+def test_stops_end_outputs_where_plain_decoding_does(specsim, text, model):
+    got = specsim(
+        *("simulate", "--text", text, *SMALL, "--model", model, "--agreement", 1, "--json"),
+        *("--stop", "dog", "--stop", "é", "--stop-token", ord("x"), "--stop-token", ord(","), "--eos", ord("v")),
+        *("--min-new-tokens", 2),
+    )
+    assert got.exit_code == 0, got.output
+    report = json.loads(got.stdout)
+    assert report["lossless"]
+    if model == "text":
+        ends = [entry["finish_reason"] for entry in report["meta_info"]]
+        assert {end["type"] for end in ends} <= {"stop_string", "stop_token", "eos", "length"}
+        assert {end["type"] for end in ends} & {"stop_string", "stop_token", "eos"}
+
+
+def test_a_stop_string_is_matched_as_bytes_and_told_as_text(specsim, tmp_path):
+    path = tmp_path / "digits.txt"
+    path.write_text("0123456789 café, " * 30)
+    options = ("--requests", 1, "--prompt-length", 8, "--max-new-tokens", 32, "--stop", "fé")
+    report = json.loads(specsim("simulate", "--text", path, *options, "--json").stdout)
+    assert report["lossless"]
+    assert report["meta_info"][0]["finish_reason"] == {"type": "stop_string", "matched": "fé"}
+
+
+def test_the_table_shows_figures_only(specsim, text):
+    got = specsim("simulate", "--text", text, *SMALL)
+    assert got.exit_code == 0
+    assert "histogram" in got.stdout
+    assert "meta_info" not in got.stdout
+
+
+def test_a_file_that_cannot_be_written_is_one_line(specsim, text, tmp_path):
+    got = specsim("simulate", "--text", text, *SMALL, "--metrics-file", tmp_path / "absent" / "specsim.prom")
+    assert (got.exit_code, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+    assert "--metrics-file" in got.stderr
+
+
+def test_a_port_that_is_taken_is_one_line(specsim, text):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        got = specsim("simulate", "--text", text, *SMALL, "--metrics-port", taken.getsockname()[1])
+    assert (got.exit_code, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+    assert "--metrics-port" in got.stderr
+
+
+def test_rules_that_contradict_themselves_are_one_line(specsim, text):
+    got = specsim("simulate", "--text", text, *SMALL, "--min-new-tokens", 25)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr.startswith("specsim: BAD_CONFIGURATION: min_new_tokens is 25, but should be at most 24, ")

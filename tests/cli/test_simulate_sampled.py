@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from specsim.cli.sampling import parameters_of
+from specsim.sampling import ALL_TOKENS, SamplingParameters
+
+SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 6, "--max-new-tokens", 8, "--steps", 2)
+HASH = ("--model", "hash", "--temperature", 1.5)
+
+
+def simulate(specsim, *options):
+    got = specsim("simulate", *SMALL, *options, "--json")
+    assert got.exit_code == 0, got.output
+    return json.loads(got.stdout)
+
+
+@pytest.mark.parametrize("mode", ["v1", "v2"])
+def test_sampled_requests_are_reproducible_and_nobody_calls_them_lossless(specsim, mode):
+    report = simulate(specsim, *HASH, "--topk", 2, "--draft-tokens", 5, "--mode", mode)
+    assert (report["lossless"], report["reproducible"], report["mismatches"]) == (None, True, [])
+
+
+def test_greedy_requests_are_lossless_and_nothing_is_run_twice(specsim):
+    report = simulate(specsim, "--model", "hash", "--topk", 1)
+    assert (report["lossless"], report["reproducible"]) == (True, None)
+
+
+def test_the_seed_decides_the_run(specsim):
+    longer = ("--topk", 1, "--agreement", 1.0, "--max-new-tokens", 60)
+    runs = [simulate(specsim, *HASH, *longer, "--sampling-seed", seed) for seed in (4, 4, 50)]
+    assert runs[0] == runs[1]
+    assert runs[0]["histogram"] != runs[2]["histogram"]
+
+
+def test_filters_reach_the_sampler(specsim):
+    greedy = simulate(specsim, "--model", "hash", "--topk", 1, "--agreement", 1.0)
+    narrow = simulate(specsim, *HASH, "--topk", 1, "--agreement", 1.0, "--top-k", 1)
+    assert narrow["histogram"] == greedy["histogram"]
+
+
+def test_lockstep_holds_of_sampled_requests(specsim):
+    assert simulate(specsim, *HASH, "--topk", 1, "--lockstep", "--worker", "gpu", "--no-graphs")["divergence"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--temperature", 1), "--temperature needs --model hash: the text model has no logits for sampling"),
+        (("--top-k", 5), "--top-k, --top-p, --min-p and --sampling-seed need a --temperature above 0"),
+        ((*HASH, "--top-p", 0), "--top-p is 0.0, but should be above 0, at most 1"),
+        ((*HASH, "--min-p", 2), "--min-p is 2.0, but should be 0 to 1"),
+        (("--model", "hash", "--temperature", "nan"), "--temperature is nan, but should be 0, or 2**-20 to 2**20"),
+    ],
+)
+def test_options_that_make_no_sense_are_usage_errors(specsim, options, message):
+    got = specsim("simulate", *SMALL, *options)
+    assert got.exit_code == 2
+    assert message in got.stderr
+
+
+def test_options_become_parameters():
+    assert parameters_of(0.0, ALL_TOKENS, 1.0, 0.0, 0) is None
+    assert parameters_of(0.5, 7, 0.9, 0.1, 3) == SamplingParameters(0.5, 7, 0.9, 0.1, seed=3)

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+import torch
+from ml_dtypes import bfloat16
+
+from specsim import gpu
+from specsim.gpu import probabilities
+from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
+from specsim.rejection import Reason
+
+ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
+SHAPES = pytest.mark.parametrize(("num_rows", "vocab"), [(0, 5), (1, 1), (3, 2), (7, 33), (2, 1000)])
+KINDS = ("random", "equal", "one-hot", "ties", "peaked", "half empty", "least")
+
+
+def rows(kind, num_rows, vocab):
+    """Return rows of probabilities; the kind ``least`` lies among the smallest numbers that float32 has."""
+    source = np.random.default_rng(vocab)
+    one_hot = np.eye(vocab)[source.integers(0, vocab, num_rows)]
+    drawn = source.random((num_rows, vocab)) + 1e-3
+    made = {
+        "random": drawn / drawn.sum(axis=1, keepdims=True),
+        "equal": np.full((num_rows, vocab), 1 / vocab),
+        "one-hot": one_hot,
+        "ties": (source.integers(0, 4, (num_rows, vocab)) + one_hot) / 8,
+        "peaked": np.exp(30 * (drawn - drawn.max(axis=1, keepdims=True, initial=0))),
+        "half empty": np.where(np.arange(vocab) * 2 < vocab, drawn, 0),
+        "least": source.integers(0, 4, (num_rows, vocab)) * 2.0**-149 + one_hot * 2.0**-147,
+    }
+    return made[kind].astype(np.float32)
+
+
+def cycled(values, count, dtype):
+    return np.resize(np.array(values, dtype=dtype), count)
+
+
+@SHAPES
+@pytest.mark.parametrize("kind", KINDS)
+def test_filters(agrees, kind, num_rows, vocab):
+    drawn = rows(kind, num_rows, vocab)
+    counts = cycled([2, 1, vocab, vocab + 1, 2**31 - 1, max(1, vocab // 3)], num_rows, np.int32)
+    agrees("top_k_renorm", probabilities=drawn, top_k=counts)
+    shares = cycled([0.5, 1, 0.95, 0.125, 1e-7, 1 - 2**-24], num_rows, np.float32)
+    agrees("top_p_renorm", probabilities=drawn, top_p=shares)
+    agrees("min_p_renorm", probabilities=drawn, min_p=cycled([0.5, 0, 1, 0.01], num_rows, np.float32))
+
+
+def test_filters_of_several_blocks(agrees, monkeypatch):
+    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=1: min(most, interpreted, 16))
+    for kind in ("random", "ties", "peaked"):
+        drawn = rows(kind, 3, 70)
+        for k in (1, 5, 17, 69):
+            agrees("top_k_renorm", probabilities=drawn, top_k=np.full(3, k, np.int32))
+        agrees("top_p_renorm", probabilities=drawn, top_p=np.array([0.9, 0.3, 1.0], np.float32))
+        agrees("min_p_renorm", probabilities=drawn, min_p=np.array([0.3, 0.0, 0.9], np.float32))
+
+
+def test_ties_at_the_threshold_are_kept():
+    drawn = from_numpy(np.array([[1, 2, 2, 3]], dtype=np.float32) / 8)
+    assert gpu.top_k_renorm(drawn, from_numpy(np.array([2], np.int32))).tolist()[0][0] == 0
+    kept = to_numpy(gpu.top_p_renorm(drawn, from_numpy(np.array([0.5], np.float32))))
+    assert (kept > 0).tolist() == [[False, True, True, True]]
+    kept = to_numpy(gpu.top_p_renorm(drawn, from_numpy(np.array([0.375], np.float32))))
+    assert kept.tolist() == [[0, 0, 0, 1]]
+    kept = to_numpy(gpu.min_p_renorm(drawn, from_numpy(np.array([1 / 3 + 1e-7], np.float32))))
+    assert (kept > 0).tolist() == [[False, True, True, True]]
+
+
+def logits_of(kind, num_rows, vocab, dtype):
+    source = np.random.default_rng(vocab)
+    drawn = source.normal(size=(num_rows, vocab)) * 4
+    made = {
+        "random": drawn,
+        "equal": np.full((num_rows, vocab), -3),
+        "ties": np.round(drawn),
+        "forbidden": np.where((source.random((num_rows, vocab)) < 0.5) & (np.arange(vocab) > 0), -np.inf, drawn),
+        "far apart": drawn * 1e3,
+    }
+    return made[kind].astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize(("num_requests", "vocab"), [(0, 3), (1, 1), (4, 2), (5, 33), (2, 1000)])
+@pytest.mark.parametrize("kind", ["random", "equal", "ties", "forbidden", "far apart"])
+def test_target(agrees, kind, num_requests, vocab, dtype):
+    agrees(
+        "target_probabilities",
+        logits=logits_of(kind, num_requests * 3, vocab, dtype),
+        temperature=cycled([0.7, 0, 1, 2.0**20, 2.0**-20], num_requests, np.float32),
+        top_k=cycled([5, 50, 1, 2**30], num_requests, np.int32),
+        top_p=cycled([0.95, 0.5, 1, 1e-6, 0.9], num_requests, np.float32),
+        min_p=cycled([0, 0.05, 0.5], num_requests, np.float32),
+        num_draft_tokens=3,
+    )
+
+
+def test_target_of_several_blocks(agrees, monkeypatch):
+    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=1: min(most, interpreted, 16))
+    agrees(
+        "target_probabilities",
+        logits=logits_of("random", 6, 50, bfloat16),
+        temperature=np.array([0.7, 0, 1], np.float32),
+        top_k=np.array([5, 3, 40], np.int32),
+        top_p=np.array([0.8, 1, 0.95], np.float32),
+        min_p=np.array([0, 0, 0.1], np.float32),
+        num_draft_tokens=2,
+    )
+
+
+def test_greedy_rows_choose_the_first_largest():
+    logits = from_numpy(np.array([[-1, 0.0, -0.0, -9]], dtype=np.float32))
+    zero, one = from_numpy(np.zeros(1, np.float32)), from_numpy(np.ones(1, np.float32))
+    drawn = gpu.target_probabilities(logits, zero, from_numpy(np.full(1, 9, np.int32)), one, zero, 1)
+    assert drawn.tolist() == [[0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize(("num_requests", "vocab"), [(0, 3), (1, 1), (3, 33), (2, 1000)])
+@pytest.mark.parametrize("absent", range(16))
+def test_preparation(agrees, num_requests, vocab, dtype, absent):
+    source = np.random.default_rng(absent)
+    shape = (num_requests, vocab)
+    arguments = {
+        "scaling_penalty": source.uniform(0.5, 2, shape).astype(np.float32),
+        "additive_penalty": -source.random(shape).astype(np.float32),
+        "logit_bias": np.where(source.random(shape) < 0.1, -np.inf, source.normal(size=shape)).astype(np.float32),
+        "vocab_mask": source.integers(-(2**31), 2**31, (num_requests * 3, -(-vocab // 32))).astype(np.int32),
+    }
+    for place, name in enumerate(arguments):
+        if absent >> place & 1:
+            arguments[name] = None
+    agrees(
+        "prepare_logits", logits=logits_of("random", num_requests * 3, vocab, dtype), **arguments, num_draft_tokens=3
+    )
+
+
+def test_views(agrees):
+    wide = rows("random", 5, 40)[:, ::2]
+    agrees("top_k_renorm", probabilities=wide, top_k=np.full(5, 3, np.int32))
+    agrees("top_p_renorm", probabilities=wide.T.copy().T, top_p=np.full(5, 0.5, np.float32))
+    agrees(
+        "prepare_logits",
+        logits=wide.astype(bfloat16)[::-1],
+        scaling_penalty=None,
+        additive_penalty=wide,
+        logit_bias=None,
+        vocab_mask=np.full((5, 2), -1431655766, np.int32)[:, ::2],
+        num_draft_tokens=1,
+    )
+
+
+def test_rows_without_mass_are_rejected(rejection):
+    empty = np.zeros((2, 3), np.float32)
+    assert rejection("top_k_renorm", probabilities=empty, top_k=np.ones(2, np.int32)) is Reason.EMPTY_DISTRIBUTION
+
+
+@ON_GPU
+@pytest.mark.parametrize("vocab", [32_000, 128_256, 152_064])
+def test_large_vocabularies(agrees, vocab):
+    drawn = rows("peaked", 4, vocab)
+    drawn = np.where(drawn > np.sort(drawn, axis=1)[:, -300:-299], drawn, 0).astype(np.float32)
+    agrees("top_k_renorm", probabilities=rows("random", 4, vocab), top_k=np.array([1, 50, 3000, 2**30], np.int32))
+    agrees("top_p_renorm", probabilities=drawn, top_p=np.array([0.95, 0.5, 0.1, 1], np.float32))
+    agrees("min_p_renorm", probabilities=rows("peaked", 4, vocab), min_p=np.array([0, 0.5, 0.01, 1], np.float32))
+
+
+@ON_GPU
+def test_rows_lie_beyond_32_bits():
+    num_rows, vocab = 2**25, 144
+    logits = torch.zeros((num_rows, vocab), dtype=torch.bfloat16, device=DEVICE)
+    logits[-1, -1] = 1
+    one, none = torch.ones(1, device=DEVICE), torch.zeros(1, device=DEVICE)
+    few = torch.ones(num_rows // 1024, device=DEVICE)
+    top_k = torch.ones(num_rows // 1024, dtype=torch.int32, device=DEVICE)
+    drawn = gpu.target_probabilities(logits, few * one, top_k, few, few * none, 1024)
+    assert drawn[-1].tolist() == [0] * (vocab - 1) + [1]
+    assert torch.allclose(drawn[-2], one / vocab)

@@ -1,0 +1,212 @@
+"""The strategies find every stop at every offset of a run, alone and in pairs, and histories that hide little."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from specsim.properties.laws.stops import Ending, ending_of
+from specsim.properties.strategies.metrics import histories, request_logs
+from specsim.properties.strategies.stops import (
+    MAX_RUN,
+    StopCase,
+    run_cases,
+    stop_batches,
+    stop_cases,
+    text_of,
+)
+from specsim.stopping import FinishReason, StopRules
+
+FAR = 1 << 20
+PAIRS = [(one, other) for one in FinishReason for other in FinishReason if one is not other]
+
+
+def alone(case: StopCase, reason: FinishReason) -> Ending | None:
+    """Return where the request would end by one condition, were the others not there."""
+    rules = case.rules
+    only = StopRules(
+        max_new_tokens=rules.max_new_tokens if reason is FinishReason.LENGTH else FAR,
+        eos_tokens=rules.eos_tokens if reason is FinishReason.EOS else frozenset(),
+        stop_tokens=rules.stop_tokens if reason is FinishReason.STOP_TOKEN else frozenset(),
+        stop_strings=rules.stop_strings if reason is FinishReason.STOP_STRING else (),
+        min_new_tokens=rules.min_new_tokens,
+        context_limit=rules.context_limit if reason is FinishReason.CONTEXT else None,
+    )
+    return ending_of(only, case.tokens, case.prompt_length)
+
+
+def offset_alone(case: StopCase, reason: FinishReason) -> int | None:
+    """Return at which offset of the run it would end by one condition."""
+    ending = alone(case, reason)
+    return None if ending is None else ending[1] - len(case.output) - 1
+
+
+def offset_of(case: StopCase) -> tuple[FinishReason, int] | None:
+    """Return why and at which offset of the run the request ends."""
+    ending = ending_of(case.rules, case.tokens, case.prompt_length)
+    return None if ending is None else (ending[0], ending[1] - len(case.output) - 1)
+
+
+def drawn(strategy: SearchStrategy[Any], max_examples: int) -> list[Any]:
+    """Draw so many cases."""
+    cases: list[Any] = []
+
+    @seed(0)
+    @settings(
+        max_examples=max_examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),
+    )
+    @given(strategy)
+    def collect(case: Any) -> None:
+        cases.append(case)
+
+    collect()
+    return cases
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[StopCase]:
+    """Draw what every search for a single run looks through."""
+    return drawn(stop_cases(), 4000)
+
+
+@pytest.mark.parametrize("offset", range(MAX_RUN))
+@pytest.mark.parametrize("reason", FinishReason)
+def test_each_stop_is_found_at_each_offset(cases, reason, offset):
+    assert any(offset_of(case) == (reason, offset) for case in cases)
+
+
+@pytest.mark.parametrize("reason", FinishReason)
+def test_each_stop_is_found_at_the_bonus_token_and_at_the_first(cases, reason):
+    longer = [case for case in cases if case.num_accepted_tokens > 2]
+    assert any(offset_of(case) == (reason, case.num_accepted_tokens - 1) for case in longer)
+    assert any(offset_of(case) == (reason, 0) and not case.output for case in longer)
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_each_pair_is_found_in_one_run_in_this_order(cases, first, second):
+    def in_order(case: StopCase) -> bool:
+        one, other = offset_alone(case, first), offset_alone(case, second)
+        return one is not None and other is not None and one < other
+
+    assert any(map(in_order, cases))
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_each_pair_is_found_at_one_token(cases, first, second):
+    assert any(
+        offset_alone(case, first) is not None and offset_alone(case, first) == offset_alone(case, second)
+        for case in cases
+    )
+
+
+STRINGS: dict[str, Callable[[StopCase, str, int], bool]] = {
+    "one token": lambda case, stop, last: text_of(case.tokens[last]) == stop,
+    "two tokens": lambda case, stop, last: len(stop) > 1 and 0 < len(text_of(case.tokens[last])) < len(stop),
+    "the end of a longer token": lambda case, stop, last: len(text_of(case.tokens[last])) > len(stop),
+    "a token without text": lambda case, stop, last: last > 0 and len(stop) > 1 and not text_of(case.tokens[last - 1]),
+    "two runs": lambda case, stop, last: (
+        len(case.output) > 0 and last == len(case.output) and len(text_of(case.tokens[last])) < len(stop)
+    ),
+    "the front of a run longer than the string and one": lambda case, stop, last: (
+        case.num_accepted_tokens - (last - len(case.output)) > len(stop) + 1
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STRINGS)
+def test_strings_are_found_in(cases, what):
+    def spelt_so(case: StopCase) -> bool:
+        ending = ending_of(case.rules, case.tokens, case.prompt_length)
+        if ending is None or ending[0] is not FinishReason.STOP_STRING:
+            return False
+        return STRINGS[what](case, str(ending[3]), ending[1] - 1)
+
+    assert any(map(spelt_so, cases))
+
+
+MINIMUM: dict[str, Callable[[StopCase, int], bool]] = {
+    "at the stop": lambda case, length: case.rules.min_new_tokens == length,
+    "one before it": lambda case, length: case.rules.min_new_tokens == length - 1,
+}
+
+
+@pytest.mark.parametrize("what", MINIMUM)
+@pytest.mark.parametrize("reason", [FinishReason.EOS, FinishReason.STOP_TOKEN, FinishReason.STOP_STRING])
+def test_a_minimum_is_found(cases, reason, what):
+    def bounded(case: StopCase) -> bool:
+        ending = ending_of(case.rules, case.tokens, case.prompt_length)
+        return ending is not None and ending[0] is reason and ending[1] > 1 and MINIMUM[what](case, ending[1])
+
+    assert any(map(bounded, cases))
+
+
+@pytest.mark.parametrize("reason", [FinishReason.EOS, FinishReason.STOP_TOKEN, FinishReason.STOP_STRING])
+def test_a_stop_that_the_minimum_just_suppresses_is_found(cases, reason):
+    def suppressed(case: StopCase) -> bool:
+        rules = case.rules
+        if rules.min_new_tokens < 2:
+            return False
+        without = StopRules(FAR, rules.eos_tokens, rules.stop_tokens, rules.stop_strings, rules.min_new_tokens - 1)
+        ending = ending_of(without, case.tokens, case.prompt_length)
+        return ending is not None and ending[0] is reason and ending[1] == rules.min_new_tokens - 1
+
+    assert any(map(suppressed, cases))
+
+
+def test_a_rejected_eos_is_found_in_a_request_that_goes_on(cases):
+    assert any(
+        offset_of(case) is None and case.rules.eos_tokens & set(case.row_tokens[case.num_accepted_tokens :])
+        for case in cases
+    )
+
+
+def test_a_stop_across_verifies_is_found():
+    def ends_in_a_later_run(one: tuple) -> bool:
+        case, runs = one
+        ending = ending_of(case.rules, case.tokens, case.prompt_length)
+        return len(runs) > 2 and ending is not None and ending[1] > len(runs[0]) + len(runs[1])
+
+    assert any(map(ends_in_a_later_run, drawn(run_cases(), 200)))
+
+
+def test_a_batch_with_and_without_stops_is_found():
+    def mixed(batch: object) -> bool:
+        ends = [offset_of(case) is None for case in batch.cases]
+        return len(ends) > 2 and any(ends) and not all(ends)
+
+    assert any(map(mixed, drawn(stop_batches(), 50)))
+
+
+HISTORIES: dict[str, Callable] = {
+    "a zombie": lambda history: any(
+        row.is_zombie and row.num_accepted_drafts for batch in history.batches for row in batch
+    ),
+    "an idle batch between others": lambda history: any(
+        before and not batch and after
+        for before, batch, after in zip(history.batches, history.batches[1:], history.batches[2:], strict=False)
+    ),
+    "an interval without a verify": lambda history: (
+        history.decode_log_interval == 1 and () in history.batches and any(history.batches)
+    ),
+    "a tree with spare nodes": lambda history: history.num_draft_tokens > history.num_steps + 1,
+    "a last interval that is not full": lambda history: len(history.batches) % history.decode_log_interval > 0,
+}
+
+
+@pytest.mark.parametrize("what", HISTORIES)
+def test_histories_are_found(what):
+    assert any(map(HISTORIES[what], drawn(histories(), 500)))
+
+
+def test_a_request_that_stops_inside_its_last_run_is_found():
+    assert any(
+        log.num_drafts_per_round > 0
+        and log.num_completion_tokens < 1 + sum(log.num_accepted_drafts) + len(log.num_accepted_drafts)
+        for log in drawn(request_logs(), 100)
+    )
