@@ -8,12 +8,17 @@ from specsim.gpu.kernels import greedy_from_logits as greedy
 from specsim.gpu.kernels import row_statistics
 from specsim.gpu.launch import ceil_div, choose_block, power_of_two
 
-CHUNK = 8192
+CHUNK = 16384
+GREEDY_CHUNK = 8192
 LEAST_CHUNK = 256
 UNIT = 8
 SLOTS = 128
-FEW = 512
-BLOCK = 2048
+WAYS = 16
+ROW_WAYS = 4
+WALK_WARPS = 8
+STATISTICS_WARPS = 8
+OPTIONS: dict[str, int] = {}
+BLOCK = 4096
 MOST_CHUNKS = 32
 MOST_GREEDY_CHUNKS = 256
 PROGRAMS_TO_FILL = 1024
@@ -29,7 +34,7 @@ def chunk_of(vocab: int) -> int:
 def greedy_chunk_of(vocab: int, num_requests: int) -> int:
     """Return how many logits one program of the greedy walk reads: fewer where requests alone do not fill a GPU."""
     share = power_of_two(ceil_div(num_requests * vocab, PROGRAMS_TO_FILL))
-    return choose_block(vocab, max(min(share, CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
+    return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
 
 
 def verify_tree_greedy_from_logits(
@@ -142,7 +147,8 @@ def verify_tree_sampled_from_logits(
             SLOTS=SLOTS,
             SHIFT=shift,
             PRECISE=is_precise,
-            num_warps=8,
+            num_warps=STATISTICS_WARPS,
+            **OPTIONS,
         )
         kernels._walk_sampled_kernel[(num_requests,)](
             *tree,
@@ -160,6 +166,7 @@ def verify_tree_sampled_from_logits(
             level,
             num_levels,
             num_chunks,
+            chunk,
             vocab,
             logits.stride(0),
             logits.stride(1),
@@ -170,9 +177,10 @@ def verify_tree_sampled_from_logits(
             CHUNKS=power_of_two(num_chunks),
             SLOTS=SLOTS,
             SHIFT=shift,
-            FEW=FEW,
-            BLOCK=choose_block(vocab, BLOCK),
+            WAYS=WAYS,
+            ROW_WAYS=ROW_WAYS,
+            BLOCK=min(chunk, choose_block(vocab, BLOCK)),
             PRECISE=is_precise,
-            num_warps=8,
+            num_warps=WALK_WARPS,
         )
     return predict, accept_index, num_accepted_drafts

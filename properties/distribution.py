@@ -73,6 +73,11 @@ class Enumeration:
     coins: Coins
     weights: tuple[Fraction, ...]
 
+    @property
+    def middles(self) -> Coins:
+        """The coins in the middle of each cell."""
+        return self.coins[PROBES // 2 :: PROBES]
+
     def law_of(self, outcomes: Sequence[Outcome]) -> Distribution:
         """Return the exact distribution of the outcomes, one outcome a row of coins.
 
@@ -115,6 +120,11 @@ def enumerate_cells(
     weights = tuple(prod((cell.weight for cell in cells), start=EVERYTHING) for cells in product(*axes))
     coins = np.array(corners, dtype=np.float32).reshape(PROBES * len(weights), len(axes))
     return Enumeration(coins, weights)
+
+
+def every_pair(first: Coins, second: Coins) -> Coins:
+    """Return each row of the first beside each row of the second, those of the second next to each other."""
+    return np.concatenate([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))], axis=1)
 
 
 def integrate(

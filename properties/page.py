@@ -7,8 +7,17 @@ from specsim.properties.property import Property
 
 NUMBERS = {
     "P01": "greedy output is that of autoregressive decoding",
+    "P02": "the exact law of the chain sampler",
+    "P03": "the exact law of the tree sampler",
+    "P04": "frequencies of samplers that draw their own coins",
     "P06": "a perfect draft is accepted whole",
-    "P07": "a hostile draft is never accepted",
+    "P07": "a hostile draft is never accepted, and an impossible token never output",
+    "P08": "coins on a boundary fall as stated",
+    "P09": "coins are used once, and independently",
+    "P10": "a seeded request depends on nothing but its seed and its prompt",
+    "P12": "thresholds below 1 accept more, each request by its own",
+    "P13": "every row has the distribution of its own request's filters",
+    "P14": "logits are prepared for the request of their row",
     "P16": "the mask is the reflexive ancestor closure, in every layout",
     "P17": "a position is the committed length plus the depth",
     "P18": "links and parents say the same, and every walk ends",
@@ -34,11 +43,13 @@ NUMBERS = {
     "P50": "the map of the draft vocabulary",
     "P51": "lengths and positions advance with the accepted tokens",
     "P52": "a run ends where its tokens, one by one, would end",
+    "P53": "a mask is that of a fresh grammar which read the path",
     "P54": "drafts stop at the context limit, and the output reaches it",
     "P55": "the worker and the schedule change no output",
     "P59": "a phase takes its own class, and leaves it as it is",
     "P60": "widths are those of the call, not those of the configuration",
     "P62": "a failure names the first divergence",
+    "P63": "acceptance has the rate that its rule promises",
 }
 OF_EVERY_OPERATION = {
     "agreement": "the outputs are the reference's, bit for bit, in every defined entry",

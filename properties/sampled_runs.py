@@ -1,7 +1,7 @@
 """Every way in which a sampled request can go: the engine is run again from its prefill for each choice of coins.
 
 The operations of a worker are watched. Where it verifies by chance, the coins of the watched request are replaced: all
-of their cells are tried in one call, cells with one outcome are one choice, and a run follows one choice at every verify.
+of their cells are tried in one call, cells of equal outcome are one choice, and a run follows one choice a verify.
 """
 
 from collections.abc import Callable
@@ -40,12 +40,17 @@ OF_REQUESTS = (
 )
 
 
+Choices = list[tuple[Coins, Fraction]]
+"""Coins that lead to each outcome of a verify, and its exact chance."""
+
+
 @dataclass
 class Watched:
     """Operations that steer the coins of the one sampled request of a batch.
 
     ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
-    ``widths`` record the choices and how many there were; ``weight`` is the exact chance of this run.
+    ``widths`` record the choices and how many there were; ``weight`` is the exact chance of this run; ``known`` keeps
+    the choices at verifies that earlier runs came to.
     """
 
     operations: Backend | Completed
@@ -54,6 +59,7 @@ class Watched:
     taken: list[int] = field(default_factory=list)
     widths: list[int] = field(default_factory=list)
     weight: Fraction = EVERYTHING
+    known: dict[TreeScene, Choices] = field(default_factory=dict)
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
         """Call an operation; a verify by chance gets chosen coins."""
@@ -68,8 +74,10 @@ class Watched:
     def _steered(self, arguments: dict[str, Any]) -> dict[str, Any]:
         (request,) = np.flatnonzero(arguments["temperature"] > 0).tolist()
         scene = scene_of(arguments, request)
-        cells = enumerate_cells(tree_axes(scene), self.slack, self.slack)
-        choices = self._choices(arguments, request, cells)
+        if scene not in self.known:
+            cells = enumerate_cells(tree_axes(scene), self.slack, self.slack)
+            self.known[scene] = self._choices(arguments, request, cells)
+        choices = self.known[scene]
         place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
         coins, weight = choices[place]
         self.taken.append(place)
@@ -82,7 +90,7 @@ class Watched:
         steered["uniform_samples_for_final_sampling"][request] = coins[-1]
         return steered
 
-    def _choices(self, arguments: dict[str, Any], request: int, cells: Enumeration) -> list[tuple[Coins, Fraction]]:
+    def _choices(self, arguments: dict[str, Any], request: int, cells: Enumeration) -> Choices:
         """Return, for every outcome that can occur, coins that lead to it and its exact chance."""
         outcomes = emitted_along_paths(self._alone(arguments, request, cells.coins))
         law = cells.law_of(outcomes)
@@ -118,8 +126,9 @@ def law_of_runs(operations: Backend | Completed, run: Callable[[Watched], Outcom
     """Return the exact law of what ``run`` returns, which plays a whole engine on the operations that it gets."""
     law: Distribution = {}
     pending: list[tuple[int, ...]] = [()]
+    known: dict[TreeScene, Choices] = {}
     while pending:
-        watched = Watched(operations, pending.pop(), slack)
+        watched = Watched(operations, pending.pop(), slack, known=known)
         outcome = run(watched)
         law[outcome] = law.get(outcome, NOTHING) + watched.weight
         for depth in range(len(watched.script), len(watched.taken)):

@@ -138,3 +138,34 @@ def traverse_tree(
             grammar.fill_bitmask(bitmask[node])
             if next_token[node] >= 0:
                 stack.append((next_token[node], node))
+
+
+def advance_grammar(grammar: Grammar, tokens: Sequence[int]) -> int | None:
+    """Advance a matcher by tokens that were committed, one after another.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        The matcher; it is left behind the token that completes the text, or behind the last one.
+    tokens : sequence of int
+        Committed tokens; one that ended the request already is not among them.
+
+    Returns
+    -------
+    num_tokens : int or None
+        How many tokens complete the text; None if it goes on.
+
+    Raises
+    ------
+    ValueError
+        The matcher does not allow a token: it was committed in spite of the mask.
+
+    Notes
+    -----
+    Source: semantics B.11.
+    """
+    for place, token in enumerate(tokens):
+        grammar.accept(token)
+        if grammar.is_terminated():
+            return place + 1
+    return None

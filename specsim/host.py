@@ -10,7 +10,7 @@ from typing import Any
 
 from specsim.adaptive import adapt_num_steps, route_batch_size
 from specsim.algorithms import check_registration, find_algorithm, target_verify_width
-from specsim.grammar import traverse_tree
+from specsim.grammar import advance_grammar, traverse_tree
 from specsim.metrics import (
     count_batch,
     count_verify,
@@ -81,6 +81,7 @@ _FUNCTIONS: tuple[HostFunction, ...] = (
     HostFunction(clip_drafts, "stops", "semantics B.11"),
     HostFunction(find_stop, "stops", "semantics B.11"),
     HostFunction(play_runs, "stops", "semantics B.11"),
+    HostFunction(advance_grammar, "stops", "semantics B.11"),
     HostFunction(truncate_at_stop, "stops", "semantics B.11"),
 )
 

@@ -20,6 +20,7 @@ class FinishReason(StrEnum):
     STOP_TOKEN = "stop_token"
     LENGTH = "length"
     CONTEXT = "context"
+    GRAMMAR = "grammar"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.grammar import Grammar, advance_grammar
 from specsim.rejection import Reason, SpecRejection
-from specsim.stopping import Finish, StopRules, TokenText, find_stop
+from specsim.stopping import Finish, FinishReason, StopRules, TokenText, find_stop
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ def truncate_at_stop(
     outputs: Sequence[Sequence[int]],
     prompt_lengths: Sequence[int],
     text_of: TokenText,
+    grammars: Sequence[Grammar | None] | None = None,
 ) -> Truncation:
     """Cut every accepted path behind the node whose token ends its request.
 
@@ -47,6 +49,9 @@ def truncate_at_stop(
         One entry a request: when it ends, its tokens so far, tokens of its prompt.
     text_of : callable
         Text of one token.
+    grammars : sequence or None
+        The matcher of each request that has one. It is advanced by the tokens that do not end the request, and the
+        token that completes its text ends the request.
 
     Raises
     ------
@@ -75,6 +80,9 @@ def truncate_at_stop(
         path = _path_of(row, request)
         tokens = predict[path].tolist()
         finish = find_stop(rules[request], outputs[request], tokens, prompt_lengths[request], text_of)
+        grammar = None if grammars is None else grammars[request]
+        if grammar is not None:
+            finish = _end_of_grammar(grammar, outputs[request], tokens, finish, text_of)
         kept = len(tokens) if finish is None else finish.num_tokens - len(outputs[request])
         truncated[request, :kept] = path[:kept]
         appended.append(tuple(tokens[:kept]))
@@ -87,6 +95,18 @@ def truncate_at_stop(
         appended=tuple(appended),
         finishes=tuple(finishes),
     )
+
+
+def _end_of_grammar(
+    grammar: Grammar, output: Sequence[int], tokens: Sequence[int], finish: Finish | None, text_of: TokenText
+) -> Finish | None:
+    """Advance the matcher up to the end of the request, which comes earlier if the matcher's text is complete."""
+    continuing = tokens if finish is None else tokens[: finish.num_tokens - len(output) - 1]
+    num_complete = advance_grammar(grammar, continuing)
+    if num_complete is None:
+        return finish
+    text = "".join(map(text_of, (*output, *tokens[:num_complete])))
+    return Finish(FinishReason.GRAMMAR, len(output) + num_complete, text)
 
 
 def _path_of(row: NDArray[np.int32], request: int) -> NDArray[np.int32]:

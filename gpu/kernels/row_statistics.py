@@ -6,43 +6,61 @@ import triton.language as tl
 from specsim.gpu.kernels.thresholds import order_of, read_logits, search, value_of, weigh
 
 SPARE = tl.constexpr(14)
-NUM_PARTS = tl.constexpr(256)
+PARTS = tl.constexpr(256)
+WAYS = tl.constexpr(32)
+MASS_BLOCK = tl.constexpr(4096)
 
 
 @triton.jit
-def count_from(logit, bound):
-    """Return how many logits of a tile reach a bound."""
-    return tl.sum(tl.sum((logit >= bound).to(tl.int32), axis=1), axis=0)
-
-
-@triton.jit
-def lower_bound(logit, group_max, largest, wanted, SLOTS: tl.constexpr, SHIFT: tl.constexpr):
-    """Choose a bound that about ``wanted`` logits of a chunk reach, and at most SLOTS; -inf if the whole chunk fits.
-
-    The chunk is cut into parts: if ``wanted`` of their largest logits reach a bound, as many logits do, and few more.
-    """
-    part_max = tl.max(tl.reshape(group_max, [group_max.shape[0] // NUM_PARTS, NUM_PARTS]), axis=0)
-    lowest = tl.min(part_max, axis=0)
-    low = order_of(lowest, SHIFT)
+def lowest_of_few(logit, bound, largest, most, SHIFT: tl.constexpr):
+    """Return the lowest bound, at least ``bound``, that no more than ``most`` logits of a tile reach."""
+    low = order_of(bound, SHIFT)
     high = order_of(largest, SHIFT) + 1
-    has_few = False
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        is_over = tl.sum((logit >= value_of(middle, SHIFT)).to(tl.int32), axis=0) > most
+        low = tl.where(is_over, middle, low)
+        high = tl.where(is_over, high, middle)
+    return value_of(high, SHIFT)
+
+
+@triton.jit
+def bound_of_parts(part_max, largest, wanted, SHIFT: tl.constexpr):
+    """Choose a bound that ``wanted`` parts of a chunk reach and few more; a part reaches what its largest logit does.
+
+    As many logits as parts reach it at least. -inf stands for a part without a logit.
+    """
+    lowest = tl.min(part_max, axis=0)
     if lowest == float("-inf"):
         num_parts = tl.sum((part_max > float("-inf")).to(tl.int32), axis=0)
         wanted = tl.minimum(wanted, (num_parts + 1) // 2)
-        has_few = count_from(logit, value_of(low + 1, SHIFT)) <= SLOTS
-    bound = lowest
-    if not has_few:
-        enough = wanted + wanted // 4
-        low = search((part_max, part_max), None, low, high, wanted, 0.0, enough, False, False, False, SHIFT, 16, 1)
-        bound = value_of(low, SHIFT)
-        if count_from(logit, bound) > SLOTS:
-            while high - low > 1:
-                middle = low + (high - low) // 2
-                is_over = count_from(logit, value_of(middle, SHIFT)) > SLOTS
-                low = tl.where(is_over, middle, low)
-                high = tl.where(is_over, high, middle)
-            bound = value_of(high, SHIFT)
-    return bound
+    low = order_of(lowest, SHIFT)
+    high = order_of(largest, SHIFT) + 1
+    parts, enough = (part_max, part_max), wanted + wanted // 4
+    low = search(parts, None, low, high, wanted, 0.0, enough, False, False, False, SHIFT, WAYS, PARTS)
+    return value_of(low, SHIFT)
+
+
+@triton.jit
+def weight_of_chunk(
+    row_ptr,
+    first,
+    vocab,
+    column_stride,
+    largest,
+    temperature,
+    PRECISE: tl.constexpr,
+    SIZE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Return the weight of a chunk relative to its largest logit, in float64; its logits are read again, from cache."""
+    base = tl.where(largest > float("-inf"), largest, 0.0)
+    temperature = tl.where(temperature == 0, 1.0, temperature)
+    mass = tl.zeros([BLOCK], dtype=tl.float64 if PRECISE else tl.float32)
+    for start in range(0, SIZE, BLOCK):
+        logit = read_logits(row_ptr, first + start + tl.arange(0, BLOCK), vocab, column_stride)
+        mass += weigh(logit, base, temperature, PRECISE)
+    return tl.sum(mass.to(tl.float64), axis=0)
 
 
 @triton.jit(do_not_specialize=["num_nodes", "level"])
@@ -70,7 +88,8 @@ def _row_statistics_kernel(
     """Read one chunk of the row that a request's walk has reached; what its list may hold is read again, from cache.
 
     Every logit of the chunk that reaches the bound is listed. Where the largest logit alone occurs too often, the bound
-    lies above it, and the first of its tokens are listed.
+    lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk. The
+    weight is left out where top-k makes it meaningless.
     """
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
@@ -83,30 +102,34 @@ def _row_statistics_kernel(
         temperature = tl.load(temperature_ptr + request)
         top_k = tl.where(temperature == 0, 1, tl.load(top_k_ptr + request))
         wanted = tl.minimum(tl.minimum(top_k, SLOTS) + SPARE, SLOTS // 2)
-        group_max = tl.max(logit, axis=1)
-        largest = tl.max(group_max, axis=0)
-        bound = lower_bound(logit, group_max, largest, wanted, SLOTS, SHIFT)
-        base = tl.where(largest > float("-inf"), largest, 0.0)
-        weight = weigh(logit, base, tl.where(temperature == 0, 1.0, temperature), PRECISE)
-        mass = tl.sum(tl.sum(weight, axis=1), axis=0)
+        unit_max = tl.max(logit, axis=1)
+        part_max = tl.max(tl.reshape(unit_max, [UNITS // PARTS, PARTS]), axis=0)
+        largest = tl.max(part_max, axis=0)
+        least = value_of(order_of(tl.full([], float("-inf"), dtype=tl.float32), SHIFT) + 1, SHIFT)
+        bound = least
+        if tl.sum((unit_max >= least).to(tl.int32), axis=0) > SLOTS:
+            bound = tl.maximum(bound_of_parts(part_max, largest, wanted, SHIFT), least)
+            if tl.sum((unit_max >= bound).to(tl.int32), axis=0) > SLOTS:
+                bound = lowest_of_few(unit_max, bound, largest, SLOTS, SHIFT)
 
         share = request * tl.num_programs(1) + chunk
         share_logits_ptr = listed_logits_ptr + share * SLOTS
         share_tokens_ptr = listed_tokens_ptr + share * SLOTS
-        listed_from = tl.minimum(bound, largest)
-        has_listed = ((group_max >= listed_from) & (group_max > float("-inf"))).to(tl.int32)
+        has_listed = ((unit_max >= tl.minimum(bound, largest)) & (unit_max >= least)).to(tl.int32)
         rank = tl.cumsum(has_listed, axis=0) - has_listed
         tl.store(share_tokens_ptr + rank, tl.arange(0, UNITS), mask=(has_listed == 1) & (rank < SLOTS))
         tl.debug_barrier()
         slot = tl.arange(0, SLOTS)
-        num_groups = tl.sum(has_listed, axis=0)
-        group = tl.load(share_tokens_ptr + slot, mask=slot < num_groups, other=0)
+        num_units = tl.sum(has_listed, axis=0)
+        unit = tl.load(share_tokens_ptr + slot, mask=slot < num_units, other=0)
         tl.debug_barrier()
 
-        token = tl.reshape(first + group[:, None] * UNIT + place, [SLOTS * UNIT])
-        is_group = tl.reshape((slot < num_groups)[:, None] & (place >= 0), [SLOTS * UNIT])
-        logit = read_logits(row_ptr, tl.where(is_group, token, -1), vocab, column_stride)
-        is_listed = ((logit >= listed_from) & (logit > float("-inf"))).to(tl.int32)
+        token = tl.reshape(first + unit[:, None] * UNIT + place, [SLOTS * UNIT])
+        is_unit = tl.reshape((slot < num_units)[:, None] & (place >= 0), [SLOTS * UNIT])
+        logit = read_logits(row_ptr, tl.where(is_unit, token, -1), vocab, column_stride)
+        if tl.sum((logit >= bound).to(tl.int32), axis=0) > SLOTS:
+            bound = lowest_of_few(logit, bound, largest, SLOTS, SHIFT)
+        is_listed = ((logit >= tl.minimum(bound, largest)) & (logit >= least)).to(tl.int32)
         rank = tl.cumsum(is_listed, axis=0) - is_listed
         is_kept = (is_listed == 1) & (rank < SLOTS)
         tl.store(share_logits_ptr + rank, logit, mask=is_kept)
@@ -115,5 +138,9 @@ def _row_statistics_kernel(
         tl.store(share_logits_ptr + slot, float("-inf"), mask=is_free)
         tl.store(share_tokens_ptr + slot, vocab, mask=is_free)
         tl.store(chunk_max_ptr + share, largest)
-        tl.store(chunk_mass_ptr + share, mass.to(tl.float64))
-        tl.store(chunk_bound_ptr + share, bound)
+        if PRECISE | (top_k >= vocab):
+            size: tl.constexpr = UNITS * UNIT
+            block: tl.constexpr = size if size < MASS_BLOCK else MASS_BLOCK
+            mass = weight_of_chunk(row_ptr, first, vocab, column_stride, largest, temperature, PRECISE, size, block)
+            tl.store(chunk_mass_ptr + share, mass)
+        tl.store(chunk_bound_ptr + share, tl.where(bound > least, bound, float("-inf")))

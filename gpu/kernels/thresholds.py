@@ -1,6 +1,6 @@
-"""Thresholds of one row's logits, found by search over the bits of float32: several bounds are tried in a round.
+"""Bounds of one row's logits, found by search over the bits of float32: several bounds are tried in a round.
 
-``listed`` is a tile of logits and one of their weights in float64; ``row`` is a pointer to the logits, their number,
+``listed`` is a tile of logits and one of their weights; ``row`` is a pointer to the logits of a row, their number,
 their stride, the largest of them, and the temperature. With IS_ROW the row is read, block by block, and otherwise the
 tile stands for it.
 """
@@ -38,18 +38,19 @@ def read_logits(row_ptr, token, vocab, column_stride):
 @triton.jit
 def weigh(logit, largest, temperature, PRECISE: tl.constexpr):
     """Weights relative to the largest logit, in float64 or in float32."""
-    inverse = 1.0 / temperature.to(tl.float64)
     if PRECISE:
-        weight = tl.exp((logit.to(tl.float64) - largest.to(tl.float64)) * inverse)
+        weight = tl.exp((logit.to(tl.float64) - largest.to(tl.float64)) / temperature.to(tl.float64))
     else:
-        weight = tl.exp2((logit - largest) * (inverse * LOG2_E).to(tl.float32))
+        weight = tl.exp2((logit - largest) * ((1.0 / temperature) * LOG2_E))
     return weight
 
 
 @triton.jit
-def share_of(weight, total):
-    """Shares of a total, in float32."""
-    return (weight.to(tl.float64) / total).to(tl.float32)
+def share_of(weight, inverse, PRECISE: tl.constexpr):
+    """What ties are decided by: the share of a total, in float32, or the weight that is in float32 itself."""
+    if PRECISE:
+        weight = (weight * inverse).to(tl.float32)
+    return weight
 
 
 @triton.jit
@@ -84,7 +85,7 @@ def measure(
         is_reached = listed[0][:, None] >= bound[None, :]
         count += tl.sum(is_reached.to(tl.int32), axis=0)
         if WEIGHED:
-            mass += tl.sum(tl.where(is_reached, listed[1][:, None], 0.0), axis=0)
+            mass += tl.sum(tl.where(is_reached, listed[1][:, None], 0.0), axis=0).to(tl.float64)
     return count, mass
 
 
@@ -126,28 +127,43 @@ def search(
 
 
 @triton.jit
-def least_above(listed, row, bound, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the least logit that reaches a bound."""
-    least = row[3]
+def share_from(listed, row, bound, inverse, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the share of the least logit that reaches a bound."""
     if IS_ROW:
+        least = row[3]
         for first in range(0, row[1], BLOCK):
             logit, _ = read_block(row, first, PRECISE, BLOCK)
             least = tl.minimum(least, tl.min(tl.where(logit >= bound, logit, row[3]), axis=0))
     else:
-        least = tl.minimum(least, tl.min(tl.where(listed[0] >= bound, listed[0], row[3]), axis=0))
+        least = tl.min(tl.where(listed[0] >= bound, listed[0], row[3]), axis=0)
+    return share_of(weigh(least, row[3], row[4], PRECISE), inverse, PRECISE).to(tl.float64)
+
+
+@triton.jit
+def least_of_share(listed, row, bound, inverse, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the least logit whose share reaches a bound."""
+    if IS_ROW:
+        least = row[3]
+        for first in range(0, row[1], BLOCK):
+            logit, weight = read_block(row, first, PRECISE, BLOCK)
+            is_reached = share_of(weight, inverse, PRECISE).to(tl.float64) >= bound
+            least = tl.minimum(least, tl.min(tl.where(is_reached, logit, row[3]), axis=0))
+    else:
+        is_reached = share_of(listed[1], inverse, PRECISE).to(tl.float64) >= bound
+        least = tl.min(tl.where(is_reached, listed[0], row[3]), axis=0)
     return least
 
 
 @triton.jit
-def least_of_share(listed, row, bound, total, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the least logit whose share of the total, in float32, reaches a bound."""
-    least = row[3]
+def mass_from(listed, row, bound, IS_ROW: tl.constexpr, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the weight, in float64, of the logits that reach a bound."""
     if IS_ROW:
+        mass = tl.zeros([BLOCK], dtype=tl.float32)
+        if PRECISE:
+            mass = mass.to(tl.float64)
         for first in range(0, row[1], BLOCK):
             logit, weight = read_block(row, first, PRECISE, BLOCK)
-            is_reached = share_of(weight, total).to(tl.float64) >= bound
-            least = tl.minimum(least, tl.min(tl.where(is_reached, logit, row[3]), axis=0))
+            mass += tl.where(logit >= bound, weight, 0.0)
     else:
-        is_reached = share_of(listed[1], total).to(tl.float64) >= bound
-        least = tl.minimum(least, tl.min(tl.where(is_reached, listed[0], row[3]), axis=0))
-    return least
+        mass = tl.where(listed[0] >= bound, listed[1], 0.0)
+    return tl.sum(mass.to(tl.float64), axis=0)

@@ -34,17 +34,48 @@ _WALK = {
     "num_steps": "i32",
     "num_levels": "i32",
     "num_chunks": "i32",
+    "chunk_size": "i32",
     "strict": "i32",
     "skip_duplicates": "i32",
+}
+_GREEDY = {
+    **_SHAPES,
+    "candidates_ptr": "*i64",
+    "retrieve_index_ptr": "*i64",
+    "next_token_ptr": "*i64",
+    "next_sibling_ptr": "*i64",
+    "reached_ptr": "*i32",
+    "chunk_max_ptr": "*fp32",
+    "chunk_token_ptr": "*i32",
+    "predict_ptr": "*i32",
+    "accept_index_ptr": "*i32",
+    "num_accepted_drafts_ptr": "*i32",
+    "num_nodes": "i32",
+    "num_steps": "i32",
+    "level": "i32",
+    "num_levels": "i32",
+    "num_chunks": "i32",
 }
 _LARGE = {"logits_ptr": "*bf16"}
 _SMALL = {"logits_ptr": "*fp32"}
 
 SIGNATURES: Signatures = {
+    "_walk_greedy_kernel": (
+        Variant(
+            types={**_GREEDY, **_LARGE},
+            constants={"NODES": 32, "STEPS": 8, "CHUNKS": 16, "CHUNK": 8192},
+            num_warps=8,
+        ),
+        Variant(
+            types={**_GREEDY, **_SMALL},
+            constants={"NODES": 16, "STEPS": 4, "CHUNKS": 1, "CHUNK": 1024},
+            num_warps=4,
+        ),
+    ),
     "_row_statistics_kernel": (
         Variant(
             types={**_LISTS, **_LARGE},
-            constants={"UNITS": 1024, "UNIT": 8, "SLOTS": 128, "SHIFT": 16, "PRECISE": False},
+            constants={"UNITS": 2048, "UNIT": 8, "SLOTS": 128, "SHIFT": 16, "PRECISE": False},
             num_warps=8,
         ),
         Variant(
@@ -59,11 +90,12 @@ SIGNATURES: Signatures = {
             constants={
                 "NODES": 32,
                 "STEPS": 8,
-                "CHUNKS": 16,
+                "CHUNKS": 8,
                 "SLOTS": 128,
                 "SHIFT": 16,
-                "FEW": 512,
-                "BLOCK": 2048,
+                "WAYS": 16,
+                "ROW_WAYS": 4,
+                "BLOCK": 4096,
                 "PRECISE": False,
             },
             num_warps=8,
@@ -76,7 +108,8 @@ SIGNATURES: Signatures = {
                 "CHUNKS": 1,
                 "SLOTS": 128,
                 "SHIFT": 0,
-                "FEW": 512,
+                "WAYS": 16,
+                "ROW_WAYS": 4,
                 "BLOCK": 1024,
                 "PRECISE": True,
             },

@@ -16,6 +16,7 @@ from hypothesis.errors import Unsatisfiable
 
 from specsim.backend import Backend, load
 from specsim.contract import Contract
+from specsim.host import HOST_TABLE
 from specsim.operations import TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
@@ -72,7 +73,8 @@ def check(
             on_progress(name, done, len(chosen))
     reports = {one.name: found[one.name][0] for one in chosen}
     failures = [found[one.name][1] for one in chosen if found[one.name][1] is not None]
-    wanted = [name for name in TABLE if operations is None or name in operations]
+    reported = (*TABLE, *(name for name in HOST_TABLE if backend.has(name)))
+    wanted = [name for name in reported if operations is None or name in operations]
     by_operation = {name: _operation_report(name, backend, chosen, reports) for name in wanted}
     examples = sum(report.examples for report in reports.values())
     return Report(

@@ -1,7 +1,6 @@
 """Laws of acceptance by chance along trees, of coins, and of simulated acceptance."""
 
 import numpy as np
-from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.backend import Backend
@@ -16,10 +15,11 @@ from specsim.properties.laws.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.decided import decide_tree
+from specsim.properties.laws.decided import decide_tree, drawn
 from specsim.properties.laws.verify import local_path, parents_of
 from specsim.properties.strategies import acceptance as acceptance_strategies
-from specsim.properties.strategies.distributions import COIN_STEP, EXACT_ROWS
+from specsim.properties.strategies.arrays import one_of_evenly
+from specsim.properties.strategies.distributions import COIN_STEP
 
 _SAMPLER = "tree_speculative_sampling_target_only"
 _COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
@@ -55,6 +55,12 @@ def rejected_children_are_remembered(backend: Backend, case: Case) -> None:
                 tokens = case["candidates"][request, tried]
                 expected[request, node, tokens] = case["target_probs"][request, node, tokens]
     require_equal("draft_probs", sampled["draft_probs"], expected)
+
+
+def many_siblings_are_all_tried(backend: Backend, case: Case) -> None:
+    """Where a node has more children than a warp has lanes, each is tried in turn and remembered."""
+    rejected_children_are_remembered(backend, case)
+    sampled_nodes_are_a_path(backend, case)
 
 
 def sampled_nodes_are_a_path(backend: Backend, case: Case) -> None:
@@ -94,6 +100,17 @@ def one_hot_rows_decide_like_greedy(backend: Backend, case: Case) -> None:
     for request in range(len(target)):
         path, tokens = walked(case, sampled, request)
         require_equal("the output", tokens, block(greedy["predict"], len(target), request)[path])
+
+
+def full_paths_draw_from_the_whole_row(backend: Backend, case: Case) -> None:
+    """At the end of the longest path no child is tried: without steps the last token comes from the root's row."""
+    sampled = outputs_of(backend, _SAMPLER, {**case, "num_steps": 0})
+    for request, rows in enumerate(case["target_probs"]):
+        coin = float(case["uniform_samples_for_final_sampling"][request])
+        token, is_sure = drawn(rows[0].astype(np.float64), coin)
+        if is_sure:
+            require_equal(f"the output of request {request}", walked(case, sampled, request)[1], [token])
+    require_equal("draft_probs", sampled["draft_probs"], np.zeros_like(case["target_probs"]))
 
 
 def coins_off_the_path_do_not_matter(backend: Backend, case: Case) -> None:
@@ -188,12 +205,16 @@ def _trees() -> SearchStrategy[Case]:
 
 
 def _exact_trees() -> SearchStrategy[Case]:
-    return acceptance_strategies.tree_speculative_sampling_target_only(rows=EXACT_ROWS)
+    return acceptance_strategies.tree_speculative_sampling_target_only(is_table=True)
+
+
+def _wide_stars() -> SearchStrategy[Case]:
+    return acceptance_strategies.tree_speculative_sampling_target_only(is_wide=True)
 
 
 def _wide_coins() -> SearchStrategy[Case]:
-    drawn = acceptance_strategies.generate_coins()
-    return st.one_of(drawn, drawn.map(lambda case: {**case, "num_draft_tokens": _POOLED}))
+    usual = acceptance_strategies.generate_coins()
+    return one_of_evenly(usual, usual.map(lambda case: {**case, "num_draft_tokens": _POOLED}))
 
 
 _TREE = (_SAMPLER,)
@@ -203,9 +224,11 @@ _SIMULATED = ("generate_simulated_accept_index",)
 PROPERTIES = (
     state("acceptance", boundaries_fall_as_stated, _exact_trees, _TREE, "P08"),
     state("acceptance", rejected_children_are_remembered, _trees, _TREE, "P09"),
+    state("acceptance", many_siblings_are_all_tried, _wide_stars, _TREE, "P24"),
     state("acceptance", sampled_nodes_are_a_path, _trees, _TREE, "P22"),
     state("acceptance", impossible_tokens_are_never_output, _trees, _TREE, "P07"),
     state("acceptance", one_hot_rows_decide_like_greedy, _trees, (*_TREE, "verify_tree_greedy"), "P12"),
+    state("acceptance", full_paths_draw_from_the_whole_row, _exact_trees, _TREE, "P22"),
     state("acceptance", coins_off_the_path_do_not_matter, _trees, _TREE, "P09"),
     state("acceptance", final_coin_draws_the_last_token_only, _trees, _TREE, "P09"),
     state("acceptance", trees_are_sampled_one_by_one, _trees, _TREE, "P31"),

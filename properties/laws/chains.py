@@ -10,7 +10,7 @@ from specsim.backend import Backend
 from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
 from specsim.properties.laws.decided import decide_chain
 from specsim.properties.strategies import acceptance as acceptance_strategies
-from specsim.properties.strategies.distributions import COIN_STEP, EXACT_ROWS
+from specsim.properties.strategies.distributions import COIN_STEP
 
 _SAMPLER = "chain_speculative_sampling"
 _FINAL = "uniform_samples_for_final_sampling"
@@ -153,7 +153,7 @@ def _chains() -> SearchStrategy[Case]:
 
 
 def _exact_chains() -> SearchStrategy[Case]:
-    return acceptance_strategies.chain_speculative_sampling(rows=EXACT_ROWS)
+    return acceptance_strategies.chain_speculative_sampling(is_table=True)
 
 
 _CHAIN = (_SAMPLER,)

@@ -20,6 +20,7 @@ from specsim.properties.laws.checks import (
     take_requests,
 )
 from specsim.properties.strategies import probabilities as row_strategies
+from specsim.properties.strategies.arrays import one_of_evenly
 from specsim.properties.strategies.distributions import EXACT_ROWS
 
 _PENALTIES = ("scaling_penalty", "additive_penalty", "logit_bias")
@@ -148,7 +149,7 @@ def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
         strategy: Callable[[], SearchStrategy[Case]] = vars(row_strategies)[name]
         return strategy().map(lambda case: (name, case))
 
-    return st.one_of(*map(named, _SWITCHED_OFF))
+    return one_of_evenly(*map(named, _SWITCHED_OFF))
 
 
 @st.composite

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from specsim.backend import Backend
 from specsim.properties.distribution import (
     EVERYTHING,
@@ -13,6 +11,7 @@ from specsim.properties.distribution import (
     Outcome,
     autoregressive,
     enumerate_cells,
+    every_pair,
     extend,
     require_same_law,
     shares,
@@ -101,12 +100,9 @@ def last_token_of_a_chain_is_independent_of_other_coins(backend: Backend, scene:
     slack = slack_of(scene.vocab_size)
     for draft, _ in scene.drafts():
         axes = chain_axes(scene, draft)
-        cells, finals = enumerate_cells(axes[:-1], slack), enumerate_cells(axes[-1:], slack)
-        coins = np.concatenate(
-            [np.repeat(cells.coins, len(finals.coins), axis=0), np.tile(finals.coins, (len(cells.coins), 1))], axis=1
-        )
-        (emitted,) = play_chains(backend, [scene], [draft], [coins])
-        for place, others in enumerate(cells.coins.tolist()):
+        tried, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
+        (emitted,) = play_chains(backend, [scene], [draft], [every_pair(tried, finals.coins)])
+        for place, others in enumerate(tried.tolist()):
             law = finals.law_of(emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)])
             accepted = {len(sequence) - 1 for sequence in law}
             what = f"drafts {list(draft)} at coins {others}, {describe(scene)}"

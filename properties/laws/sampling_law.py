@@ -4,6 +4,7 @@ Every law integrates over the coins with rational arithmetic and compares withou
 """
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from specsim.properties.distribution import (
     Coins,
     Distribution,
     enumerate_cells,
+    every_pair,
     integrate,
     require_same_law,
 )
-from specsim.properties.laws.checks import require, state
+from specsim.properties.laws.checks import Case, outputs_of, require, state
 from specsim.properties.laws.sampling_cells import (
     LOSSLESS,
     TREE_SAMPLER,
@@ -106,13 +108,9 @@ def last_token_is_independent_of_other_coins(backend: Backend, scene: TreeScene)
     """Whatever the coins of the nodes were, the final coin alone draws the last token, from the path's residual."""
     axes = tree_axes(scene)
     slack = slack_of(scene.vocab_size)
-    cells = enumerate_cells(axes[:-1], slack)
-    finals = enumerate_cells(axes[-1:], slack)
-    coins = np.concatenate(
-        [np.repeat(cells.coins, len(finals.coins), axis=0), np.tile(finals.coins, (len(cells.coins), 1))], axis=1
-    )
-    (emitted,) = play_trees(backend, [scene], [coins])
-    for place, others in enumerate(cells.coins.tolist()):
+    nodes, finals = enumerate_cells(axes[:-1]).middles, enumerate_cells(axes[-1:], slack)
+    (emitted,) = play_trees(backend, [scene], [every_pair(nodes, finals.coins)])
+    for place, others in enumerate(nodes.tolist()):
         around = emitted[place * len(finals.coins) : (place + 1) * len(finals.coins)]
         law = finals.law_of(around)
         paths = {sequence[:-1] for sequence in law}
@@ -190,6 +188,26 @@ def impossible_tokens_are_never_emitted(backend: Backend, scene: TreeScene) -> N
             )
 
 
+def coins_of_one_verify_are_all_different(backend: Backend, case: Case) -> None:
+    """No two columns of a request share their coins: not two nodes, and not a node and the final draw."""
+    outputs = outputs_of(backend, "generate_coins", case)
+    columns = [*outputs["uniform_samples"].T.tolist(), outputs["uniform_samples_for_final_sampling"].tolist()]
+    for one, other in combinations(range(len(columns)), 2):
+        equal = sum(first == second for first, second in zip(columns[one], columns[other], strict=True))
+        require(equal < 2, f"requests whose coins {one} and {other} are equal", equal, f"none of {len(columns[0])}")
+
+
+@st.composite
+def coin_addresses(draw: st.DrawFn) -> Case:
+    """Draw seeds and lengths of two dozen requests, all different."""
+    count, first, length = 24, draw(st.integers(0, 2**31)), draw(st.integers(0, 1000))
+    return {
+        "seeds": first + np.arange(count, dtype=np.int64),
+        "seq_lens": length + np.arange(count, dtype=np.int64) // 2,
+        "num_draft_tokens": draw(st.integers(1, 6)),
+    }
+
+
 @st.composite
 def threshold_scenes(draw: st.DrawFn) -> tuple[TreeScene, Thresholds]:
     """Draw a tree and thresholds of which one lies below 1; powers of two keep the breakpoints dyadic."""
@@ -225,4 +243,5 @@ PROPERTIES = (
     state("sampling_law", lower_thresholds_only_raise_acceptance, threshold_scenes, _TREE, "P12"),
     state("sampling_law", lower_thresholds_never_shorten_a_chain, threshold_chains, _TREE, "P12"),
     state("sampling_law", impossible_tokens_are_never_emitted, tree_scenes, _TREE, "P07"),
+    state("sampling_law", coins_of_one_verify_are_all_different, coin_addresses, ("generate_coins",), "P09"),
 )

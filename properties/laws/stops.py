@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from specsim.backend import Backend
+from specsim.grammar import TableGrammar
 from specsim.properties.laws.checks import require, require_equal, state
 from specsim.properties.strategies.stops import (
     StopBatch,
     StopCase,
     clip_cases,
+    grammar_batches,
     run_requests,
     stop_batches,
     stop_requests,
@@ -97,6 +99,50 @@ def truncation_ends_rows_at_the_stop(backend: Backend, batch: StopBatch) -> None
     require_equal("request_num_accepted_drafts", got.request_num_accepted_drafts, original)
 
 
+def grammars_follow_the_run_and_end_it(backend: Backend, case: tuple[StopBatch, TableGrammar, list[int]]) -> None:
+    """A matcher sees each token that does not end the request; the token that completes its text ends the request."""
+    batch, table, states = case
+    matchers = [TableGrammar(table.transitions, table.terminated, state) for state in states]
+    got = backend.host("truncate_at_stop")(
+        batch.accept_index,
+        batch.predict,
+        [stop.rules for stop in batch.cases],
+        [stop.output for stop in batch.cases],
+        [stop.prompt_length for stop in batch.cases],
+        text_of,
+        matchers,
+    )
+    for request, stop in enumerate(batch.cases):
+        ending = ending_of(stop.rules, stop.tokens, stop.prompt_length)
+        state_now = states[request]
+        for place, token in enumerate(stop.accepted):
+            num_tokens = len(stop.output) + place + 1
+            if ending is not None and ending[1] == num_tokens:
+                break
+            state_now = int(table.transitions[state_now, token])
+            if table.terminated[state_now]:
+                text = "".join(map(text_of, stop.tokens[:num_tokens]))
+                ending = (FinishReason.GRAMMAR, num_tokens, text, None)
+                break
+        _require_ending(got.finishes[request], ending)
+        require_equal(f"state of matcher {request}", matchers[request].state, state_now)
+
+
+def committed_tokens_advance_a_matcher(backend: Backend, case: tuple[StopBatch, TableGrammar, list[int]]) -> None:
+    """A matcher stands where its automaton stands after the committed tokens, up to the one that completes the text."""
+    batch, table, states = case
+    for stop, first in zip(batch.cases, states, strict=True):
+        matcher = TableGrammar(table.transitions, table.terminated, first)
+        got = backend.host("advance_grammar")(matcher, stop.accepted)
+        visited = [first]
+        for token in stop.accepted:
+            visited.append(int(table.transitions[visited[-1], token]))
+        complete = [place for place, state_then in enumerate(visited) if place and table.terminated[state_then]]
+        expected = complete[0] if complete else None
+        require(got == expected, "tokens that complete the text", got, expected)
+        require_equal("state", matcher.state, visited[len(visited) - 1 if expected is None else expected])
+
+
 def drafts_fill_the_context_and_no_more(backend: Backend, case: tuple[StopRules, int, int]) -> None:
     """Drafts accepted whole end exactly at the context limit, no verify writes a position at it, none is lost early."""
     rules, num_tokens, num_drafts = case
@@ -120,5 +166,7 @@ PROPERTIES = (
     state("stops", cutting_into_runs_changes_nothing, run_requests, ("play_runs",), "P52"),
     state("stops", a_later_cut_emits_the_same, stop_requests, ("append_run",), "P52"),
     state("stops", truncation_ends_rows_at_the_stop, stop_batches, ("truncate_at_stop",), "P52"),
+    state("stops", grammars_follow_the_run_and_end_it, grammar_batches, ("truncate_at_stop",), "P53"),
+    state("stops", committed_tokens_advance_a_matcher, grammar_batches, ("advance_grammar",), "P53"),
     state("stops", drafts_fill_the_context_and_no_more, clip_cases, ("clip_drafts",), "P54"),
 )

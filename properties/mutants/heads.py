@@ -27,6 +27,13 @@ def _second_best_first(outputs: Named, arguments: Named) -> None:
     outputs["probabilities"] = -np.sort(-outputs["probabilities"], axis=1)
 
 
+def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
+    logits = outputs["logits"]
+    least = logits.min(axis=1, initial=0.0, keepdims=True)
+    order = np.cumsum(logits == least, axis=1)
+    outputs["logits"] = np.where(logits == least, least - (order - 1), logits).astype(np.float32)
+
+
 def _hostile_to_nobody(arguments: Named) -> None:
     arguments["agreement"] = max(arguments["agreement"], 0)
 
@@ -78,4 +85,5 @@ MUTANTS = (
     Mutant("OWN-121", _TEXT, "Hashed bits disturb the counts.", returning(_hashed_bits_above)),
     Mutant("OWN-122", _TEXT_DRAFT, "Shares add up to 2.", returning(_unnormalized)),
     Mutant("OWN-123", _TEXT_DRAFT, "The draft cache plays no part.", given(_cache_ignored)),
+    Mutant("OWN-355", "hash_sampling_logits", "The last tokens keep falling apart.", returning(_least_logit_uncapped)),
 )

@@ -165,6 +165,21 @@ def _nothing_is_cut_of_the_rows(correct: Function, arguments: Named) -> Any:
     return replace(correct(**arguments), accept_index=np.array(arguments["accept_index"]))
 
 
+def _advanced_by_the_last(correct: Function, arguments: Named) -> Any:
+    return correct(**{**arguments, "tokens": arguments["tokens"][-1:]})
+
+
+def _goes_on_after_the_end(correct: Function, arguments: Named) -> Any:
+    complete = correct(**arguments)
+    for token in arguments["tokens"][complete:] if complete is not None else ():
+        arguments["grammar"].accept(token)
+    return complete
+
+
+def _matchers_are_forgotten(correct: Function, arguments: Named) -> Any:
+    return correct(**{**arguments, "grammars": None})
+
+
 _FIND, _APPEND, _PLAY, _CLIP, _CUT = "find_stop", "append_run", "play_runs", "clip_drafts", "truncate_at_stop"
 _STOPS = (FinishReason.STOP_STRING, *_BY_TOKEN)
 
@@ -204,5 +219,10 @@ MUTANTS = (
     Mutant("OWN-169", _CUT, "A request counts the truncated row.", answering(_request_counts_what_is_left)),
     Mutant("OWN-170", _CUT, "The batch counts the row before it was cut.", answering(_batch_counts_what_was)),
     Mutant("OWN-171", _CUT, "The node of the stop itself is cut off.", answering(_row_ends_before_the_stop)),
+    Mutant(
+        "R16", "advance_grammar", "The matcher sees the last token of a run alone.", answering(_advanced_by_the_last)
+    ),
+    Mutant("OWN-126", "advance_grammar", "The matcher goes on behind its end.", answering(_goes_on_after_the_end)),
+    Mutant("OWN-127", _CUT, "Matchers do not follow the run.", answering(_matchers_are_forgotten)),
     Mutant("OWN-172", _CUT, "Rows go on behind the stop.", answering(_nothing_is_cut_of_the_rows)),
 )

@@ -1,6 +1,5 @@
 """Strategies of acceptance by chance."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,7 +19,6 @@ from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.distributions import (
     COIN_STEP,
     LARGEST_COIN,
-    ROWS,
     Chance,
     chances,
     coins_of,
@@ -31,12 +29,13 @@ from specsim.properties.strategies.distributions import (
     vocab_sizes,
 )
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
-from specsim.properties.strategies.trees import Trees, trees
+from specsim.properties.strategies.trees import Trees, children_of, trees
 
 T = TypeVar("T")
 
 WORD = 2**32 - 1
 SMALL_TREES = 8
+STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300
 DRAFTS = ("likely", "random", "same", "impossible")
 _COINS = (0.0, COIN_STEP, LARGEST_COIN)
@@ -56,37 +55,56 @@ def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @st.composite
 def tree_speculative_sampling_target_only(
-    draw: DrawFn, max_requests: int = MAX_REQUESTS, rows: Sequence[str] = ROWS
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_wide: bool = False
 ) -> Arguments:
     """Draw trees, rows that favour their children or do not, and coins on and beside the boundaries.
 
-    ``rows`` are the kinds of rows that occur.
+    Parameters
+    ----------
+    max_requests : int
+        The largest batch.
+    is_table : bool
+        Draw the table of boundaries: every sum is exact, and most coins lie on a boundary or beside it.
+    is_wide : bool
+        Draw stars of many siblings only.
     """
-    vocab = draw(vocab_sizes())
-    drawn = draw(sampled_trees(chances(rows), max_requests, vocab))
+    one = chances(is_table)
+    drawn, vocab = draw(wide_stars(one, max_requests) if is_wide else sampled_trees(one, max_requests))
     made = [target_rows(tree, chance, vocab) for tree, chance in zip(drawn.requests, drawn.others, strict=True)]
     target_probs = drawn.stacked(made, np.float32, vocab)
-    if draw(mostly(st.just(False), st.just(True), one_in=10)):
+    if draw(mostly(st.just(False), st.just(True), one_in=4 if is_table else 10)):
         target_probs = target_probs / np.float32(2)
     return {
         **drawn.arguments(),
         **draw(_coins(drawn, target_probs)),
         "target_probs": target_probs,
         "draft_probs": np.zeros_like(target_probs),
-        **thresholds_of(drawn.others),
-        **draw(switches()),
+        **_thresholds(drawn, target_probs),
+        **draw(switches(2 if is_table else 4)),
     }
 
 
-def sampled_trees(of_request: SearchStrategy[T], max_requests: int, vocab: int) -> SearchStrategy[Trees[T]]:
-    """Return a strategy of trees over one vocabulary; small and few ones where the vocabulary is large.
+def sampled_trees(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:
+    """Return a strategy of trees and their vocabulary; small and few ones where the vocabulary is large.
 
     Now and then all of them are stars of many siblings.
     """
-    if vocab > LARGEST_CHEAP_VOCABULARY:
-        return trees(of_request, min(max_requests, 2), vocab, SMALL_TREES)
-    stars = trees(of_request, min(max_requests, 2), vocab, kinds=("star",))
-    return mostly(trees(of_request, max_requests, vocab), stars, one_in=8)
+
+    def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
+        is_dear = vocab > LARGEST_CHEAP_VOCABULARY
+        most = min(max_requests, 2) if is_dear else max_requests
+        return st.tuples(trees(of_request, most, vocab, SMALL_TREES if is_dear else None), st.just(vocab))
+
+    return mostly(vocab_sizes().flatmap(over), wide_stars(of_request, max_requests), one_in=8)
+
+
+def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:
+    """Return a strategy of stars of more than 32 siblings, and their vocabulary."""
+
+    def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
+        return st.tuples(trees(of_request, min(max_requests, 2), vocab, kinds=("star",)), st.just(vocab))
+
+    return st.sampled_from(STAR_VOCABULARIES).flatmap(over)
 
 
 @st.composite
@@ -102,15 +120,20 @@ def _coins(draw: DrawFn, drawn: Trees[Chance], target_probs: Array) -> Arguments
     }
 
 
-def thresholds_of(others: list[Chance]) -> Arguments:
-    """Return the thresholds of a batch."""
-    pairs = np.array([chance.thresholds for chance in others], dtype=np.float32).reshape(-1, 2)
+def _thresholds(drawn: Trees[Chance], target_probs: Array) -> Arguments:
+    """Return the thresholds of a batch; beside coins on edges one below 1 is the probability of some child."""
+    pairs = np.array([chance.thresholds for chance in drawn.others], dtype=np.float32).reshape(-1, 2)
+    for request, chance in enumerate(drawn.others):
+        pairs_of_nodes = [(n, child) for n, below in enumerate(children_of(drawn.requests[request])) for child in below]
+        if pairs_of_nodes and chance.coins == "edges" and pairs[request, 0] < 1:
+            node, child = pairs_of_nodes[chance.source.integer(0, len(pairs_of_nodes) - 1)]
+            pairs[request, 0] = target_probs[request, node, drawn.requests[request].tokens[child]]
     return {"threshold_single": pairs[:, 0].copy(), "threshold_acc": pairs[:, 1].copy()}
 
 
-def switches() -> SearchStrategy[Arguments]:
+def switches(one_in: int = 4) -> SearchStrategy[Arguments]:
     """Return a strategy of the two switches of a tree sampler; most often both are on."""
-    on = mostly(st.just(True), st.just(False), one_in=4)
+    on = mostly(st.just(True), st.just(False), one_in)
     return st.fixed_dictionaries({"strict": on, "skip_duplicates": on})
 
 
@@ -126,15 +149,15 @@ class Chain:
 
 
 @st.composite
-def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, rows: Sequence[str] = ROWS) -> Arguments:
+def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False) -> Arguments:
     """Draw ragged chains, some without drafts or ended by -1, against laws that agree, differ, or are absent.
 
-    ``rows`` are the kinds of rows that occur.
+    For the table of boundaries every sum is exact, and most coins lie on a boundary or beside it.
     """
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(st.sampled_from((1, 3, 6, 33)))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=3))
-    one = st.tuples(st.integers(0, most), chances(rows), st.sampled_from(DRAFTS))
+    one = st.tuples(st.integers(0, most), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain) for drawn in draw(batch(one, max_requests))]
     counts = [len(chain.tokens) for chain in requests]
     return {

@@ -31,6 +31,15 @@ def mostly(usual: SearchStrategy[T], rare: SearchStrategy[T], one_in: int) -> Se
     return st.sampled_from(choices).flatmap(lambda is_rare: rare if is_rare else usual)
 
 
+def one_of_evenly(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
+    """Return a strategy that draws each kind as often as any other, in short runs too.
+
+    NOTE: in a run of two examples the second one differs from the first in its first choice, so a number that nobody
+    uses is drawn before.
+    """
+    return st.integers(0, 2**16).flatmap(lambda _: st.one_of(*strategies))
+
+
 class Bulk:
     """Array values from one drawn seed; seed 0 gives the least value everywhere, so cases shrink towards it."""
 

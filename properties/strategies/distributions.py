@@ -4,7 +4,6 @@ Rows of an exact kind are multiples of a power of 2 with a sum of 1: every sum o
 coin may lie right on a boundary.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,8 @@ EXACT_ROWS = ("coarse", "dyadic", "one-hot", "zero tail", "even")
 ROWS = (*EXACT_ROWS, "equal", "softmax", "peaked")
 GUIDES = ("free", "path", "children", "first child", "barren")
 COINS = ("uniform", "uniform", "low", "edges", "extreme")
+TABLE_COINS = ("edges", "edges", "extreme", "uniform")
+"""Coins of the table of boundaries."""
 _TOKENS_OF_A_ROW = {"coarse": 8, "dyadic": 4096, "zero tail": 64}
 
 
@@ -41,16 +42,25 @@ class Chance:
         return self.rows in EXACT_ROWS
 
 
-def chances(rows: Sequence[str] = ROWS) -> SearchStrategy[Chance]:
-    """Return a strategy of the ways in which one request meets chance."""
-    kinds = st.sampled_from(rows)
-    return st.builds(Chance, kinds, st.sampled_from(GUIDES), st.sampled_from(COINS), thresholds(), bulk())
+def chances(is_table: bool = False) -> SearchStrategy[Chance]:
+    """Return a strategy of the ways in which one request meets chance.
+
+    For the table of boundaries rows are exact, coins lie on boundaries, and thresholds are often below 1.
+    """
+    return st.builds(
+        Chance,
+        st.sampled_from(EXACT_ROWS if is_table else ROWS),
+        st.sampled_from(GUIDES),
+        st.sampled_from(TABLE_COINS if is_table else COINS),
+        thresholds(2 if is_table else 5),
+        bulk(),
+    )
 
 
-def thresholds() -> SearchStrategy[tuple[float, float]]:
+def thresholds(one_in: int = 5) -> SearchStrategy[tuple[float, float]]:
     """Return a strategy of the two thresholds of a request; most often both are 1."""
     shares = st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0))
-    return mostly(st.just((1.0, 1.0)), st.tuples(shares, shares), one_in=5)
+    return mostly(st.just((1.0, 1.0)), st.tuples(shares, shares), one_in)
 
 
 def vocab_sizes(least: int = 1) -> SearchStrategy[int]:
@@ -106,7 +116,7 @@ def target_rows(tree: Tree, chance: Chance, vocab: int) -> Array:
         else:
             favoured[first] = 1
         rows[node] = (rows[node] * (1 - share) + favoured / favoured.sum() * share).astype(np.float32)
-    return rows
+    return np.minimum(rows, np.float32(1))
 
 
 def coins_of(tree: Tree, rows: Array, chance: Chance) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.acceptance import sampled_trees, switches
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
-from specsim.properties.strategies.distributions import COIN_STEP, LARGEST_COIN, thresholds, uniform_coins, vocab_sizes
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, one_of_evenly
+from specsim.properties.strategies.distributions import COIN_STEP, LARGEST_COIN, thresholds, uniform_coins
 from specsim.properties.strategies.probabilities import (
     LOGIT_DTYPES,
     LOGIT_KINDS,
@@ -38,16 +38,14 @@ class Draw:
 @st.composite
 def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees and logits with ties, some of which prefer a child of every node."""
-    vocab = draw(vocab_sizes())
-    drawn = draw(_trees(max_requests, vocab))
+    drawn, vocab = draw(_trees(max_requests))
     return {**drawn.arguments(), "logits": draw(_logits(drawn, vocab))}
 
 
 @st.composite
 def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
-    vocab = draw(vocab_sizes())
-    drawn = draw(_trees(max_requests, vocab))
+    drawn, vocab = draw(_trees(max_requests))
     coins = [_coins(one, drawn.width) for one in drawn.others]
     limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
     return {
@@ -62,17 +60,17 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
     }
 
 
-def _trees(max_requests: int, vocab: int) -> SearchStrategy[Trees[Draw]]:
+def _trees(max_requests: int) -> SearchStrategy[tuple[Trees[Draw], int]]:
     one = st.builds(
         Draw,
         st.sampled_from(LOGIT_KINDS),
         st.sampled_from(LIFTS),
         st.sampled_from(COINS),
-        filters(vocab),
+        filters(),
         thresholds(),
         bulk(),
     )
-    return sampled_trees(one, max_requests, vocab)
+    return sampled_trees(one, max_requests)
 
 
 @st.composite
@@ -104,7 +102,7 @@ def _coins(one: Draw, width: int) -> Array:
 
 def calls() -> SearchStrategy[tuple[str, Arguments]]:
     """Return a strategy of calls of either operation, each with its name."""
-    return st.one_of(
+    return one_of_evenly(
         verify_tree_greedy_from_logits().map(lambda case: ("verify_tree_greedy_from_logits", case)),
         verify_tree_sampled_from_logits().map(lambda case: ("verify_tree_sampled_from_logits", case)),
     )

@@ -16,7 +16,7 @@ from specsim.properties.strategies.topologies import batch
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
 LOGIT_KINDS = ("eighths", "fine", "peaked", "equal", "masked", "few")
 TEMPERATURES = (1.0, 0.7, 0.5, 2.0, 20.0, 0.05, 2.0**-20, 2.0**20)
-TOP_K = (2, 3, 5, 50, 2**30, 2**31 - 1)
+TOP_K = (2, 3, 4, 5, 7, 33, 50, 2**30, 2**31 - 1)
 TOP_P = (0.95, 0.9, 0.7, 0.5, 0.1, 2.0**-20)
 MIN_P = (0.05, 0.3, 0.75, 1.0)
 EXACT_SHARES = tuple(eighth / 8 for eighth in range(1, 9))
@@ -91,7 +91,7 @@ def min_p_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 def target_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of several nodes a request, and a mixture of greedy, filtered and plain requests."""
     vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
-    requests = draw(batch(st.tuples(bulk(), filters(vocab)), max_requests))
+    requests = draw(batch(st.tuples(bulk(), filters()), max_requests))
     return {
         "logits": draw(_logits([source for source, _ in requests], count, vocab)),
         **filters_of([one for _, one in requests]),
@@ -113,16 +113,23 @@ def rows_of_mass(draw: DrawFn, max_requests: int = MAX_REQUESTS, kinds: Sequence
     return np.array(rows, dtype=np.float32).reshape(len(rows), vocab)
 
 
-def filters(vocab: int) -> SearchStrategy[Filters]:
-    """Return a strategy of sampling parameters: greedy, plain, and with one or several filters."""
-    one = st.sampled_from((1, vocab))
-    return st.builds(
+def filters() -> SearchStrategy[Filters]:
+    """Return a strategy of sampling parameters: greedy, plain, with one or several filters, and with all that cut."""
+    usual = st.builds(
         Filters,
         mostly(st.sampled_from(TEMPERATURES), st.just(0.0), one_in=4),
-        mostly(st.just(2**30), st.one_of(one, st.sampled_from(TOP_K)), one_in=2),
+        mostly(st.just(2**30), st.one_of(st.just(1), st.sampled_from(TOP_K)), one_in=2),
         mostly(st.just(1.0), st.sampled_from(TOP_P), one_in=2),
         mostly(st.just(0.0), st.sampled_from(MIN_P), one_in=4),
     )
+    cutting = st.builds(
+        Filters,
+        st.sampled_from((1.0, 0.7, 2.0)),
+        st.sampled_from((2, 3, 5)),
+        st.sampled_from((0.9, 0.7, 0.5)),
+        st.sampled_from((0.0, 0.05, 0.3, 0.75)),
+    )
+    return mostly(usual, cutting, one_in=3)
 
 
 def filters_of(requests: list[Filters]) -> Arguments:

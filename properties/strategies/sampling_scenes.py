@@ -200,13 +200,15 @@ def longest_chain(vocab_size: int) -> int:
 
 
 @st.composite
-def chain_scenes(draw: DrawFn, vocab_size: int | None = None, is_certain: bool | None = None) -> ChainScene:
+def chain_scenes(
+    draw: DrawFn, vocab_size: int | None = None, is_certain: bool | None = None, most_drafts: int = 4
+) -> ChainScene:
     """Draw a chain of no to four drafts; ``is_certain`` fixes whether its drafts were drawn."""
     vocab = draw(st.sampled_from(VOCABULARIES)) if vocab_size is None else vocab_size
     kinds = [kind for kind in PROPOSALS if is_certain is None or (kind == "certain") == is_certain]
     return make_chain(
         draw(bulk()),
-        draw(st.integers(0, longest_chain(vocab))),
+        draw(st.integers(0, min(longest_chain(vocab), most_drafts))),
         vocab,
         draw(st.sampled_from(ROW_KINDS)),
         draw(st.sampled_from(kinds)),
@@ -217,7 +219,7 @@ def chain_scenes(draw: DrawFn, vocab_size: int | None = None, is_certain: bool |
 @st.composite
 def chain_batches(draw: DrawFn) -> list[ChainScene]:
     """Draw chains of different lengths over one vocabulary; either all drafts were drawn or none."""
-    one = chain_scenes(draw(st.sampled_from(VOCABULARIES[:2])), draw(st.sampled_from((False, False, True))))
+    one = chain_scenes(draw(st.sampled_from(VOCABULARIES[:2])), draw(st.sampled_from((False, False, True))), 2)
     return draw(st.lists(one, min_size=1, max_size=3))
 
 

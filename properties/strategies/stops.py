@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from specsim.grammar import TableGrammar
+from specsim.properties.strategies.arrays import bulk
 from specsim.stopping import FinishReason, StopRules
 
 TEXTS = (".", "", "#", "", "a", "b", "c", "ab", "bc", "ca", "xab", "é")
@@ -23,7 +25,7 @@ SPELLINGS: dict[str, tuple[tuple[int, ...], ...]] = {
     "cab": ((9, 5), (6, 7), (6, 4, 5)),
 }
 """Ways to write each stop string as tokens; some begin before the string or hold a token without text."""
-KINDS = tuple(FinishReason)
+KINDS = tuple(reason for reason in FinishReason if reason != FinishReason.GRAMMAR)
 MAX_RUN = 8
 MAX_REQUESTS = 10
 
@@ -195,3 +197,16 @@ def _without_an_end_before_the_run(rules: StopRules, tokens: list[int], num_befo
         if place + 1 >= rules.min_new_tokens and (ends_by_token or ends_by_string):
             kept[: place + 1] = [FILLER] * (place + 1)
     return kept
+
+
+@st.composite
+def grammar_batches(draw: DrawFn) -> tuple[StopBatch, TableGrammar, list[int]]:
+    """Draw a batch, an automaton that allows every token and ends in some states, and where each request stands."""
+    batch = draw(stop_batches())
+    source = draw(bulk())
+    num_states = draw(st.integers(2, 6))
+    transitions = source.integers((num_states, len(TEXTS)), 0, num_states - 1, np.int32)
+    terminated = source.integers(num_states, 0, 4) == 4
+    terminated[0] = False
+    states = [source.integer(0, num_states - 1) for _ in batch.cases]
+    return batch, TableGrammar(transitions, terminated, 0), [0 if terminated[state] else state for state in states]

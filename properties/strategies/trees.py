@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import Arguments, Array, bulk
+from specsim.properties.strategies.arrays import Arguments, Array, bulk, mostly
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -83,7 +83,8 @@ def trees(
     most_nodes : int or None
         Keeps trees small where a node is dear; such trees do not come from the draft pipeline.
     kinds : sequence of str
-        Shapes of arbitrary trees; with others than all there is no tree of the draft pipeline.
+        Shapes of arbitrary trees. With others than all there is no tree of the draft pipeline, trees are wide, and
+        tokens distinct if there are enough.
     """
     arbitrary = _arbitrary_trees(of_request, max_requests, vocab, most_nodes, kinds)
     return (
@@ -104,7 +105,8 @@ def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: i
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
     drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
-    num_steps = min(size.num_steps, size.num_draft_tokens - 1)
+    most_steps = min(size.num_steps, size.num_draft_tokens - 1)
+    num_steps = draw(mostly(st.just(most_steps), st.integers(0, most_steps), one_in=4))
     return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
 
 
@@ -121,11 +123,15 @@ def _arbitrary_trees(
     width = min(width, most_nodes or width)
     size = vocab or draw(st.sampled_from((1, 2, 3, 8)))
     requests = draw(batch(st.tuples(st.sampled_from(kinds), bulk(), of_request), max_requests))
+    is_distinct = kinds != TREE_KINDS and size >= width
     drawn = [
-        Tree(*links_of(parents(kind, width, source)), source.integers(width, 0, size - 1))
+        Tree(
+            *links_of(parents(kind, width, source)),
+            source.order(size)[:width] if is_distinct else source.integers(width, 0, size - 1),
+        )
         for kind, source, _ in requests
     ]
-    num_steps = draw(st.one_of(st.just(width - 1), st.integers(0, width - 1)))
+    num_steps = draw(st.one_of(st.just(width - 1), st.integers(0, width - 1), st.integers(0, min(2, width - 1))))
     return Trees(drawn, width, num_steps, [other for _, _, other in requests])
 
 

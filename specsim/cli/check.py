@@ -14,6 +14,7 @@ from specsim.cases import Case, case_arguments, write_case
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
+from specsim.host import HOST_TABLE
 from specsim.operations import TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.outcomes import observe
@@ -42,7 +43,7 @@ VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice((*TABLE, *WITHOUT_COINS)),
+    type=click.Choice((*TABLE, *HOST_TABLE, *WITHOUT_COINS)),
     help="Check only this operation; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -87,7 +88,7 @@ def check(
             jobs=jobs,
             on_progress=on_progress,
         )
-    is_nothing = not any(backend.has(name) for name in operations or (*TABLE, *WITHOUT_COINS))
+    is_nothing = not any(backend.has(name) for name in operations or (*TABLE, *HOST_TABLE, *WITHOUT_COINS))
     verdict = "nothing selected" if is_nothing else report.verdict
     oracle = load("specsim.reference")
     with redirect_stdout(sys.stderr):
@@ -161,8 +162,9 @@ def _document(report: "Report", verdict: str, written: list[tuple[Path | None, s
 def _print_report(report: "Report", verdict: str, written: list[tuple[Path | None, str]], examples: int) -> None:
     table = plain_table("operation", "group", "#examples", "#failures", "missing")
     for name, entry in report.operations.items():
-        group = TABLE[name].group if name in TABLE else ""
-        table.add_row(name, group, f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else "")
+        table.add_row(
+            name, _group_of(name), f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else ""
+        )
     console().print(table)
     for failure, (path, difference) in zip(report.failures, written, strict=True):
         click.echo(f"\nFAILURE of {failure.operation or 'a whole run'}: {failure.property}")
@@ -182,13 +184,21 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
     held = len(report.properties) - unrun - failed - undecided
-    missing = sum(1 for entry in report.operations.values() if entry.missing)
+    operations = [entry for name, entry in report.operations.items() if name in TABLE]
+    defined = sum(1 for entry in operations if not entry.missing)
+    of_the_host = len(report.operations.keys() & HOST_TABLE.keys())
     click.echo(
-        f"\n{report.implementation} defines {len(report.operations) - missing} of {len(report.operations)} operations"
+        f"\n{report.implementation} defines {defined} of {len(operations)} operations and {of_the_host} host functions"
     )
     click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
     click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
     click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
+
+
+def _group_of(name: str) -> str:
+    if name in HOST_TABLE:
+        return f"{HOST_TABLE[name].group} (host)"
+    return TABLE[name].group if name in TABLE else ""
 
 
 def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:

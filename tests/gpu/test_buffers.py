@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from ml_dtypes import bfloat16
 
 from specsim import Reason, SpecRejection, gpu
 from specsim.gpu.arrays import from_numpy, to_numpy
@@ -41,3 +42,23 @@ def test_a_rejected_call_writes_nothing():
         gpu.move_kv_cache(buffers, target, source)
     assert caught.value.reason is Reason.SLOT_OUT_OF_RANGE
     assert to_numpy(buffers[0]).tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
+def test_arrays_come_back_as_they_were(dtype):
+    values = np.arange(24).reshape(4, 6).astype(dtype) / 8
+    for given in (values, values[1:, ::2], values.T, values[::-1]):
+        carried = from_numpy(given)
+        fetched = to_numpy(carried)
+        assert carried.dtype is (torch.float32 if dtype is np.float32 else torch.bfloat16)
+        assert (fetched.dtype, fetched.tolist()) == (given.dtype, given.tolist())
+    assert from_numpy(values[1:, ::2]).stride() == (6, 2)
+
+
+def test_entries_of_bfloat16_are_checked():
+    ones = from_numpy(np.ones(1, np.float32))
+    logits = np.zeros((1, 3), bfloat16)
+    logits[0, 1] = np.nan
+    with debugging(), pytest.raises(SpecRejection) as caught:
+        gpu.target_probabilities(from_numpy(logits), ones, from_numpy(np.ones(1, np.int32)), ones, ones, 1)
+    assert caught.value.reason is Reason.NAN_SCORE

@@ -35,6 +35,13 @@ def test_hash_target(agrees, num_tokens, vocab_size, seed):
 
 
 @ROWS
+@pytest.mark.parametrize("vocab_size", [2, 3, 21, 22, 33, 1024])
+@pytest.mark.parametrize("seed", [0, WORD])
+def test_hash_sampling(agrees, num_tokens, vocab_size, seed):
+    agrees("hash_sampling_logits", hidden_states=hidden(num_tokens), vocab_size=vocab_size, seed=seed)
+
+
+@ROWS
 @pytest.mark.parametrize("num_orders", [1, 3, 5])
 @pytest.mark.parametrize(("num_buckets", "vocab_size"), [(1, 2), (13, 33), (7, 300)])
 def test_text_target(agrees, num_tokens, num_orders, num_buckets, vocab_size):
@@ -71,6 +78,7 @@ def test_text_draft(agrees, num_tokens, num_orders, num_buckets, vocab_size):
 def test_strided_hidden_states(agrees):
     words = hidden(20, 8)[1::2, 1:7:2]
     agrees("hash_target_logits", hidden_states=words, vocab_size=33, seed=4)
+    agrees("hash_sampling_logits", hidden_states=words, vocab_size=33, seed=4)
     agrees("text_target_logits", hidden_states=words, ngram_counts=counts(3, 10, 66)[:, 1::2, ::2])
 
 

@@ -16,7 +16,7 @@ KINDS = ("random", "equal", "one-hot", "ties", "peaked", "half empty", "least")
 def rows(kind, num_rows, vocab):
     """Return rows of probabilities; the kind ``least`` lies among the smallest numbers that float32 has."""
     source = np.random.default_rng(vocab)
-    one_hot = np.eye(vocab)[source.integers(0, vocab, num_rows)]
+    one_hot = np.arange(vocab)[None, :] == source.integers(0, vocab, num_rows)[:, None]
     drawn = source.random((num_rows, vocab)) + 1e-3
     made = {
         "random": drawn / drawn.sum(axis=1, keepdims=True),
@@ -46,7 +46,7 @@ def test_filters(agrees, kind, num_rows, vocab):
 
 
 def test_filters_of_several_blocks(agrees, monkeypatch):
-    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=1: min(most, interpreted, 16))
+    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=16: min(most, 16))
     for kind in ("random", "ties", "peaked"):
         drawn = rows(kind, 3, 70)
         for k in (1, 5, 17, 69):
@@ -95,7 +95,7 @@ def test_target(agrees, kind, num_requests, vocab, dtype):
 
 
 def test_target_of_several_blocks(agrees, monkeypatch):
-    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=1: min(most, interpreted, 16))
+    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=16: min(most, 16))
     agrees(
         "target_probabilities",
         logits=logits_of("random", 6, 50, bfloat16),
@@ -166,12 +166,14 @@ def test_large_vocabularies(agrees, vocab):
 
 @ON_GPU
 def test_rows_lie_beyond_32_bits():
-    num_rows, vocab = 2**25, 144
-    logits = torch.zeros((num_rows, vocab), dtype=torch.bfloat16, device=DEVICE)
+    num_requests, num_nodes, vocab = 28, 1024, 152_064
+    logits = torch.zeros((num_requests * num_nodes, vocab), dtype=torch.bfloat16, device=DEVICE)
     logits[-1, -1] = 1
-    one, none = torch.ones(1, device=DEVICE), torch.zeros(1, device=DEVICE)
-    few = torch.ones(num_rows // 1024, device=DEVICE)
-    top_k = torch.ones(num_rows // 1024, dtype=torch.int32, device=DEVICE)
-    drawn = gpu.target_probabilities(logits, few * one, top_k, few, few * none, 1024)
-    assert drawn[-1].tolist() == [0] * (vocab - 1) + [1]
-    assert torch.allclose(drawn[-2], one / vocab)
+    ones, zeros = torch.ones(num_requests, device=DEVICE), torch.zeros(num_requests, device=DEVICE)
+    top_k = torch.ones(num_requests, dtype=torch.int32, device=DEVICE)
+    drawn = gpu.target_probabilities(logits, ones, top_k, ones, zeros, num_nodes)
+    assert drawn.numel() > 2**32
+    assert drawn[-1].argmax().item() == vocab - 1
+    assert drawn[-1].count_nonzero().item() == 1
+    assert torch.equal(drawn[-2], drawn[0])
+    assert torch.allclose(drawn[-2], ones[0] / vocab)

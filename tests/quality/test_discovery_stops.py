@@ -10,6 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.properties.laws.stops import Ending, ending_of
 from specsim.properties.strategies.metrics import histories, request_logs
 from specsim.properties.strategies.stops import (
+    KINDS,
     MAX_RUN,
     StopCase,
     run_cases,
@@ -20,7 +21,7 @@ from specsim.properties.strategies.stops import (
 from specsim.stopping import FinishReason, StopRules
 
 FAR = 1 << 20
-PAIRS = [(one, other) for one in FinishReason for other in FinishReason if one is not other]
+PAIRS = [(one, other) for one in KINDS for other in KINDS if one is not other]
 
 
 def alone(case: StopCase, reason: FinishReason) -> Ending | None:
@@ -76,12 +77,12 @@ def cases() -> list[StopCase]:
 
 
 @pytest.mark.parametrize("offset", range(MAX_RUN))
-@pytest.mark.parametrize("reason", FinishReason)
+@pytest.mark.parametrize("reason", KINDS)
 def test_each_stop_is_found_at_each_offset(cases, reason, offset):
     assert any(offset_of(case) == (reason, offset) for case in cases)
 
 
-@pytest.mark.parametrize("reason", FinishReason)
+@pytest.mark.parametrize("reason", KINDS)
 def test_each_stop_is_found_at_the_bonus_token_and_at_the_first(cases, reason):
     longer = [case for case in cases if case.num_accepted_tokens > 2]
     assert any(offset_of(case) == (reason, case.num_accepted_tokens - 1) for case in longer)

@@ -99,7 +99,8 @@ def test_docstrings_of_the_reference_agree_with_the_table(name):
             continue
         words = documented[spec.name]
         if not isinstance(spec, ArraySpec):
-            assert words == "int", f"{name}: {spec.name} : {words}, but should be int"
+            kind = "bool" if spec.flag else "int"
+            assert words == kind, f"{name}: {spec.name} : {words}, but should be {kind}"
             continue
         dtype, _, rest = words.removeprefix("list of ").partition(" [")
         axes = [axis.strip() for axis in rest.partition("]")[0].split(",")]

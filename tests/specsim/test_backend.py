@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from specsim.backend import BackendUnavailable, load
+from specsim.host import HOST_TABLE
 from specsim.operations import TABLE
 
 
@@ -22,7 +23,7 @@ def move_arguments():
 
 
 def test_the_reference_defines_every_operation():
-    assert list(load("specsim.reference").functions) == list(TABLE)
+    assert list(load("specsim.reference").functions) == [*TABLE, *HOST_TABLE]
 
 
 def test_a_module_may_define_one_operation(module):

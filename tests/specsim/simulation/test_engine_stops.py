@@ -3,6 +3,7 @@
 import pytest
 
 from specsim.config import SpecConfig
+from specsim.properties.strategies.stops import KINDS
 from specsim.reference.worker import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.autoregressive import decode_alone
@@ -38,7 +39,7 @@ def test_plain_output_repeats_no_token_too_early():
 
 
 @pytest.mark.parametrize("place", range(1, 11))
-@pytest.mark.parametrize("reason", FinishReason)
+@pytest.mark.parametrize("reason", KINDS)
 def test_each_stop_at_each_place(reason, place):
     request = Request(0, [1, 2], **{"max_new_tokens": 24, **at(place)[reason]})
     report = simulate(worker_for([request]), [request], max_batch=2)

@@ -1,0 +1,108 @@
+"""What is left of a row once its rejected tokens are out, and the draw from it.
+
+``rejected`` is a node that was rejected, with its later siblings, or no node; and pointers to tokens and siblings, and
+the number of nodes.
+"""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.thresholds import read_block, share_of
+
+LEAST_NORMAL = tl.constexpr(2.0**-126)
+NO_TOKEN = tl.constexpr(2**31 - 1)
+
+
+@triton.jit
+def without_rejected(weight, token, rejected):
+    """Put weight 0 on rejected tokens."""
+    child = rejected[0]
+    tries = 0
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        weight = tl.where(token == tl.load(rejected[1] + child), 0.0, weight)
+        child = tl.load(rejected[2] + child)
+        tries += 1
+    return weight
+
+
+@triton.jit
+def holds_rejected(first, end, rejected):
+    """Return whether a rejected token lies in a range."""
+    child = rejected[0]
+    tries = 0
+    is_held = False
+    while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+        token = tl.load(rejected[1] + child)
+        is_held = is_held | ((token >= first) & (token < end))
+        child = tl.load(rejected[2] + child)
+        tries += 1
+    return is_held
+
+
+@triton.jit
+def first_beyond(weight, token, before, goal):
+    """Return the first token whose prefix sum exceeds a goal, and the last token of positive weight, -1 if none has."""
+    prefix = before + tl.cumsum(weight, axis=0)
+    is_possible = weight > 0
+    beyond = tl.min(tl.where(is_possible & (prefix > goal), token, NO_TOKEN), axis=0)
+    return beyond, tl.max(tl.where(is_possible, token, -1), axis=0)
+
+
+@triton.jit
+def residual_block(row, inverse, first, threshold, rejected, PRECISE: tl.constexpr, BLOCK: tl.constexpr):
+    """Read a block of the row: the weights, in float64, of the kept tokens that were not rejected, and the tokens."""
+    logit, weight = read_block(row, first, PRECISE, BLOCK)
+    if PRECISE:
+        is_kept = (logit >= threshold) & (share_of(weight, inverse, PRECISE) > 0)
+    else:
+        is_kept = (logit >= threshold) & (weight >= LEAST_NORMAL)
+    token = first + tl.arange(0, BLOCK)
+    weight = tl.where(is_kept, weight, 0.0).to(tl.float64)
+    if holds_rejected(first, first + BLOCK, rejected):
+        weight = without_rejected(weight, token, rejected)
+    return weight, token
+
+
+@triton.jit
+def draw_from_row(
+    row,
+    inverse,
+    threshold,
+    coin,
+    rejected,
+    chunk_mass,
+    is_filtered,
+    num_chunks,
+    chunk_size,
+    CHUNKS: tl.constexpr,
+    PRECISE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Draw from what a row keeps: first a chunk of it, then a token of the chunk.
+
+    ``chunk_mass`` is the weight of each chunk. A chunk of a filtered row, or one that holds a rejected token, is read.
+    """
+    chunk_tile = tl.arange(0, CHUNKS)
+    for chunk in range(0, num_chunks):
+        first = chunk * chunk_size
+        end = tl.minimum(first + chunk_size, row[1])
+        if is_filtered | holds_rejected(first, end, rejected):
+            mass = tl.zeros([BLOCK], dtype=tl.float64)
+            for block in range(first, end, BLOCK):
+                mass += residual_block(row, inverse, block, threshold, rejected, PRECISE, BLOCK)[0]
+            chunk_mass = tl.where(chunk_tile == chunk, tl.sum(mass, axis=0), chunk_mass)
+    goal = coin * tl.sum(chunk_mass, axis=0)
+    chosen, last = first_beyond(chunk_mass, chunk_tile, 0.0, goal)
+    chosen = tl.maximum(tl.minimum(chosen, tl.maximum(last, 0)), 0)
+    before = tl.sum(tl.where(chunk_tile < chosen, chunk_mass, 0.0), axis=0)
+
+    first = chosen * chunk_size
+    end = tl.minimum(first + chunk_size, row[1])
+    beyond, last = NO_TOKEN, -1
+    while (first < end) & (beyond == NO_TOKEN):
+        weight, token = residual_block(row, inverse, first, threshold, rejected, PRECISE, BLOCK)
+        beyond, last_here = first_beyond(weight, token, before, goal)
+        last = tl.maximum(last, last_here)
+        before += tl.sum(weight, axis=0)
+        first += BLOCK
+    return beyond, last

@@ -1,0 +1,54 @@
+"""Known faults of sampled verification are found by the exact laws, by name."""
+
+import pytest
+
+from specsim.properties.catalogue import all_properties, group_of
+from specsim.properties.mutants import acceptance, chains, sampling
+from specsim.properties.mutants.matrix import kill_matrix
+
+MUTANTS = {one.id: one for module in (acceptance, chains, sampling) for one in module.MUTANTS}
+GROUPS = ("sampling_law", "sampling_chain_law", "sampling_logits_law")
+LAWS = [one for one in all_properties() if group_of(one) in GROUPS]
+TREE, CHAIN, LOGITS = (f"{group}." for group in GROUPS)
+
+KILLERS = {
+    "V01": (TREE + "tree_emits_the_targets_law", TREE + "last_token_is_independent_of_other_coins"),
+    "V02": (TREE + "tree_emits_the_targets_law", TREE + "impossible_tokens_are_never_emitted"),
+    "V05": (CHAIN + "chain_emits_the_targets_law",),
+    "V06": (CHAIN + "chain_emits_the_targets_law", CHAIN + "acceptance_is_the_overlap"),
+    "V08": (CHAIN + "chain_emits_the_targets_law", CHAIN + "acceptance_is_the_overlap"),
+    "V11": (CHAIN + "chain_emits_the_targets_law", CHAIN + "last_token_of_a_chain_is_independent_of_other_coins"),
+    "V13": (CHAIN + "acceptance_is_the_overlap",),
+    "V28": (TREE + "tree_emits_the_targets_law", TREE + "acceptance_is_the_mass_of_the_children"),
+    "V29": (CHAIN + "acceptance_is_the_overlap",),
+    "SYN5": (TREE + "tree_emits_the_targets_law",),
+    "SYN6": (TREE + "tree_emits_the_targets_law",),
+    "SYN7": (TREE + "lower_thresholds_only_raise_acceptance",),
+    "OWN-252": (TREE + "tree_emits_the_targets_law",),
+    "OWN-272": (CHAIN + "chain_emits_the_targets_law",),
+    "OWN-273": (CHAIN + "every_chain_of_a_batch_emits_its_own_law",),
+    "OWN-275": (TREE + "tree_emits_the_targets_law", TREE + "last_token_is_independent_of_other_coins"),
+    "OWN-280": (TREE + "repeated_siblings_count_again_upstream",),
+    "OWN-281": (TREE + "lower_thresholds_never_shorten_a_chain",),
+    "OWN-282": (TREE + "tree_emits_the_targets_law",),
+    "OWN-283": (LOGITS + "greedy_requests_are_certain_in_a_mixed_batch",),
+    "OWN-284": (LOGITS + "logits_emit_the_filtered_law",),
+    "OWN-285": (LOGITS + "half_precision_emits_the_same_law",),
+    "OWN-290": (TREE + "coins_of_one_verify_are_all_different",),
+    "OWN-292": (TREE + "equal_siblings_leave_the_law_alone",),
+}
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return kill_matrix(seed=1, max_examples=40, mutants=[MUTANTS[name] for name in KILLERS], properties=LAWS)
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_a_fault_is_found_by_the_law_that_it_breaks(matrix, name):
+    missing = set(KILLERS[name]) - set(matrix.kills[name])
+    assert not missing, f"{name} is found by {matrix.kills[name]}, but should be by {sorted(missing)} too"
+
+
+def test_every_law_finds_a_fault(matrix):
+    assert matrix.powerless == ()
