@@ -49,6 +49,7 @@ from specsim.gpu.extend import (
     prepare_for_extend_to_fill_draft_kvcache,
     rotate_prefill_input_ids,
 )
+from specsim.gpu.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.gpu.grammar import generate_token_bitmask
 from specsim.gpu.heads import (
     hash_draft_probabilities,
@@ -128,4 +129,6 @@ __all__ = [
     "verify_custom_mask_metadata",
     "verify_extend_metadata",
     "verify_tree_greedy",
+    "verify_tree_greedy_from_logits",
+    "verify_tree_sampled_from_logits",
 ]

@@ -3,8 +3,7 @@
 Nothing here decides whether the operations are right; ``specsim bench`` checks agreement first and only then measures.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,38 +13,18 @@ from torch import Tensor
 from specsim import gpu
 from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench_from_logits import from_logits_cases, measure_compositions
+from specsim.gpu.bench_timing import Case, Latency, measure, summary, time_of
 from specsim.gpu.worker import GpuWorker
 from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.language_models import HashModel
 from specsim.simulation.scheduler import Request
 
-CALLS_PER_GRAPH = 20
-REPLAYS = 50
+__all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
+
 ITERATION_BATCHES = (1, 8, 64, 256)
 NUM_LAYERS = 32
 KV_ENTRY = (8, 128)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One measured shape: how to build its inputs on the device, and the figure of today's engines in microseconds."""
-
-    operation: str
-    shape: str
-    build: Callable[[], dict[str, Any]]
-    engines_us: str
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Microseconds a call: the median over replays, and the range that holds nine tenths of them."""
-
-    operation: str
-    shape: str
-    median_us: float
-    low_us: float
-    high_us: float
-    engines_us: str
 
 
 def operation_cases() -> tuple[Case, ...]:
@@ -85,7 +64,7 @@ def operation_cases() -> tuple[Case, ...]:
         )
         for pairs, today in ((4, "272"), (256, "386"), (1024, "615"))
     ]
-    return (*trees, *walks, *moves)
+    return (*trees, *walks, *moves, *from_logits_cases())
 
 
 def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
@@ -150,19 +129,6 @@ def move_inputs(pairs: int) -> dict[str, Any]:
     }
 
 
-def measure(case: Case) -> Latency:
-    """Capture many calls of one operation in a graph and time its replays."""
-    function, arguments = vars(gpu)[case.operation], case.build()
-    function(**arguments)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(CALLS_PER_GRAPH):
-            function(**arguments)
-    times = [_time(graph.replay) / CALLS_PER_GRAPH for _ in range(REPLAYS + 5)][5:]
-    return Latency(case.operation, case.shape, *_summary(times), case.engines_us)
-
-
 def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4, nodes: int = 16) -> list[Latency]:
     """Time whole decode iterations, launched as one graph and as single kernels."""
     config = SpecConfig(topk=topk, num_steps=5, num_draft_tokens=nodes)
@@ -180,28 +146,8 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
             times = []
             for _ in range(25):
                 rewind()
-                times.append(_time(partial(worker.launch, rows)))
+                times.append(time_of(partial(worker.launch, rows)))
             how = "one graph" if use_graphs else "single launches"
             shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
-            latencies.append(Latency("decode iteration", shape, *_summary(times[5:]), "-"))
+            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-"))
     return latencies
-
-
-def _time(launch: Callable[[], Any]) -> float:
-    """Return the microseconds between two events around a launch."""
-    start, end = _event(), _event()
-    start.record()
-    launch()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) * 1000
-
-
-def _event() -> torch.cuda.Event:
-    event: torch.cuda.Event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-    return event
-
-
-def _summary(times: Sequence[float]) -> tuple[float, float, float]:
-    ordered = sorted(times)
-    return ordered[len(ordered) // 2], ordered[len(ordered) // 20], ordered[-1 - len(ordered) // 20]

@@ -5,20 +5,78 @@ Trees have five levels below the root. The target agrees with a path of drafts f
 average, and with no child after it; its other logits are normal.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from specsim import gpu
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench_timing import CALLS_PER_GRAPH, Case, Latency, repeated, summary
 
 VOCAB = 128_256
 NUM_STEPS = 5
 AGREEMENT = 0.7
-SPREAD, BONUS = 2.0, 14.0
+SPREAD, BONUS, FLAT_BONUS = 2.0, 14.0, 8.0
 LEVEL_SIZES = {16: (1, 4, 4, 3, 2, 2), 32: (1, 8, 8, 8, 4, 3)}
 TEMPERATURE, TOP_K, TOP_P = 0.8, 50, 0.95
-SHAPES = ((1, 16), (16, 16), (64, 16), (64, 32))
+EVERYTHING = 2**31 - 1
+COPY_BANDWIDTH = 4.3e12
+COMPOSITION_REPEATS = 10
+SHAPES = ((1, 16, "319"), (16, 16, "942"), (64, 16, "3,509"), (64, 32, "6,874"))
+GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
+
+
+def from_logits_cases() -> tuple[Case, ...]:
+    """Return the shapes for which figures of today's engines are known, and the hard cases of the largest."""
+
+    def case(operation: str, batch: int, nodes: int, kind: str, today: str, build: Any) -> Case:
+        return Case(operation, f"{batch} requests, {nodes} nodes, {kind}", build, today, num_inputs=CALLS_PER_GRAPH)
+
+    sampled = [
+        case(SAMPLED, batch, nodes, "top-k 50, top-p 0.95", today, partial(sampled_inputs, batch, nodes))
+        for batch, nodes, today in SHAPES
+    ]
+    greedy = [
+        case(GREEDY, batch, nodes, "0.7 agreed a level", "-", partial(greedy_inputs, batch, nodes))
+        for batch, nodes, _ in SHAPES
+    ]
+    batch, nodes, _ = SHAPES[-1]
+    kinds: dict[str, dict[str, Any]] = {
+        "every draft accepted": {"agreement": 1.0},
+        "top-p 0.95 only": {"top_k": EVERYTHING},
+        "temperature only": {"top_k": EVERYTHING, "top_p": 1.0},
+        "top-p 0.95 only, flat rows": {"top_k": EVERYTHING, "bonus": FLAT_BONUS},
+    }
+    hard = [
+        case(SAMPLED, batch, nodes, kind, "-", partial(sampled_inputs, batch, nodes, **parameters))
+        for kind, parameters in kinds.items()
+    ]
+    return (*sampled, *hard, *greedy)
+
+
+def measure_compositions() -> list[Latency]:
+    """Time the torch compositions, and say how long the rows that the walks visit take to read once."""
+    latencies = []
+    for batch, nodes, _ in SHAPES:
+        shape = f"{batch} requests, {nodes} nodes"
+        for operation, build, compose in (
+            (SAMPLED, sampled_inputs, compose_sampled),
+            (GREEDY, greedy_inputs, compose_greedy),
+        ):
+            arguments = build(batch, nodes)
+            times = repeated(partial(compose, arguments), COMPOSITION_REPEATS)
+            latencies.append(Latency(f"{operation} composed in torch, single launches", shape, *summary(times), "-"))
+            floors = []
+            for _ in range(CALLS_PER_GRAPH):
+                arguments = build(batch, nodes)
+                num_accepted_drafts = vars(gpu)[operation](**arguments)[2]
+                floors.append(visited_bytes(arguments, num_accepted_drafts) / COPY_BANDWIDTH * 1e6)
+            mean = sum(floors) / len(floors)
+            what = f"{operation}: reading its rows once at 4.3 TB/s"
+            latencies.append(Latency(what, shape, mean, min(floors), max(floors), "-"))
+    return latencies
 
 
 def tree(batch: int, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -43,8 +101,8 @@ def tree(batch: int, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     return child, sibling, path
 
 
-def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT) -> dict[str, Any]:
-    """Return trees, and bfloat16 logits whose largest, far above the others, follows the path as long as they agree."""
+def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT, bonus: float = BONUS) -> dict[str, Any]:
+    """Return trees, and bfloat16 logits of which a large one follows the path as long as the two agree."""
     child, sibling, path = tree(batch, nodes)
     candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * (VOCAB // (nodes * 64) - 1)
     num_agreed = (torch.rand((batch, NUM_STEPS)) < agreement).long().cumprod(1).sum(1)
@@ -53,7 +111,7 @@ def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT) -> dict[
         for level in range(agreed):
             choice[request, path[request, level]] = candidates[request, path[request, level + 1]]
     logits = torch.randn((batch * nodes, VOCAB), dtype=torch.bfloat16, device=DEVICE) * SPREAD
-    logits.scatter_(1, choice.view(-1, 1).to(DEVICE), BONUS)
+    logits.scatter_(1, choice.view(-1, 1).to(DEVICE), bonus)
     return {
         "candidates": candidates.to(DEVICE),
         "retrieve_index": torch.arange(batch * nodes, device=DEVICE).view(batch, nodes),
@@ -64,19 +122,26 @@ def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT) -> dict[
     }
 
 
-def sampled_inputs(batch: int, nodes: int, agreement: float = AGREEMENT, top_k: int = TOP_K) -> dict[str, Any]:
+def sampled_inputs(
+    batch: int,
+    nodes: int,
+    agreement: float = AGREEMENT,
+    top_k: int = TOP_K,
+    top_p: float = TOP_P,
+    bonus: float = BONUS,
+) -> dict[str, Any]:
     """Return the same with coins, temperature, top-k and top-p."""
 
     def each(value: float) -> Tensor:
         return torch.full((batch,), value, device=DEVICE)
 
     return {
-        **greedy_inputs(batch, nodes, agreement),
+        **greedy_inputs(batch, nodes, agreement, bonus),
         "uniform_samples": torch.rand((batch, nodes), device=DEVICE),
         "uniform_samples_for_final_sampling": torch.rand(batch, device=DEVICE),
         "temperature": each(TEMPERATURE),
         "top_k": torch.full((batch,), top_k, dtype=torch.int32, device=DEVICE),
-        "top_p": each(TOP_P),
+        "top_p": each(top_p),
         "min_p": each(0.0),
         "threshold_single": each(1.0),
         "threshold_acc": each(1.0),

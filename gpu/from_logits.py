@@ -13,11 +13,9 @@ GREEDY_CHUNK = 8192
 LEAST_CHUNK = 256
 UNIT = 8
 SLOTS = 128
-WAYS = 16
-ROW_WAYS = 4
-WALK_WARPS = 8
-STATISTICS_WARPS = 8
-OPTIONS: dict[str, int] = {}
+WAYS = 8
+ROW_WAYS = 8
+NUM_WARPS = 8
 BLOCK = 4096
 MOST_CHUNKS = 32
 MOST_GREEDY_CHUNKS = 256
@@ -80,7 +78,7 @@ def verify_tree_greedy_from_logits(
             STEPS=power_of_two(num_steps + 1),
             CHUNKS=power_of_two(num_chunks),
             CHUNK=chunk,
-            num_warps=max(1, min(8, chunk // 256)),
+            num_warps=max(1, min(NUM_WARPS, chunk // 256)),
         )
     return predict, accept_index, num_accepted_drafts
 
@@ -147,8 +145,7 @@ def verify_tree_sampled_from_logits(
             SLOTS=SLOTS,
             SHIFT=shift,
             PRECISE=is_precise,
-            num_warps=STATISTICS_WARPS,
-            **OPTIONS,
+            num_warps=NUM_WARPS,
         )
         kernels._walk_sampled_kernel[(num_requests,)](
             *tree,
@@ -181,6 +178,6 @@ def verify_tree_sampled_from_logits(
             ROW_WAYS=ROW_WAYS,
             BLOCK=min(chunk, choose_block(vocab, BLOCK)),
             PRECISE=is_precise,
-            num_warps=WALK_WARPS,
+            num_warps=NUM_WARPS,
         )
     return predict, accept_index, num_accepted_drafts

@@ -17,7 +17,7 @@ DTYPES = {
     "threshold_acc": torch.float32,
     "seed": torch.int64,
 }
-"""Element type of every parameter, in the order in which the verification takes them; the seed is not among them."""
+"""Element type of every parameter, in the order in which the verification takes them; the seed comes last."""
 
 Accepted = tuple[Tensor, Tensor, Tensor]
 Links = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -67,15 +67,17 @@ class DeviceSampling:
         target_predict : int64 [request*node]
             The greedy choices.
         """
-        seed, *parameters = (self._by_name[name].index_select(0, rows) for name in ("seed", *list(DTYPES)[:-1]))
+        temperature, top_k, top_p, min_p, single, acc, seed = (
+            self._by_name[name].index_select(0, rows) for name in DTYPES
+        )
         num_nodes = links[0].shape[1]
-        is_greedy = (parameters[0] == 0).repeat_interleave(num_nodes, output_size=len(target_predict))
+        is_greedy = (temperature == 0).repeat_interleave(num_nodes, output_size=len(target_predict))
         chosen = torch.full_like(logits, -1.0).scatter_(1, target_predict[:, None], 0.0)
         coins, final = gpu.generate_coins(seed, seq_lens, num_nodes)
-        accepted: Accepted = gpu.verify_tree_sampled_from_logits(
-            *links, coins, final, torch.where(is_greedy[:, None], chosen, logits), *parameters, num_steps
+        logits = torch.where(is_greedy[:, None], chosen, logits)
+        return gpu.verify_tree_sampled_from_logits(
+            *links, coins, final, logits, temperature, top_k, top_p, min_p, single, acc, num_steps
         )
-        return accepted
 
     def first_tokens(self, rows: Tensor, lengths: Tensor, logits: Tensor, target_predict: Tensor) -> Tensor:
         """Return the token behind each prompt, int64 [request]: a verify of its last token without drafts."""

@@ -20,7 +20,7 @@ from specsim.properties.laws.checks import (
     take_requests,
 )
 from specsim.properties.strategies import probabilities as row_strategies
-from specsim.properties.strategies.arrays import one_of_evenly
+from specsim.properties.strategies.arrays import bulk, one_of_evenly
 from specsim.properties.strategies.distributions import EXACT_ROWS
 
 _PENALTIES = ("scaling_penalty", "additive_penalty", "logit_bias")
@@ -153,17 +153,22 @@ def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
 
 
 @st.composite
-def _exact_rows(draw: st.DrawFn, name: str, least: int) -> Case:
+def _exact_rows(draw: st.DrawFn, name: str) -> Case:
+    """Draw rows whose sums are exact, and shares that lie on a boundary or are eighths."""
     probabilities = draw(row_strategies.rows_of_mass(kinds=EXACT_ROWS))
-    return {"probabilities": probabilities, name: draw(row_strategies.shares(len(probabilities), least, (1.0,)))}
+    eighths = draw(row_strategies.shares(len(probabilities), 1 if name == "top_p" else 0, (1.0,)))
+    source = draw(bulk())
+    is_near = source.integers(len(probabilities), 0, 1) == 1
+    on_boundaries = row_strategies.shares_of(probabilities, source, is_mass=name == "top_p")
+    return {"probabilities": probabilities, name: np.where(is_near, on_boundaries, eighths)}
 
 
 def _exact_top_p() -> SearchStrategy[Case]:
-    return _exact_rows("top_p", 1)
+    return _exact_rows("top_p")
 
 
 def _exact_min_p() -> SearchStrategy[Case]:
-    return _exact_rows("min_p", 0)
+    return _exact_rows("min_p")
 
 
 _PREPARE = ("prepare_logits",)

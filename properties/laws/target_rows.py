@@ -116,10 +116,14 @@ def _calls() -> SearchStrategy[Case]:
     return row_strategies.target_probabilities()
 
 
+def _cutting_calls() -> SearchStrategy[Case]:
+    return row_strategies.target_probabilities(is_cutting=True)
+
+
 _TARGET = ("target_probabilities",)
 
 PROPERTIES = (
-    state("target_rows", rows_are_those_of_a_plain_sampler, _calls, _TARGET, "P13"),
+    state("target_rows", rows_are_those_of_a_plain_sampler, _cutting_calls, _TARGET, "P13"),
     state("target_rows", greedy_requests_get_one_hot_rows, _calls, _TARGET, "P13"),
     state("target_rows", shifting_logits_changes_nothing, _calls, _TARGET, "P13"),
     state("target_rows", reversing_tokens_reverses_rows, _calls, _TARGET, "P13"),

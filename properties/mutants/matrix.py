@@ -1,6 +1,6 @@
 """The kill matrix: which mutant is found by which property, and which property finds none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +47,14 @@ def kill_matrix(
     max_examples: int,
     mutants: Sequence[Mutant] | None = None,
     properties: Sequence[Property] | None = None,
+    is_complete: bool = True,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Matrix:
     """Run every property against every mutant of an operation that it calls.
 
-    The cases of a property are drawn once and shown to every mutant until one of them breaks it, those that broke it
-    before first. A property that runs a whole engine is shown to a mutant only while one of the two has no kill yet.
+    The cases of a property are drawn once, as they are needed, and shown to every mutant until one of them breaks it,
+    those that broke it before first. A property that runs a whole engine is shown to a mutant only while one of the two
+    has no kill yet.
 
     Parameters
     ----------
@@ -60,6 +62,9 @@ def kill_matrix(
         Of the draws.
     mutants, properties : sequence or None
         What to run; None for all.
+    is_complete : bool
+        Show a mutant to every property. Otherwise a property that has a kill is spared the mutants that a property of
+        its kind, generated or law, has killed: enough to find survivors and powerless properties.
     on_progress : callable or None
         Called with the id of a mutant, the number of mutants done, and their total.
 
@@ -73,7 +78,8 @@ def kill_matrix(
     reference = load("specsim.reference")
     touched = {mutant.operation for mutant in chosen}
     suite = [one for one in suite if touched & set(one.operations)]
-    cases: dict[str, list[Any]] = {}
+    generated = {one.name for one in suite if group_of(one) in GENERATED}
+    cases: dict[str, Cases] = {}
     kills: dict[str, list[str]] = {mutant.id: [] for mutant in chosen}
     powerless = {one.name for one in suite}
     for done, mutant in enumerate(chosen):
@@ -84,21 +90,21 @@ def kill_matrix(
         for one in suite:
             if mutant.operation not in one.operations:
                 continue
-            if one.is_slow and kills[mutant.id] and one.name not in powerless:
-                continue
+            killers = kills[mutant.id]
+            if one.is_slow or not is_complete:
+                alike = [name for name in killers if one.is_slow or (name in generated) == (one.name in generated)]
+                if alike and one.name not in powerless:
+                    continue
             if one.name not in cases:
-                cases[one.name] = draw_cases(
-                    one, seed, min(max_examples, SLOW_EXAMPLES) if one.is_slow else max_examples
-                )
-                require_sound(one, reference, cases[one.name])
+                count = min(max_examples, SLOW_EXAMPLES) if one.is_slow else max_examples
+                cases[one.name] = Cases(one, seed, count, reference)
             case = find_breaking(one, faulty, cases[one.name])
             if case is not None:
-                cases[one.name].insert(0, cases[one.name].pop(case))
+                cases[one.name].move_to_front(case)
                 kills[mutant.id].append(one.name)
                 powerless.discard(one.name)
     if on_progress is not None:
         on_progress("", len(chosen), len(chosen))
-    generated = {one.name for one in suite if group_of(one) in GENERATED}
     return Matrix(
         kills={mutant: tuple(names) for mutant, names in kills.items()},
         killed_by_laws={
@@ -108,18 +114,43 @@ def kill_matrix(
     )
 
 
-def draw_cases(one: Property, number: int, max_examples: int) -> list[Any]:
+class Cases:
+    """The cases of one property, drawn when they are first asked for, and tried on the reference at once."""
+
+    def __init__(self, one: Property, number: int, max_examples: int, reference: Backend) -> None:
+        self._property = one
+        self._reference = reference
+        self._drawn: list[Any] = []
+        self._more = iterate_cases(one, number, max_examples)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._drawn
+        for case in self._more:
+            require_sound(self._property, self._reference, [case])
+            self._drawn.append(case)
+            yield case
+
+    def move_to_front(self, place: int) -> None:
+        """Let the next mutant see a case before the others."""
+        self._drawn.insert(0, self._drawn.pop(place))
+
+
+def iterate_cases(one: Property, number: int, max_examples: int) -> Iterator[Any]:
     """Draw the cases of a property; laws do not change them, so that they can be shown to many implementations.
 
     Hypothesis starts with the simplest case and then varies what it drew before. Many short runs, each of the simplest
     case and a fresh one, give more different cases than one long run.
     """
-    cases = _draw_two(one, number)
-    for run in range(2, max_examples):
-        if len(cases) < 2:
-            break
-        cases += _draw_two(one, number * max_examples + run)[1:]
-    return cases[:max_examples]
+    first = _draw_two(one, number)[:max_examples]
+    yield from first
+    if len(first) == 2:
+        for run in range(2, max_examples):
+            yield from _draw_two(one, number * max_examples + run)[1:]
+
+
+def draw_cases(one: Property, number: int, max_examples: int) -> list[Any]:
+    """Return all of them in a list."""
+    return list(iterate_cases(one, number, max_examples))
 
 
 def _draw_two(one: Property, number: int) -> list[Any]:
@@ -141,7 +172,7 @@ def _draw_two(one: Property, number: int) -> list[Any]:
     return drawn
 
 
-def find_breaking(one: Property, backend: Backend, cases: Sequence[Any]) -> int | None:
+def find_breaking(one: Property, backend: Backend, cases: Iterable[Any]) -> int | None:
     """Return the first case on which an implementation breaks a property, or None; any exception counts."""
     for place, case in enumerate(cases):
         try:

@@ -116,7 +116,7 @@ def target_rows(tree: Tree, chance: Chance, vocab: int) -> Array:
         else:
             favoured[first] = 1
         rows[node] = (rows[node] * (1 - share) + favoured / favoured.sum() * share).astype(np.float32)
-    return np.minimum(rows, np.float32(1))
+    return np.asarray(np.minimum(rows, np.float32(1)))
 
 
 def coins_of(tree: Tree, rows: Array, chance: Chance) -> tuple[Array, Array]:

@@ -88,10 +88,13 @@ def min_p_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @st.composite
-def target_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw logits of several nodes a request, and a mixture of greedy, filtered and plain requests."""
+def target_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS, is_cutting: bool = False) -> Arguments:
+    """Draw logits of several nodes a request, and a mixture of greedy, filtered and plain requests.
+
+    With ``is_cutting`` every request has several filters that cut.
+    """
     vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
-    requests = draw(batch(st.tuples(bulk(), filters()), max_requests))
+    requests = draw(batch(st.tuples(bulk(), cutting_filters() if is_cutting else filters()), max_requests))
     return {
         "logits": draw(_logits([source for source, _ in requests], count, vocab)),
         **filters_of([one for _, one in requests]),
@@ -122,14 +125,18 @@ def filters() -> SearchStrategy[Filters]:
         mostly(st.just(1.0), st.sampled_from(TOP_P), one_in=2),
         mostly(st.just(0.0), st.sampled_from(MIN_P), one_in=4),
     )
-    cutting = st.builds(
+    return mostly(usual, cutting_filters(), one_in=3)
+
+
+def cutting_filters() -> SearchStrategy[Filters]:
+    """Return a strategy of sampling parameters whose filters all cut, so that their order shows."""
+    return st.builds(
         Filters,
         st.sampled_from((1.0, 0.7, 2.0)),
-        st.sampled_from((2, 3, 5)),
+        st.sampled_from((2, 3, 5, 2**30)),
         st.sampled_from((0.9, 0.7, 0.5)),
-        st.sampled_from((0.0, 0.05, 0.3, 0.75)),
+        st.sampled_from((0.0, 0.05, 0.3, 0.5, 0.75)),
     )
-    return mostly(usual, cutting, one_in=3)
 
 
 def filters_of(requests: list[Filters]) -> Arguments:
@@ -171,6 +178,21 @@ def shares(draw: DrawFn, count: int, least: int, specials: tuple[float, ...]) ->
     """Draw multiples of an eighth, at least so many eighths, and now and then another share."""
     eighths = draw(bulk()).eighths(count, least, 8)
     return draw(overridden(eighths, specials))
+
+
+def shares_of(probabilities: Array, source: Bulk, is_mass: bool) -> Array:
+    """Return for each row the share of one of its prefix sums, or of one of its entries, in its mass or its largest.
+
+    It is below 1 and one that float32 holds exactly; a half where there is none.
+    """
+    chosen = []
+    for row in probabilities.astype(np.float64):
+        ranked = np.sort(row[row > 0])[::-1]
+        values = np.cumsum(ranked) if is_mass else ranked
+        shares = np.unique(values / (row.sum() if is_mass else ranked[0]))
+        exact = shares[(shares < 1) & (shares == shares.astype(np.float32))]
+        chosen.append(exact[source.integer(0, len(exact) - 1)] if len(exact) else 0.5)
+    return np.array(chosen, dtype=np.float32)
 
 
 def _or_none(values: Array) -> SearchStrategy[Array | None]:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import Arguments, Array, bulk, mostly
+from specsim.properties.strategies.arrays import Arguments, Array, bulk
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -24,6 +24,8 @@ from specsim.reference import build_tree
 
 T = TypeVar("T")
 
+MOST_STEPS = (1024, 1024, 1024, 0, 1, 2, 3, 5, 8, 13, 34)
+STEPS_LEFT_OUT = (0, 0, 0, 1, 2, 9)
 WIDE = (34, 65, 70)
 """Nodes of a star whose siblings outnumber a warp."""
 
@@ -106,7 +108,7 @@ def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: i
     requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
     drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
     most_steps = min(size.num_steps, size.num_draft_tokens - 1)
-    num_steps = draw(mostly(st.just(most_steps), st.integers(0, most_steps), one_in=4))
+    num_steps = max(most_steps - draw(st.sampled_from(STEPS_LEFT_OUT)), 0)
     return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
 
 
@@ -131,7 +133,7 @@ def _arbitrary_trees(
         )
         for kind, source, _ in requests
     ]
-    num_steps = draw(st.one_of(st.just(width - 1), st.integers(0, width - 1), st.integers(0, min(2, width - 1))))
+    num_steps = min(draw(st.sampled_from(MOST_STEPS)), width - 1)
     return Trees(drawn, width, num_steps, [other for _, _, other in requests])
 
 

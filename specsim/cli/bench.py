@@ -47,6 +47,7 @@ def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
                 on_progress(f"{case.operation}, {case.shape}", done, len(cases) + 1)
             latencies.append(benches.measure(case))
         latencies += benches.measure_iterations()
+        latencies += benches.measure_compositions()
     if as_json:
         print_json({"device": device, "latencies": [asdict(latency) for latency in latencies]})
     elif markdown:

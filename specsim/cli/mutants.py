@@ -12,10 +12,14 @@ SHOWN_PROPERTIES = 3
 
 @click.command(epilog=EXIT_CODES)
 @click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
-@click.option("--examples", default=60, show_default=True, type=click.IntRange(1), help="Examples of each property.")
+@click.option("--examples", default=30, show_default=True, type=click.IntRange(1), help="Examples of each property.")
+@click.option("--complete", is_flag=True, help="Show every mutant to every property, also those that need not see it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def mutants(seed: int | None, examples: int, as_json: bool) -> None:
-    """Print the kill matrix: each seeded fault with the properties that kill it, and the properties that kill none."""
+def mutants(seed: int | None, examples: int, complete: bool, as_json: bool) -> None:
+    """Print the kill matrix: each seeded fault with the properties that kill it, and the properties that kill none.
+
+    Without --complete a property that has killed a mutant is spared those that others of its kind have killed.
+    """
     choose_device()
     need_suite()
     from specsim.properties.mutants import matrix
@@ -24,7 +28,7 @@ def mutants(seed: int | None, examples: int, as_json: bool) -> None:
     if not as_json:
         click.echo(f"seed {seed}")
     with progress("mutants") as on_progress:
-        kills = matrix.kill_matrix(seed=seed, max_examples=examples, on_progress=on_progress)
+        kills = matrix.kill_matrix(seed=seed, max_examples=examples, is_complete=complete, on_progress=on_progress)
     killed = sum(1 for properties in kills.kills.values() if properties)
     if as_json:
         print_json(

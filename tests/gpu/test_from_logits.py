@@ -1,0 +1,273 @@
+import numpy as np
+import pytest
+import torch
+from ml_dtypes import bfloat16
+
+from specsim import gpu
+from specsim.backend import load
+from specsim.gpu import from_logits
+from specsim.gpu.arrays import DEVICE, from_numpy
+from specsim.gpu.launch import power_of_two
+from specsim.gpu.switches import poisoned
+from specsim.outcomes import Observation
+from specsim.properties.margin_cases import difference_beyond_margins
+from specsim.rejection import Reason
+
+ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
+GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
+TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling", "logits", "num_steps")
+REFERENCE, GPU = load("specsim.reference"), load("specsim.gpu")
+KINDS = ("normal", "ties", "equal", "peaked", "forbidden", "clustered", "few values")
+TEMPERATURES, TOP_KS, TOP_PS, MIN_PS = (1, 0, 0.7, 0.05, 2**20), (50, 2**30, 1, 5, 200), (0.95, 1, 0.3, 1e-6), (0, 0.1)
+
+
+def links(source, num_requests, num_nodes, reach):
+    child = np.full((num_requests, num_nodes), -1)
+    sibling = np.full((num_requests, num_nodes), -1)
+    for request in range(num_requests):
+        for node in range(num_nodes - 1, 0, -1):
+            parent = source.integers(max(0, node - reach), node)
+            sibling[request, node] = child[request, parent]
+            child[request, parent] = node
+    return child, sibling
+
+
+def rows(source, kind, num_rows, vocab):
+    drawn = source.normal(size=(num_rows, vocab)) * 3
+    if kind == "ties":
+        drawn = np.round(drawn)
+    if kind == "equal":
+        drawn[:] = -2.5
+    if kind == "few values":
+        drawn = source.integers(-1, 2, drawn.shape) * 0.5 * source.choice((-1.0, 1.0), drawn.shape)
+    if kind == "clustered":
+        drawn[:, : max(1, vocab // 20)] += 9
+    favourite = source.integers(0, vocab, num_rows)
+    if kind == "forbidden":
+        drawn[source.random(drawn.shape) < 0.9] = -np.inf
+    drawn[np.arange(num_rows), favourite] = 15 if kind == "peaked" else drawn[np.arange(num_rows), favourite]
+    drawn[np.isneginf(drawn).all(axis=1), -1] = 0
+    return drawn
+
+
+def scene(kind, num_requests, num_nodes, vocab, num_steps, dtype=np.float32, reach=3, seed=0, strict=True):
+    """Return a call whose drafts are mostly likely tokens and whose requests have parameters of their own."""
+    source = np.random.default_rng(seed + vocab)
+    child, sibling = links(source, num_requests, num_nodes, reach)
+    logits = rows(source, kind, num_requests * num_nodes, vocab).astype(dtype)
+    likely = np.argsort(-logits.astype(np.float32), axis=1)[:, :4]
+    candidates = source.integers(0, vocab, (num_requests, num_nodes))
+    for request, node in np.ndindex(num_requests, num_nodes):
+        follower = child[request, node]
+        while follower != -1:
+            if source.random() < 0.7:
+                candidates[request, follower] = source.choice(likely[request * num_nodes + node])
+            follower = sibling[request, follower]
+    shape = (num_requests, num_nodes)
+
+    def each(values, of=np.float32):
+        return source.choice(values, num_requests).astype(of)
+
+    def coins(size):
+        drawn = source.integers(0, 2**24, size) / 2**24
+        return np.where(source.random(size) < 0.1, source.choice((0, 1 - 2**-24), size), drawn).astype(np.float32)
+
+    return {
+        "candidates": candidates,
+        "retrieve_index": np.arange(num_requests * num_nodes).reshape(shape),
+        "retrieve_next_token": child,
+        "retrieve_next_sibling": sibling,
+        "uniform_samples": coins(shape),
+        "uniform_samples_for_final_sampling": coins(num_requests),
+        "logits": logits,
+        "temperature": each(TEMPERATURES),
+        "top_k": each(TOP_KS, np.int32),
+        "top_p": each(TOP_PS),
+        "min_p": each(MIN_PS),
+        "threshold_single": each((1, 1, 0.2)),
+        "threshold_acc": each((1, 1, 0.5, 0)),
+        "num_steps": num_steps,
+        "strict": strict,
+        "skip_duplicates": strict,
+    }
+
+
+def check(patterns=(0x5A, 0xA5), **arguments):
+    """Compare both operations with the reference, under patterns of fresh memory; margins excuse requests."""
+    for operation in (GREEDY, SAMPLED):
+        given = arguments if operation == SAMPLED else {name: arguments[name] for name in TREE}
+        expected = Observation(outputs=REFERENCE.run(operation, given).outputs)
+        for pattern in patterns:
+            with poisoned(pattern):
+                observed = Observation(outputs=GPU.run(operation, given).outputs)
+            assert difference_beyond_margins(operation, given, expected, observed) is None
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Cut rows into chunks of 256 logits."""
+    monkeypatch.setattr(from_logits, "CHUNK", 256)
+    monkeypatch.setattr(from_logits, "GREEDY_CHUNK", 256)
+    monkeypatch.setattr(from_logits, "choose_block", lambda size, most: min(power_of_two(size), most))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_acceptance(kind, dtype):
+    check(**scene(kind, 4, 7, 300, 4, dtype))
+    check(**scene(kind, 3, 5, 3, 2, dtype, strict=False))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_acceptance_across_chunks(small_chunks, kind):
+    check(patterns=(0xA5,), **scene(kind, 3, 4, 600, 2, bfloat16 if KINDS.index(kind) % 2 else np.float32))
+
+
+@pytest.mark.parametrize("kind", ["normal", "few values", "clustered"])
+def test_weights_in_float32(small_chunks, monkeypatch, kind):
+    monkeypatch.setattr(from_logits, "LARGEST_PRECISE", 0)
+    check(patterns=(0x5A,), **scene(kind, 3, 4, 600, 2, bfloat16, seed=2))
+
+
+@pytest.mark.parametrize(
+    ("num_requests", "num_nodes", "num_steps", "reach"),
+    [
+        (0, 4, 3, 1),
+        (1, 1, 0, 1),
+        (2, 1, 3, 1),
+        (2, 6, 0, 2),
+        (2, 6, 1, 2),
+        (2, 5, 9, 1),
+        (2, 40, 2, 40),
+        (1, 130, 3, 5),
+    ],
+)
+def test_shapes_of_trees(num_requests, num_nodes, num_steps, reach):
+    check(**scene("peaked", num_requests, num_nodes, 50, num_steps, reach=reach))
+
+
+@pytest.mark.parametrize("vocab", [1, 2, 127, 128, 129, 255, 257, 5000])
+def test_sizes_of_vocabularies(vocab):
+    check(**scene("normal", 2, 3, vocab, 2))
+
+
+def test_a_path_by_hand():
+    """Root 0 has children 1 (token 3, p = 1/4) and 2 (token 1, p = 1/2); a coin of 1/2 takes the second."""
+    halves = np.log(np.array([[1, 4, 1, 2], [1, 1, 1, 1], [0.5, 0.5, 1, 6]], dtype=np.float32))
+    one, zero = np.ones(1, dtype=np.float32), np.zeros(1, dtype=np.float32)
+    arguments = {
+        "candidates": np.array([[0, 3, 1]]),
+        "retrieve_index": np.array([[0, 1, 2]]),
+        "retrieve_next_token": np.array([[1, -1, -1]]),
+        "retrieve_next_sibling": np.array([[-1, 2, -1]]),
+        "uniform_samples": np.array([[0.5, 0, 0]], dtype=np.float32),
+        "uniform_samples_for_final_sampling": np.array([0.9], dtype=np.float32),
+        "logits": halves,
+        "temperature": one,
+        "top_k": np.array([4], dtype=np.int32),
+        "top_p": one,
+        "min_p": zero,
+        "threshold_single": one,
+        "threshold_acc": one,
+        "num_steps": 2,
+    }
+    on_device = {name: from_numpy(value) if name != "num_steps" else value for name, value in arguments.items()}
+    assert [output.tolist() for output in gpu.verify_tree_sampled_from_logits(**on_device)] == [
+        [1, 0, 3],
+        [[0, 2, -1]],
+        [1],
+    ]
+    given = {name: on_device[name] for name in TREE}
+    assert [output.tolist() for output in gpu.verify_tree_greedy_from_logits(**given)] == [[1, 0, 3], [[0, 2, -1]], [1]]
+
+
+def test_rows_that_no_walk_visits_have_no_influence():
+    arguments = scene("peaked", 3, 8, 40, 4)
+    outcome = REFERENCE.run(SAMPLED, arguments)
+    visited = outcome.outputs["accept_index"][outcome.outputs["accept_index"] >= 0]
+    unseen = np.setdiff1d(np.arange(24), visited)
+    assert len(unseen)
+    arguments["logits"][unseen] = np.nan
+    on_device = {
+        name: from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()
+    }
+    for got, expected in zip(gpu.verify_tree_sampled_from_logits(**on_device), outcome.outputs.values(), strict=True):
+        assert got.cpu().numpy().tolist() == expected.tolist()
+
+
+def test_views_are_read_where_they_lie():
+    arguments = scene("normal", 3, 5, 60, 3)
+    strided = {
+        name: np.repeat(value, 2, axis=-1)[..., ::2] if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
+    check(**strided)
+    check(**{**arguments, "logits": np.asfortranarray(arguments["logits"])})
+
+
+@pytest.mark.parametrize("operation", [GREEDY, SAMPLED])
+def test_malformed_links_neither_hang_nor_leave_the_request(operation):
+    arguments = scene("equal", 3, 6, 2, 4)
+    arguments["threshold_single"][:] = 0
+    if operation == GREEDY:
+        arguments = {name: arguments[name] for name in TREE}
+
+    def run():
+        on_device = {
+            name: from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+            for name, value in arguments.items()
+        }
+        return vars(gpu)[operation](**on_device)
+
+    expected = run()
+    for wrong in ([0] * 6, [1, 2, 3, 1, 2, 3], [99, -7, 6, -2, 2**40, 5]):
+        arguments["retrieve_next_token"][1] = wrong
+        arguments["retrieve_next_sibling"][1] = wrong
+        arguments["candidates"][1] = [0, 1, 7, -5, 2**40, 0]
+        got = run()
+        for one, other in zip(got, expected, strict=True):
+            assert one.reshape(3, -1)[::2].tolist() == other.reshape(3, -1)[::2].tolist()
+        assert 0 <= got[2][1].item() <= 4
+        assert all(node == -1 or 6 <= node < 12 for node in got[1][1].tolist())
+
+
+def test_rejections(rejection):
+    arguments = scene("normal", 2, 3, 5, 2)
+    wrong = {
+        "uniform_samples": (np.ones((2, 3), dtype=np.float32), Reason.COIN_OUT_OF_RANGE),
+        "logits": (np.full((6, 5), -np.inf, dtype=np.float32), Reason.EMPTY_DISTRIBUTION),
+        "temperature": (np.array([1, 1e-9], dtype=np.float32), Reason.TEMPERATURE_OUT_OF_RANGE),
+        "retrieve_next_token": (np.zeros((2, 3), dtype=np.int64), Reason.CYCLIC_TREE),
+    }
+    for name, (value, reason) in wrong.items():
+        assert rejection(SAMPLED, **{**arguments, name: value}) is reason
+
+
+@ON_GPU
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16])
+@pytest.mark.parametrize("vocab", [32_000, 128_256, 152_064])
+@pytest.mark.parametrize("kind", ["normal", "peaked", "clustered", "few values"])
+def test_large_vocabularies(kind, vocab, dtype):
+    arguments = scene(kind, 5, 4, vocab, 3, dtype)
+    for top_k, top_p in ((50, 0.95), (1000, 0.9), (2**30, 0.95), (2**30, 1), (vocab - 1, 0.5)):
+        check(**{**arguments, "top_k": np.full(5, top_k, np.int32), "top_p": np.full(5, top_p, np.float32)})
+
+
+@ON_GPU
+@pytest.mark.parametrize("operation", [GREEDY, SAMPLED])
+def test_a_graph_gives_the_same_at_every_replay(operation):
+    arguments = scene("peaked", 8, 16, 32_000, 5, bfloat16)
+    names = TREE if operation == GREEDY else arguments
+    on_device = {
+        name: from_numpy(arguments[name]) if isinstance(arguments[name], np.ndarray) else arguments[name]
+        for name in names
+    }
+    eager = [output.clone() for output in vars(gpu)[operation](**on_device)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = vars(gpu)[operation](**on_device)
+    for _ in range(3):
+        for output in outputs:
+            output.fill_(77)
+        graph.replay()
+        assert all(torch.equal(one, other) for one, other in zip(outputs, eager, strict=True))
