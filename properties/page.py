@@ -52,8 +52,8 @@ NUMBERS = {
     "P63": "acceptance has the rate that its rule promises",
 }
 OF_EVERY_OPERATION = {
-    "agreement": "the outputs are the reference's, bit for bit, in every defined entry; probabilities agree within their"
-    " rounding, and what differs only where rounding decides is counted as a margin case",
+    "agreement": "the outputs are the reference's, bit for bit, in every defined entry; probabilities agree within"
+    " their rounding, and what differs only where rounding decides is counted as a margin case",
     "strided": "the same on views with gaps, offsets and swapped axes",
     "mutation": "no argument changes but those that the table lets the operation write",
     "empty": "an empty batch gives empty outputs of the right shapes and writes nothing",

@@ -25,7 +25,6 @@ from specsim.reference import build_tree
 T = TypeVar("T")
 
 MOST_STEPS = (1024, 1024, 1024, 0, 1, 2, 3, 5, 8, 13, 34)
-STEPS_LEFT_OUT = (0, 0, 0, 1, 2, 9)
 WIDE = (34, 65, 70)
 """Nodes of a star whose siblings outnumber a warp."""
 
@@ -107,8 +106,7 @@ def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: i
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
     drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
-    most_steps = min(size.num_steps, size.num_draft_tokens - 1)
-    num_steps = max(most_steps - draw(st.sampled_from(STEPS_LEFT_OUT)), 0)
+    num_steps = min(size.num_steps, size.num_draft_tokens - 1)
     return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
 
 
