@@ -87,7 +87,8 @@ def words_of(rows: torch.Tensor) -> torch.Tensor:
     """View a contiguous tensor [row, ...] as [row, word], words as wide as its rows and address allow."""
     num_bytes = rows[:1].numel() * rows.element_size()
     width = gcd(max(_WORDS), num_bytes, rows.data_ptr(), rows.storage_offset() * rows.element_size())
-    return rows.reshape(-1).view(torch.uint8).view(_WORDS[width]).view(rows.shape[0], -1)
+    # NOTE: one entry is contiguous whatever its stride, but only a stride of 1 can be viewed as bytes.
+    return rows.as_strided((rows.numel(),), (1,)).view(torch.uint8).view(_WORDS[width]).view(rows.shape[0], -1)
 
 
 def _strips(buffer: torch.Tensor) -> Iterator[tuple[int, int, int]]:

@@ -34,6 +34,7 @@ def _show_operation(name: str) -> None:
     out.print(f"[bold]{name}[/bold]  ({operation.group}; {escape(operation.source)})")
     out.print(escape(operation.summary))
     table = plain_table("argument", "type", "unit", "bounds", "defined entries", "remarks")
+    table.columns[0].no_wrap = True
     for row in rows_of(operation):
         table.add_row(*(escape(cell) for cell in row))
     out.print(table)

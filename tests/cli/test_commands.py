@@ -45,7 +45,8 @@ def test_show_suggests(specsim):
     got = specsim("show", "verify_tree_gredy")
     assert (got.exit_code, got.stdout) == (2, "")
     assert got.stderr == (
-        "specsim: verify_tree_gredy is neither an operation nor a case file; did you mean verify_tree_greedy?\n"
+        "specsim: verify_tree_gredy is neither an operation nor a case file; "
+        "did you mean verify_tree_greedy or verify_tree_greedy_from_logits?\n"
     )
 
 

@@ -113,3 +113,8 @@ def test_bad_paths_and_counts_are_rejected(rejection):
         )
         is Reason.COUNT_OUT_OF_RANGE
     )
+
+
+def test_a_single_entry_with_a_stride(agrees):
+    values = np.array([5, 7, 9], dtype=np.int64)[::2][:1]
+    agrees("compact_accepted_to_front", values=values, accept_index=np.zeros((1, 1), dtype=np.int32))
