@@ -30,6 +30,7 @@ from specsim.phases import (
     merge_batch,
     to_frozen_kv_mtp_draft_extend_input,
 )
+from specsim.processors import apply_logit_processors
 from specsim.rules import resolve
 from specsim.simulated import simulated_num_tokens
 from specsim.stopping import append_run, clip_drafts, find_stop, play_runs
@@ -75,6 +76,7 @@ _FUNCTIONS: tuple[HostFunction, ...] = (
     HostFunction(is_verify_input, "phases", "semantics G.5"),
     HostFunction(merge_batch, "phases", "semantics D.8"),
     HostFunction(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
+    HostFunction(apply_logit_processors, "processors", "semantics B.4"),
     HostFunction(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     HostFunction(simulated_num_tokens, "simulated", "semantics B.10"),
     HostFunction(append_run, "stops", "semantics B.11"),
