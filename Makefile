@@ -1,6 +1,6 @@
 # check, test, lint and bench are all there is to know; each sets up .venv when it is missing or stale.
 PYTHON ?= python3
-EXAMPLES ?= 80
+EXAMPLES ?= 40
 JOBS ?= 2
 SEED ?= 0
 VENV := .venv
