@@ -109,13 +109,18 @@ class SpeculativeAlgorithm(StrEnum):
         AssertionError
             NONE has no worker.
         SpecRejection
-            BAD_CONFIGURATION: overlap is on and the algorithm has no overlapped worker.
-        NotImplementedError
-            There is no factory of that name.
+            BAD_CONFIGURATION: overlap is on and the algorithm has no overlapped worker; UNKNOWN_NAME: there is no
+            factory of that name.
         """
         name = self.worker_name(request)
         if name not in factories:
-            raise NotImplementedError(f"there is no factory of the worker {name}, only of {sorted(factories)}")
+            raise SpecRejection(
+                Reason.UNKNOWN_NAME,
+                what="worker",
+                got=name,
+                expected=f"one of {sorted(factories)}",
+                because="only these have a factory",
+            )
         return factories[name](request)
 
 

@@ -3,7 +3,6 @@
 from specsim.contract import ArraySpec, Contract, Requirement, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import FLOAT_LOGITS, NUM_DRAFT_TOKENS, filters
-from specsim.rejection import Reason
 
 _PROBABILITIES = array("probabilities", "float32 [token, vocab]", Unit.PROBABILITY, within=("0", None))
 _NEEDS_A_TOKEN = Requirement("vocab >= 1", "a distribution is over at least one token")
@@ -82,9 +81,7 @@ OPERATIONS = (
         contract=Contract(
             parameters=(FLOAT_LOGITS, *filters(), NUM_DRAFT_TOKENS),
             outputs=(array("target_probs", "float32 [request*node, vocab]", Unit.PROBABILITY, within=("0", "1")),),
-            requires=(
-                Requirement("vocab >= 1", "a distribution is over at least one token", Reason.SCALAR_OUT_OF_RANGE),
-            ),
+            requires=(_NEEDS_A_TOKEN,),
         ),
         source="semantics B.4, B.7, B.8",
     ),

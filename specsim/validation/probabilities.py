@@ -4,10 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.rejection import Reason
+from specsim.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.validation.common import Arguments, first_place, reject
-
-LEAST_TEMPERATURE = 2.0**-20
-GREATEST_TEMPERATURE = 2.0**20
 
 
 def prepare_logits(arguments: Arguments, axes: Arguments) -> None:

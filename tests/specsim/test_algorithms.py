@@ -112,7 +112,7 @@ def test_none_has_no_worker():
 
 
 def test_a_missing_factory_is_named():
-    with pytest.raises(NotImplementedError, match="no factory of the worker eagle_v2, only of \\['ngram'\\]"):
+    with pytest.raises(SpecRejection, match="UNKNOWN_NAME: worker is eagle_v2, but should be one of \\['ngram'\\]"):
         SpeculativeAlgorithm.EAGLE.create_worker(V2, {"ngram": FACTORIES["ngram"]})
 
 
