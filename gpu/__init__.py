@@ -51,15 +51,15 @@ from specsim.gpu.extend import (
 )
 from specsim.gpu.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.gpu.grammar import generate_token_bitmask
-from specsim.gpu.heads import (
+from specsim.gpu.launching.pointers import KVBuffers
+from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.gpu.models.heads import (
     hash_draft_probabilities,
     hash_sampling_logits,
     hash_target_logits,
     text_draft_probabilities,
     text_target_logits,
 )
-from specsim.gpu.model import draft_decode_forward, draft_extend_forward, target_forward
-from specsim.gpu.pointers import KVBuffers
 from specsim.gpu.probabilities import (
     min_p_renorm,
     prepare_logits,
@@ -72,9 +72,9 @@ from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 ARRAYS = "torch"
-HOST = "specsim.host"
+HOST = "specsim.conformance.catalogue"
 REJECTS = True
-WORKER = "specsim.gpu.worker.GpuWorker"
+WORKER = "specsim.gpu.worker.v2.GpuWorker"
 
 __all__ = [
     "ARRAYS",

@@ -2,9 +2,9 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import acceptance as kernels
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 _TILE = 1024
 _VOCAB_BLOCK = 4096

@@ -2,9 +2,9 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import attention as kernels
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 _TILE = 1024
 

@@ -2,7 +2,6 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.compact import (
     _compact_accepted_to_front_kernel,
     _fill_accept_out_cache_loc_kernel,
@@ -10,9 +9,10 @@ from specsim.gpu.kernels.compact import (
     _fill_bonus_tokens_kernel,
     _gather_accept_tokens_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block
+from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.pointers import words_of
 from specsim.gpu.move import move_kv_cache
-from specsim.gpu.pointers import words_of
 
 __all__ = [
     "compact_accepted_to_front",

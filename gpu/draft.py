@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import draft as kernels
-from specsim.gpu.launch import INTERPRETED, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.blocks import INTERPRETED, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 LARGEST_BLOCK = 4096
 FEW = 4

@@ -2,9 +2,9 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import draft_cache as kernels
-from specsim.gpu.launch import ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 
 def assign_draft_cache_locs(

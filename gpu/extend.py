@@ -2,14 +2,14 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.extend import (
     _create_extend_after_decode_spec_info_kernel,
     _generate_attn_arg_prefill_kernel,
     _prepare_for_extend_to_fill_draft_kvcache_kernel,
     _rotate_prefill_input_ids_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill
+from specsim.gpu.launching.buffers import prepare
 
 
 def rotate_prefill_input_ids(

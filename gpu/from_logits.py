@@ -2,11 +2,11 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import from_logits as kernels
 from specsim.gpu.kernels import greedy_from_logits as greedy
 from specsim.gpu.kernels import row_statistics
-from specsim.gpu.launch import ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.blocks import ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 CHUNK = 16384
 GREEDY_CHUNK = 8192

@@ -2,9 +2,9 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import grammar as kernels
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 _BITS_PER_WORD = 32
 _TILE = 1024

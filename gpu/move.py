@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 import triton.language as tl
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.move import _move_kv_cache_by_scratch_kernel, _move_kv_cache_kernel
-from specsim.gpu.launch import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.pointers import StripTable, strips_of
+from specsim.gpu.launching.blocks import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.pointers import StripTable, strips_of
 
 MOST_PAIRS_IN_REGISTERS = 4096
 _WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int16, torch.uint8: tl.uint8}

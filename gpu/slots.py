@@ -2,13 +2,13 @@
 
 import torch
 
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels.slots import (
     _assign_extend_cache_locs_kernel,
     _assign_req_to_token_pool_kernel,
     _remap_accepted_slots_kernel,
 )
-from specsim.gpu.launch import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 
 def assign_req_to_token_pool(

@@ -3,9 +3,9 @@
 import torch
 
 from specsim.config import TreeMaskMode
-from specsim.gpu.buffers import prepare
 from specsim.gpu.kernels import tree as kernels
-from specsim.gpu.launch import ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
+from specsim.gpu.launching.buffers import prepare
 
 WORD_BITS = 64
 TILE = 4096

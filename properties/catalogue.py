@@ -6,10 +6,10 @@ from functools import cache
 from types import ModuleType
 
 from specsim.properties import laws
-from specsim.properties.agreement import agreement_properties
-from specsim.properties.poison import poison_properties
+from specsim.properties.generated.agreement import agreement_properties
+from specsim.properties.generated.poison import poison_properties
+from specsim.properties.generated.rejections import rejection_properties
 from specsim.properties.property import Property
-from specsim.properties.rejections import rejection_properties
 
 GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection")
 """Groups of the properties that every operation has."""

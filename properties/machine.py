@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from specsim.backend import Backend
-from specsim.properties.histories import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
     arrivals,
@@ -17,7 +17,7 @@ from specsim.properties.histories import (
     start,
 )
 from specsim.simulation.engine import Engine
-from specsim.simulation.language_models import greedy_decode
+from specsim.simulation.models.language_models import greedy_decode
 from specsim.simulation.scheduler import Request
 
 LONGEST = Arrival(prompt=(0,) * 6, max_new_tokens=9, eos_token=None, delay=0)

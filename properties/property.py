@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 
 
 @dataclass(frozen=True)

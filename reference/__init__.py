@@ -38,14 +38,14 @@ from specsim.reference.extend import (
 )
 from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.reference.grammar import generate_token_bitmask
-from specsim.reference.heads import (
+from specsim.reference.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.reference.models.heads import (
     hash_draft_probabilities,
     hash_sampling_logits,
     hash_target_logits,
     text_draft_probabilities,
     text_target_logits,
 )
-from specsim.reference.model import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.reference.probabilities import (
     min_p_renorm,
     prepare_logits,
@@ -57,7 +57,7 @@ from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_toke
 from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
-HOST = "specsim.host"
+HOST = "specsim.conformance.catalogue"
 REJECTS = True
 
 __all__ = [

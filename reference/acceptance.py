@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from specsim.checking import check_call
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.hashing import digest
 from specsim.reference.walks import walk_chain, walk_tree
-from specsim.simulation.hashing import digest
+from specsim.validation.checking import check_call
 
 COIN_BITS = 24
 FINAL_COLUMN = 1024

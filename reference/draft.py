@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specsim.checking import check_call
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.validation.checking import check_call
 
 
 def fast_topk(values: Array, k: int) -> tuple[Array, Array]:

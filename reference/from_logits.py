@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from specsim.checking import check_call
+from specsim.conformance.arrays import Array
 from specsim.reference.acceptance import tree_speculative_sampling_target_only
-from specsim.reference.arrays import Array
 from specsim.reference.probabilities import target_probabilities
 from specsim.reference.verify import argmax_target_predict, verify_tree_greedy
+from specsim.validation.checking import check_call
 
 
 def verify_tree_greedy_from_logits(

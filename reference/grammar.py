@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from specsim.checking import check_call
-from specsim.grammar import BITS_PER_WORD, EVERYTHING, TableGrammar, traverse_tree
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.host.grammar import BITS_PER_WORD, EVERYTHING, TableGrammar, traverse_tree
+from specsim.validation.checking import check_call
 
 
 def generate_token_bitmask(

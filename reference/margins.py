@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.contracts.rounding import rounding_bound, softmax_bound
 from specsim.reference.probabilities import distribution, keep_min_p, keep_top_p
 from specsim.reference.walks import Walk, walk_chain, walk_tree
-from specsim.rounding import rounding_bound, softmax_bound
 
 Arguments = Mapping[str, Any]
 

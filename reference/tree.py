@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from specsim.checking import check_call
 from specsim.config import TreeMaskMode
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.validation.checking import check_call
 
 
 def build_tree(

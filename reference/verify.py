@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from specsim.checking import check_call
-from specsim.reference.arrays import Array
+from specsim.conformance.arrays import Array
+from specsim.validation.checking import check_call
 
 
 def target_verify_metadata(

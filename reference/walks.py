@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specsim.reference.arrays import Array
-from specsim.rounding import UNDERFLOW
+from specsim.conformance.arrays import Array
+from specsim.contracts.rounding import UNDERFLOW
 
 LEAST_THRESHOLD = 1e-9
 

@@ -10,9 +10,9 @@ import pytest
 
 from specsim.operations.page import page
 from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.page import NUMBERS
+from specsim.properties.conformance.page import page as properties_page
 from specsim.properties.mutants import all_mutants
-from specsim.properties.page import NUMBERS
-from specsim.properties.page import page as properties_page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
@@ -21,7 +21,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def specsim(*arguments, cwd):
-    command = [sys.executable, "-m", "specsim.cli", *arguments]
+    command = [sys.executable, "-m", "specsim", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -62,7 +62,7 @@ def test_the_page_of_operations_is_that_of_the_table():
 
 def test_the_page_of_properties_is_that_of_the_catalogue():
     written = (ROOT / "docs" / "properties.md").read_text()
-    assert written == properties_page(), "run: python -m specsim.properties.page > docs/properties.md"
+    assert written == properties_page(), "run: python -m specsim.properties.conformance.page > docs/properties.md"
 
 
 def test_every_number_of_a_property_is_explained():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from specsim.checking import check_call
+from specsim.validation.checking import check_call
 
 REJECTS = True
 

@@ -1,9 +1,9 @@
-"""Exact 32-bit hashing on unsigned words, as in ``specsim.simulation.hashing``."""
+"""Exact 32-bit hashing on unsigned words, as in ``specsim.hashing``."""
 
 import triton
 import triton.language as tl
 
-from specsim.simulation import hashing
+from specsim import hashing
 
 GOLDEN = tl.constexpr(hashing.GOLDEN)
 DRAFT_GOLDEN = tl.constexpr(hashing.DRAFT_GOLDEN)

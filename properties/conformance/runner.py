@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis.errors import Unsatisfiable
 
-from specsim.backend import Backend, load
-from specsim.contract import Contract
-from specsim.host import HOST_TABLE
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.catalogue import HOST_TABLE
+from specsim.contracts.contract import Contract
 from specsim.operations import TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
-from specsim.properties.frequencies import Inconclusive
-from specsim.properties.margin_cases import counting
+from specsim.properties.generated.margin_cases import counting
+from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
 
 SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.2}

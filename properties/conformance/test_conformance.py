@@ -2,7 +2,7 @@
 
 import pytest
 
-from specsim.backend import BackendUnavailable, load
+from specsim.conformance.backend import BackendUnavailable, load
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.runner import examples_of, is_selected, run_property
 from specsim.properties.property import Property

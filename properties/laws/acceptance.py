@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,
@@ -15,7 +15,7 @@ from specsim.properties.laws.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.decided import decide_tree, drawn
+from specsim.properties.laws.support.decided import decide_tree, drawn
 from specsim.properties.laws.verify import local_path, parents_of
 from specsim.properties.strategies import acceptance as acceptance_strategies
 from specsim.properties.strategies.arrays import one_of_evenly

@@ -2,9 +2,9 @@
 
 import math
 
-from specsim.adaptive import AdaptiveState
-from specsim.backend import Backend
-from specsim.properties.laws.checks import require, state
+from specsim.conformance.backend import Backend
+from specsim.host.adaptive import AdaptiveState
+from specsim.properties.laws.support.checks import require, state
 from specsim.properties.strategies.adaptive import AdaptiveCase, Route, adaptive_cases, routes
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from specsim.algorithms import Algorithm, CustomSpecAlgo, SpeculativeAlgorithm
-from specsim.backend import Backend
-from specsim.properties.laws.checks import require, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require, state
 from specsim.properties.strategies.algorithms import (
     BUILT_IN,
     PLUGIN_NAMES,

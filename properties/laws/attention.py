@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require_equal, state, take_requests
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Case, arrangements, outputs_of, require_equal, state, take_requests
 from specsim.properties.strategies import attention as attention_strategies
 from specsim.properties.strategies.arrays import bulk
 from specsim.properties.strategies.topologies import TREE_KINDS, parents

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
-from specsim.properties.laws.decided import decide_chain
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
+from specsim.properties.laws.support.decided import decide_chain
 from specsim.properties.strategies import acceptance as acceptance_strategies
 from specsim.properties.strategies.distributions import COIN_STEP
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Case,
     arrangements,
     outputs_of,

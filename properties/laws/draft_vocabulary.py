@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Case, outputs_of, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Case, outputs_of, require_equal, state
 from specsim.properties.strategies import draft as draft_strategies
 
 

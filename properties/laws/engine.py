@@ -1,13 +1,13 @@
 """Laws of whole runs: what is output, what is accepted, and who owns which slot."""
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.operations import TABLE
-from specsim.properties.histories import Scenario, make_worker, play, scenarios, start
+from specsim.properties.laws.support.histories import Scenario, make_worker, play, scenarios, start
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
-from specsim.simulation.language_models import greedy_decode
+from specsim.simulation.models.language_models import greedy_decode
 
-_GROUPS = ("draft", "draft_cache", "tree", "verify", "compact", "slots", "extend", "model", "heads")
+_GROUPS = ("draft", "draft_cache", "tree", "verify", "compact", "slots", "extend", "forwards", "heads")
 _NOT_CALLED = (
     "reconstruct_indices_from_tree_mask",
     "text_target_logits",

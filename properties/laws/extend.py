@@ -4,8 +4,16 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state, take_blocks
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
+    Array,
+    Case,
+    arrangements,
+    outputs_of,
+    require_equal,
+    state,
+    take_blocks,
+)
 from specsim.properties.strategies import extend as extend_strategies
 
 

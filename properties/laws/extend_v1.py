@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, arrangements, outputs_of, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Array, Case, arrangements, outputs_of, require_equal, state
 from specsim.properties.strategies import extend as extend_strategies
 
 _LAYOUT = "create_extend_after_decode_spec_info"

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from specsim.backend import Backend, Outcome
-from specsim.properties.agreement import require_same_outputs
+from specsim.conformance.backend import Backend, Outcome
+from specsim.properties.generated.agreement import require_same_outputs
 from specsim.properties.laws.acceptance import walked
-from specsim.properties.laws.checks import (
+from specsim.properties.laws.support.checks import (
     Case,
     arrangements,
     outputs_of,

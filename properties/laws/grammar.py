@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.grammar import TableGrammar
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.host.grammar import TableGrammar
+from specsim.properties.laws.probabilities import allowed_tokens
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,
@@ -18,7 +19,6 @@ from specsim.properties.laws.checks import (
     take_blocks,
     take_requests,
 )
-from specsim.properties.laws.probabilities import allowed_tokens
 from specsim.properties.laws.verify import parents_of
 from specsim.properties.strategies import grammar as grammar_strategies
 

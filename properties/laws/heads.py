@@ -3,10 +3,10 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.hashing import BROKEN, GOLDEN, mix
+from specsim.properties.laws.support.checks import Array, Case, outputs_of, require, require_equal, state
 from specsim.properties.strategies import heads as heads_strategies
-from specsim.simulation.hashing import BROKEN, GOLDEN, mix
 
 ALWAYS = 2**32
 NEVER = -1

@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
-from specsim.backend import Backend
-from specsim.metrics import RequestCounters, SpecCounters
-from specsim.properties.laws.checks import require, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.host.metrics import RequestCounters, SpecCounters
+from specsim.properties.laws.support.checks import require, require_equal, state
 from specsim.properties.strategies.metrics import (
     History,
     RequestLog,

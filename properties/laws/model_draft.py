@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require, require_equal, state
-from specsim.properties.laws.scenes import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Array, Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.support.scenes import (
     draft_pass,
     empty_pool,
     prefill,
@@ -147,10 +147,10 @@ _EXTEND = ("draft_extend_forward",)
 _DECODE = ("draft_decode_forward",)
 
 PROPERTIES = (
-    state("model", draft_foresees_the_target, scenes, ("target_forward", *_EXTEND), "P47"),
-    state("model", draft_entries_say_where_they_come_from, scenes, _EXTEND, "P40"),
-    state("model", draft_decode_equals_extend, scenes, (*_EXTEND, *_DECODE), "P48"),
-    state("model", chunked_draft_prefill_equals_one_pass, scenes, _EXTEND, "P47"),
-    state("model", draft_context_reads_the_cache, scenes, _EXTEND, "P40"),
-    state("model", padded_beams_write_only_the_dump_slot, scenes, _DECODE, "P30"),
+    state("forwards", draft_foresees_the_target, scenes, ("target_forward", *_EXTEND), "P47"),
+    state("forwards", draft_entries_say_where_they_come_from, scenes, _EXTEND, "P40"),
+    state("forwards", draft_decode_equals_extend, scenes, (*_EXTEND, *_DECODE), "P48"),
+    state("forwards", chunked_draft_prefill_equals_one_pass, scenes, _EXTEND, "P47"),
+    state("forwards", draft_context_reads_the_cache, scenes, _EXTEND, "P40"),
+    state("forwards", padded_beams_write_only_the_dump_slot, scenes, _DECODE, "P30"),
 )

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.phases import (
     DraftInput,
     EagleDraftExtendInput,
@@ -20,7 +20,7 @@ from specsim.phases import (
     VerifyInput,
     VerifyOutput,
 )
-from specsim.properties.laws.checks import require, require_equal, state
+from specsim.properties.laws.support.checks import require, require_equal, state
 from specsim.properties.strategies.phases import Joinable, any_phase, idle_beside, joinable_batches, mostly_joinable
 from specsim.rejection import Reason, SpecRejection
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,

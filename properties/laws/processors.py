@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Array, require_equal, state
 from specsim.properties.strategies.processors import ProcessorCase, processor_cases
 
 

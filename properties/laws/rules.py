@@ -5,9 +5,9 @@ from dataclasses import fields
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
 from specsim.config import SpecConfig
-from specsim.properties.laws.checks import require, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require, state
 from specsim.properties.rule_rows import ROWS, require_row
 from specsim.properties.strategies.rules import configs, family_configs, refused_configs
 from specsim.rejection import Reason, SpecRejection

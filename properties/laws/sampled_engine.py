@@ -6,19 +6,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specsim.backend import Backend, Completed, load
 from specsim.config import SpecConfig
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
-from specsim.properties.laws.checks import require
 from specsim.properties.laws.sampling_logits_law import slack_from_logits
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.property import Property
-from specsim.properties.sampled_runs import Watched, law_of_runs
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
-from specsim.reference.worker import ReferenceWorker
-from specsim.reference.worker_v1 import ReferenceWorkerV1
-from specsim.sampling import SamplingParameters
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.language_models import HashModel, greedy_decode
+from specsim.simulation.models.language_models import HashModel, greedy_decode
 from specsim.simulation.sampled import next_shares
 from specsim.simulation.scheduler import Request
 

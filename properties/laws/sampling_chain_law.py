@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.properties.distribution import (
     EVERYTHING,
     NOTHING,
@@ -16,8 +16,14 @@ from specsim.properties.distribution import (
     require_same_law,
     shares,
 )
-from specsim.properties.laws.checks import require, state
-from specsim.properties.laws.sampling_cells import CHAIN_SAMPLER, chain_axes, play_chains, proposal_row, slack_of
+from specsim.properties.laws.support.checks import require, state
+from specsim.properties.laws.support.sampling_cells import (
+    CHAIN_SAMPLER,
+    chain_axes,
+    play_chains,
+    proposal_row,
+    slack_of,
+)
 from specsim.properties.strategies.sampling_scenes import ChainScene, chain_batches, chain_scenes, drawn_chains
 
 

@@ -8,12 +8,15 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
 from specsim.properties.distribution import EVERYTHING, Distribution, Outcome
-from specsim.properties.frequencies import Inconclusive, detectable_effect, sequential_law
-from specsim.properties.laws.checks import state
-from specsim.properties.laws.sampling_cells import (
+from specsim.properties.laws.sampling_chain_law import describe as describe_chain
+from specsim.properties.laws.sampling_chain_law import last_shares
+from specsim.properties.laws.sampling_law import describe as describe_tree
+from specsim.properties.laws.support.checks import state
+from specsim.properties.laws.support.frequencies import Inconclusive, detectable_effect, sequential_law
+from specsim.properties.laws.support.sampling_cells import (
     CHAIN_SAMPLER,
     TREE_SAMPLER,
     chain_case,
@@ -23,9 +26,6 @@ from specsim.properties.laws.sampling_cells import (
     tree_case,
     walk_law,
 )
-from specsim.properties.laws.sampling_chain_law import describe as describe_chain
-from specsim.properties.laws.sampling_chain_law import last_shares
-from specsim.properties.laws.sampling_law import describe as describe_tree
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, drawn_chains, tree_scenes
 
 ALPHA = 1e-9

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.properties.distribution import (
     EVERYTHING,
     GRID,
@@ -21,8 +21,8 @@ from specsim.properties.distribution import (
     integrate,
     require_same_law,
 )
-from specsim.properties.laws.checks import Case, outputs_of, require, state
-from specsim.properties.laws.sampling_cells import (
+from specsim.properties.laws.support.checks import Case, outputs_of, require, state
+from specsim.properties.laws.support.sampling_cells import (
     LOSSLESS,
     TREE_SAMPLER,
     children_by_token,

@@ -6,10 +6,12 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
+from specsim.contracts.rounding import softmax_bound
 from specsim.properties.distribution import Coins, Outcome, enumerate_cells, require_same_law
-from specsim.properties.laws.checks import Array, Case, state
-from specsim.properties.laws.sampling_cells import (
+from specsim.properties.laws.sampling_law import describe
+from specsim.properties.laws.support.checks import Array, Case, state
+from specsim.properties.laws.support.sampling_cells import (
     coin_arguments,
     emitted_along_paths,
     split,
@@ -17,7 +19,6 @@ from specsim.properties.laws.sampling_cells import (
     tree_links,
     walk_law,
 )
-from specsim.properties.laws.sampling_law import describe
 from specsim.properties.strategies.logit_scenes import (
     HALVING_TEMPERATURE,
     Logits,
@@ -25,7 +26,6 @@ from specsim.properties.strategies.logit_scenes import (
     logit_batches,
     mixed_batches,
 )
-from specsim.rounding import softmax_bound
 
 SAMPLER_FROM_LOGITS = "verify_tree_sampled_from_logits"
 LARGEST_EXPONENT = 3 * np.log(2)

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import require, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require, require_equal, state
 from specsim.properties.strategies.simulated import SHARES, expected_draws, normal_draws
 
 

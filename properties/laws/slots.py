@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Array, Case, outputs_of, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.strategies import slots as slots_strategies
 
 

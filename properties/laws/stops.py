@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from specsim.backend import Backend
-from specsim.grammar import TableGrammar
-from specsim.properties.laws.checks import require, require_equal, state
+from specsim.conformance.backend import Backend
+from specsim.host.grammar import TableGrammar
+from specsim.host.stopping import Finish, FinishReason, StopRules
+from specsim.properties.laws.support.checks import require, require_equal, state
 from specsim.properties.strategies.stops import (
     StopBatch,
     StopCase,
@@ -15,7 +16,6 @@ from specsim.properties.strategies.stops import (
     stop_requests,
     text_of,
 )
-from specsim.stopping import Finish, FinishReason, StopRules
 
 Ending = tuple[FinishReason, int, str, int | str | None]
 

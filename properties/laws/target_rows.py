@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.contracts.rounding import rounding_bound
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,
@@ -17,7 +18,6 @@ from specsim.properties.laws.checks import (
     take_requests,
 )
 from specsim.properties.strategies import probabilities as row_strategies
-from specsim.rounding import rounding_bound
 
 _PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
 _SHIFT = 8.0

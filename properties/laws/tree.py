@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
 from specsim.config import TreeMaskMode
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,
@@ -17,33 +17,10 @@ from specsim.properties.laws.checks import (
     state,
     take_requests,
 )
+from specsim.properties.laws.support.links import closure_of, depths_of, parents_by_links
 from specsim.properties.strategies import tree as tree_strategies
 
 _PER_REQUEST = ("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens")
-
-
-def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
-    """Follow child and sibling links from the root and return each node's parent, -1 for the root.
-
-    Raises
-    ------
-    AssertionError
-        The links do not visit every node exactly once.
-    """
-    num_nodes = len(next_token)
-    parents = {0: -1}
-    waiting = [0]
-    while waiting:
-        parent = waiting.pop()
-        child = int(next_token[parent])
-        while child != -1:
-            require(0 < child < num_nodes, f"a child of node {parent}", child, f"1 to {num_nodes - 1}")
-            require(child not in parents, "the number of visits to a node", f"2 for {child}", 1)
-            parents[child] = parent
-            waiting.append(child)
-            child = int(next_sibling[child])
-    require(len(parents) == num_nodes, "the nodes that the links visit", sorted(parents), f"all of {num_nodes}")
-    return [parents[node] for node in range(num_nodes)]
 
 
 def parents_by_flat_ids(case: Case, request: int) -> list[int]:
@@ -52,28 +29,6 @@ def parents_by_flat_ids(case: Case, request: int) -> list[int]:
     node_of = {candidate: place + 1 for place, candidate in enumerate(kept)}
     groups = [candidate // case["topk"] for candidate in kept]
     return [-1, *(node_of[int(case["parent_list"][request, group])] if group else 0 for group in groups)]
-
-
-def depths_of(parents: list[int]) -> list[int]:
-    """Count the steps from each node to the root."""
-    depths = []
-    for node in range(len(parents)):
-        depth = 0
-        while parents[node] >= 0 and depth <= len(parents):
-            node, depth = parents[node], depth + 1
-        depths.append(depth)
-    return depths
-
-
-def closure_of(parents: list[int]) -> Array:
-    """Return the matrix of who is an ancestor of whom, everybody of itself included."""
-    closure = np.zeros((len(parents), len(parents)), dtype=np.bool_)
-    for node in range(len(parents)):
-        ancestor, steps = node, 0
-        while ancestor >= 0 and steps <= len(parents):
-            closure[node, ancestor] = True
-            ancestor, steps = parents[ancestor], steps + 1
-    return closure
 
 
 def squares_of(tree_mask: Array, case: Case) -> Array:

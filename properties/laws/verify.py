@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import (
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
     Array,
     Case,
     arrangements,
@@ -18,7 +18,7 @@ from specsim.properties.laws.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.tree import parents_by_links
+from specsim.properties.laws.support.links import parents_by_links
 from specsim.properties.strategies import verify as verify_strategies
 
 _PER_REQUEST = ("candidates", "retrieve_next_token", "retrieve_next_sibling", "target_predict")

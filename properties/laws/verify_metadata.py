@@ -3,8 +3,16 @@
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from specsim.backend import Backend
-from specsim.properties.laws.checks import Case, arrangements, outputs_of, require, require_equal, state, take_requests
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import (
+    Case,
+    arrangements,
+    outputs_of,
+    require,
+    require_equal,
+    state,
+    take_requests,
+)
 from specsim.properties.strategies import verify as verify_strategies
 
 

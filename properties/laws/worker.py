@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from specsim.backend import Backend
-from specsim.properties.histories import (
+from specsim.conformance.backend import Backend
+from specsim.hashing import digest
+from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.histories import (
     Scenario,
     make_worker,
     own_worker,
@@ -15,13 +17,11 @@ from specsim.properties.histories import (
     start,
     trees_or_any_scenario,
 )
-from specsim.properties.laws.engine import SPINE
 from specsim.properties.property import Property
-from specsim.reference.worker import ReferenceWorker
+from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import sizes_for
-from specsim.simulation.hashing import digest
 from specsim.simulation.history import first_divergence
-from specsim.simulation.language_models import HashModel, Prefix
+from specsim.simulation.models.language_models import HashModel, Prefix
 from specsim.simulation.scheduler import Request, SlotRange
 
 Tags = list[list[list[int]]]

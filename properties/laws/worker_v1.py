@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from specsim.backend import Backend, load
+from specsim.conformance.backend import Backend, load
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase
-from specsim.properties.histories import Scenario, make_worker, play, start, v1_scenarios
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
+from specsim.properties.laws.support.histories import Scenario, make_worker, play, start, v1_scenarios
 from specsim.properties.laws.worker import (
     committed_kv_is_that_of_a_fresh_prefill,
     proposals_depend_on_the_committed_tokens_only,
 )
 from specsim.properties.property import Property
-from specsim.reference.worker_v1 import ReferenceWorkerV1
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
 

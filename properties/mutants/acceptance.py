@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from specsim.hashing import digest
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
-from specsim.simulation.hashing import digest
 
 Array = Any
 SIBLINGS = 32

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from specsim.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
 from specsim.properties.mutants.record import Function, Mutant, Named, unchecked, wrapped
 
 

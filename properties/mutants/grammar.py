@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.grammar import Grammar, is_allowed
+from specsim.host.grammar import Grammar, is_allowed
 from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning, unchecked
 
 Array = Any

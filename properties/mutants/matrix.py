@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import UnsatisfiedAssumption
 
-from specsim.backend import Backend, load
+from specsim.conformance.backend import Backend, load
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.record import Mutant

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from specsim.metrics import BatchCounts, Rates, RequestCounters
+from specsim.host.metrics import BatchCounts, Rates, RequestCounters
 from specsim.properties.mutants.record import Function, Mutant, Named, answering
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from specsim.checking import check_call
 from specsim.operations import TABLE
+from specsim.validation.checking import check_call
 
 Function = Callable[..., Any]
 Named = dict[str, Any]

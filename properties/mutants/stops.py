@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from specsim.host.stopping import AppendedRun, Finish, FinishReason, StopRules
 from specsim.properties.mutants.record import Function, Mutant, Named, answering
-from specsim.stopping import AppendedRun, Finish, FinishReason, StopRules
 
 _BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
 _BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)

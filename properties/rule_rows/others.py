@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from specsim.adaptive import AdaptiveConfig, AdaptiveSlot
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.properties.rule_rows.record import INFO, V2, WARNING, Row, settled, tree
 from specsim.rules import Code
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from specsim.backend import Backend
+from specsim.conformance.backend import Backend
 from specsim.rejection import Reason, SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
 

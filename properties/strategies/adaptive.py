@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
 
 MOST_STEPS = 8
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
-from specsim.contract import ArraySpec
+from specsim.contracts.contract import ArraySpec
 from specsim.operations import TABLE
 
 T = TypeVar("T")

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.hashing import BROKEN
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, overridden
 from specsim.properties.strategies.topologies import batch
-from specsim.simulation.hashing import BROKEN
 
 WORD = 2**32 - 1
 _AGREEMENTS = (BROKEN, -1, 0, 1, 2**31, 2**32 - 1, 2**32)

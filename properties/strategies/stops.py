@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
-from specsim.grammar import TableGrammar
+from specsim.host.grammar import TableGrammar
+from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.strategies.arrays import bulk
-from specsim.stopping import FinishReason, StopRules
 
 TEXTS = (".", "", "#", "", "a", "b", "c", "ab", "bc", "ca", "xab", "é")
 """Text of each token: one character, several, or none."""

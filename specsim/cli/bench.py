@@ -10,7 +10,7 @@ from specsim.cli.device import INTERPRETER, OURS, choose_device, load_implementa
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
 
 if TYPE_CHECKING:
-    from specsim.gpu.bench import Latency
+    from specsim.gpu.bench.operations import Latency
 
 COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs")
 
@@ -27,7 +27,7 @@ def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
     need_suite()
     backend = load_implementation(OURS)
-    from specsim.gpu import bench as benches
+    from specsim.gpu.bench import operations as benches
     from specsim.properties.conformance import runner
 
     cases = benches.operation_cases()

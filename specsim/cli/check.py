@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.backend import Backend, load
-from specsim.cases import Case, case_arguments, write_case
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
-from specsim.host import HOST_TABLE
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.cases import Case, case_arguments, write_case
+from specsim.conformance.catalogue import HOST_TABLE
+from specsim.conformance.outcomes import observe
+from specsim.conformance.stored import Provenance
 from specsim.operations import TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
-from specsim.outcomes import observe
-from specsim.stored import Provenance
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Failure, Report
@@ -104,7 +104,7 @@ def _write_failure(
     failure: "Failure", backend: Backend, oracle: Backend, seed: int, cases_dir: Path
 ) -> tuple[Path | None, str]:
     """Write the case of a failure, if it has one, and say where the outputs differ first."""
-    from specsim.properties.margin_cases import difference_beyond_margins
+    from specsim.properties.generated.margin_cases import difference_beyond_margins
 
     if failure.case is None or failure.operation not in TABLE:
         return None, ""

@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from specsim.backend import Backend, BackendUnavailable, load
 from specsim.cli.output import Exit, Failed
+from specsim.conformance.backend import Backend, BackendUnavailable, load
 
 INTERPRETER = "TRITON_INTERPRET"
 OURS = "specsim.gpu"

@@ -8,8 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from specsim.cases import Case
 from specsim.cli.output import plain_table
+from specsim.conformance.cases import Case
 
 SHOWN_REQUESTS = 8
 SHOWN_CHARACTERS = 300

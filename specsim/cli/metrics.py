@@ -6,7 +6,7 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
-from specsim.metrics import IntervalStats, SpecCounters
+from specsim.host.metrics import IntervalStats, SpecCounters
 from specsim.simulation.engine import OnInterval
 
 
@@ -29,7 +29,7 @@ def shown_metrics(
     if port is None and path is None:
         yield None
         return
-    from specsim.exposition import SpecCollector, served, write_textfile
+    from specsim.host.exposition import SpecCollector, served, write_textfile
 
     labels = {"model_name": model_name, "engine_type": "unified"}
     collector = SpecCollector(config.num_steps, config.num_draft_tokens, labels)

@@ -25,14 +25,19 @@ class Place:
 def places_of(operation: str) -> list[Place]:
     """Return the record, the function of each layer, and the kernels of an operation."""
     root = Path(specsim.__file__).parent
-    table_file = root / "operations" / f"{TABLE[operation].group}.py"
+    table_file = next((root / "operations").rglob(f"{TABLE[operation].group}.py"))
     places = [Place("table", operation, _shown(table_file), _line_of_record(table_file, operation))]
     for layer in LAYERS:
-        for path in sorted((root / layer).glob("*.py")):
+        for path in _sources(root / layer):
             for name, line in _functions(path):
                 if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):
                     places.append(Place(layer, name, _shown(path), line))
     return places
+
+
+def _sources(folder: Path) -> list[Path]:
+    """Return the modules of a layer and of its models' room."""
+    return sorted((*folder.glob("*.py"), *folder.glob("models/*.py")))
 
 
 def _functions(path: Path) -> Iterator[tuple[str, int]]:

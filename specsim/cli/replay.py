@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from specsim.backend import Backend
-from specsim.cases import Case, Replay, read_case, replay_case
 from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.output import EXIT_CODES, Exit, finish, print_json
-from specsim.outcomes import first_line
+from specsim.conformance.backend import Backend
+from specsim.conformance.cases import Case, Replay, read_case, replay_case
+from specsim.conformance.outcomes import first_line
 
 
 @click.command(epilog=EXIT_CODES)
@@ -42,7 +42,7 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
     if not backend.has(case.operation):
         return Replay.CRASHED, f"{backend.name} does not define {case.operation}"
     need_suite()
-    from specsim.properties.margin_cases import difference_beyond_margins
+    from specsim.properties.generated.margin_cases import difference_beyond_margins
 
     with backend.arrays.debugging():
         outcome, words = replay_case(backend, case, difference_beyond_margins)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from specsim.cli.output import Exit, Failed
+from specsim.host.sampling import ALL_TOKENS, LARGEST_SEED, SamplingParameters
 from specsim.rejection import SpecRejection
-from specsim.sampling import ALL_TOKENS, LARGEST_SEED, SamplingParameters
 
 _OPTIONS = (
     click.option("--temperature", default=0.0, show_default=True, type=float, help="Of the hash model; 0 is greedy."),

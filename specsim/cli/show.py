@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from specsim.cases import read_case
 from specsim.cli.drawing import arrays_table, draw_trees
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, plain_table
 from specsim.cli.places import places_of
+from specsim.conformance.cases import read_case
 from specsim.operations import TABLE
 from specsim.operations.page import describe_requirement, rows_of
 

@@ -13,12 +13,12 @@ from specsim.cli.sampling import with_sampling
 from specsim.cli.workers import build_worker, plan_for
 from specsim.config import SpecConfig
 from specsim.counts import path_width
-from specsim.metrics import DECODE_LOG_INTERVAL
+from specsim.host.metrics import DECODE_LOG_INTERVAL
+from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
-from specsim.sampling import SamplingParameters
 from specsim.simulation import engine
-from specsim.simulation.language_models import HashModel, TextModel, default_text
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.language_models import HashModel, TextModel, default_text
 from specsim.simulation.scheduler import Request
 
 HASH_VOCABULARY = 256

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from specsim.backend import load
 from specsim.cli.device import choose_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
+from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import engine
-from specsim.simulation.language_models import LanguageModel
+from specsim.simulation.models.language_models import LanguageModel
 from specsim.simulation.scheduler import Request
 from specsim.simulation.worker import Worker
 
@@ -72,15 +72,15 @@ def build_worker(
     if device == "absent":
         raise Failed("the gpu worker needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
     if plan.worker == "v1":
-        from specsim.reference.worker_v1 import ReferenceWorkerV1
+        from specsim.reference.worker.v1 import ReferenceWorkerV1
 
         if use_graphs and kind != "reference":
             raise Failed("--graphs is for V2: V1 allocates and frees on the host inside an iteration", Exit.USAGE)
         return ReferenceWorkerV1(config, model, sizes, load(f"specsim.{kind}"), f"{kind}-v1", device)
     if kind == "reference":
-        from specsim.reference.worker import ReferenceWorker
+        from specsim.reference.worker.v2 import ReferenceWorker
 
         return ReferenceWorker(config, model, sizes)
-    from specsim.gpu.worker import GpuWorker
+    from specsim.gpu.worker.v2 import GpuWorker
 
     return GpuWorker(config, model, sizes, use_graphs)

@@ -9,13 +9,12 @@ from specsim.operations import (
     extend,
     from_logits,
     grammar,
-    heads,
-    model,
     probabilities,
     slots,
     tree,
     verify,
 )
+from specsim.operations.models import forwards, heads
 from specsim.operations.record import Operation
 
 TABLE: dict[str, Operation] = {
@@ -33,7 +32,7 @@ TABLE: dict[str, Operation] = {
         compact,
         slots,
         extend,
-        model,
+        forwards,
         heads,
     )
     for operation in group.OPERATIONS

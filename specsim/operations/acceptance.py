@@ -1,6 +1,6 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
-from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array, flag
+from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,

@@ -1,6 +1,6 @@
 """Attention: what a verify forward hands to kernels of three kinds, for trees."""
 
-from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import NUM_DRAFT_TOKENS, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 from specsim.rejection import Reason

@@ -1,6 +1,6 @@
 """Compact: bring the accepted path to the front, in ids, hidden states and KV."""
 
-from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, PREDICT
 

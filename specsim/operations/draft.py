@@ -1,6 +1,6 @@
 """Draft: choose candidates and prune them."""
 
-from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     NUM_CANDIDATES,

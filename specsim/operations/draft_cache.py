@@ -1,6 +1,6 @@
 """Draft cache: the slots that the draft model writes and reads while it drafts."""
 
-from specsim.contract import Contract, Defined, Requirement, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import NUM_STEPS, REQ_POOL_INDICES, REQ_TO_TOKEN, TOPK, seq_lens
 

@@ -1,6 +1,6 @@
 """Extend: the inputs with which the draft model catches up."""
 
-from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import NUM_DRAFT_TOKENS, POSITIONS, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 from specsim.rejection import Reason

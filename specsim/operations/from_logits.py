@@ -1,6 +1,6 @@
 """Acceptance straight from raw logits: only the rows that a walk visits are normalised or maximised."""
 
-from specsim.contract import Contract, Requirement, Unit, array, flag
+from specsim.contracts.contract import Contract, Requirement, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,

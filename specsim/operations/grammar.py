@@ -1,6 +1,6 @@
 """Grammar: which tokens each node of a tree may be followed by."""
 
-from specsim.contract import Contract, Requirement, Unit, array
+from specsim.contracts.contract import Contract, Requirement, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import RETRIEVE_NEXT_SIBLING, RETRIEVE_NEXT_TOKEN
 

@@ -1,6 +1,6 @@
 """The documentation page of the table: ``python -m specsim.operations.page`` prints ``docs/operations.md``."""
 
-from specsim.contract import ArraySpec, Defined, Requirement, ScalarSpec
+from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec
 from specsim.operations import TABLE
 from specsim.operations.record import Operation
 

@@ -1,6 +1,6 @@
 """Probabilities: from raw logits to the target's distribution of every row."""
 
-from specsim.contract import ArraySpec, Contract, Requirement, Unit, array
+from specsim.contracts.contract import ArraySpec, Contract, Requirement, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import FLOAT_LOGITS, NUM_DRAFT_TOKENS, filters
 

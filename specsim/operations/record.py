@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from specsim.contract import Contract
+from specsim.contracts.contract import Contract
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Arguments that several operations take in the same form."""
 
-from specsim.contract import ArraySpec, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.rejection import Reason
 
 REQ_POOL_INDICES = array("req_pool_indices", "int64 [request]", Unit.ROW, within=("0", "row-1"))

@@ -1,6 +1,6 @@
 """Slots: write and read ranges of the request-to-token map."""
 
-from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 

@@ -1,7 +1,7 @@
 """Tree: from kept candidates to the arrays that verification walks."""
 
 from specsim.config import TreeMaskMode
-from specsim.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     NUM_CANDIDATES,

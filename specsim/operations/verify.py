@@ -1,6 +1,6 @@
 """Verify: attention metadata of the target forward, and acceptance."""
 
-from specsim.contract import Contract, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,

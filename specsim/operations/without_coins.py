@@ -5,7 +5,7 @@ They are no operations, because nothing can agree with them; only their law can 
 
 from dataclasses import replace
 
-from specsim.contract import ScalarSpec, Unit
+from specsim.contracts.contract import ScalarSpec, Unit
 from specsim.operations import acceptance
 from specsim.operations.record import Operation
 

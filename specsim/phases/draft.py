@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from specsim.contract import Contract, Unit, array
+from specsim.contracts.contract import Contract, Unit, array
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
 from specsim.phases.tags import CaptureHiddenMode, PhaseTag
 from specsim.rejection import Reason

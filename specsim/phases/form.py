@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from specsim.binding import bind
-from specsim.contract import Contract
+from specsim.contracts.binding import bind
+from specsim.contracts.contract import Contract
 from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason, SpecRejection
 

@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from specsim.binding import dtype_name
-from specsim.contract import ArraySpec
+from specsim.contracts.binding import dtype_name
+from specsim.contracts.contract import ArraySpec
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import EagleDraftExtendInput
 from specsim.phases.form import reject_form

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from specsim.contract import Contract, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
 from specsim.phases.form import check_form
 from specsim.phases.tags import PhaseTag
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from specsim.adaptive import AdaptiveConfig
+from specsim.host.adaptive import AdaptiveConfig
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import fields
 
-from specsim.adaptive import require_candidate
 from specsim.algorithms import CustomSpecAlgo, SpeculativeAlgorithm
+from specsim.host.adaptive import require_candidate
 from specsim.rules import common
 from specsim.rules.config import ServerConfig
 from specsim.rules.eagle import resolve_eagle

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from specsim.simulation.language_models import LanguageModel, Prefix
+from specsim.host.stopping import Finish, StopRules, find_stop
+from specsim.simulation.models.language_models import LanguageModel, Prefix
 from specsim.simulation.scheduler import TOKEN_TEXT
-from specsim.stopping import Finish, StopRules, find_stop
 
 
 def decode_alone(model: LanguageModel, prompt: Sequence[int], rules: StopRules) -> tuple[list[int], Finish]:

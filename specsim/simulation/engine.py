@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.metrics import (
+from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
     IntervalStats,
     SpecCounters,
@@ -17,7 +17,7 @@ from specsim.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
-from specsim.sampling import LARGEST_SEED, SamplingParameters
+from specsim.host.sampling import LARGEST_SEED, SamplingParameters
 from specsim.simulation.autoregressive import decode_alone
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.scheduler import Request, Scheduler

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.binding import defined_mask
-from specsim.contract import ArraySpec
+from specsim.contracts.binding import defined_mask
+from specsim.contracts.contract import ArraySpec
 from specsim.operations import TABLE
 from specsim.phases import DraftExtendInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+from specsim.hashing import GOLDEN, digest, mix
+from specsim.host.sampling import SamplingParameters
 from specsim.rejection import Reason, SpecRejection
-from specsim.sampling import SamplingParameters
-from specsim.simulation.hashing import GOLDEN, digest, mix
-from specsim.simulation.language_models import HashModel, LanguageModel, Prefix
+from specsim.simulation.models.language_models import HashModel, LanguageModel, Prefix
 
 DEEPEST_SAMPLE = 20
 LARGEST_DYADIC_VOCABULARY = DEEPEST_SAMPLE + 1

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.metrics import RequestCounters
+from specsim.host.metrics import RequestCounters
+from specsim.host.sampling import SamplingParameters
+from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.rejection import Reason, SpecRejection
-from specsim.sampling import SamplingParameters
 from specsim.simulation.memory import Allocator
-from specsim.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""

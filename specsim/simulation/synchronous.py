@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.metrics import count_verify
+from specsim.host.metrics import count_verify
+from specsim.host.truncation import Truncation
 from specsim.simulation.scheduler import TOKEN_TEXT, Request, Scheduler, SlotRange
-from specsim.truncation import Truncation
 
 Truncate = Callable[..., Truncation]
 

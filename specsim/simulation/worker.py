@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.config import PoolSizes, SpecConfig
+from specsim.host.sampling import SamplingParameters
 from specsim.phases import Phase
-from specsim.sampling import SamplingParameters
-from specsim.simulation.language_models import LanguageModel
+from specsim.simulation.models.language_models import LanguageModel
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.synchronous import IterationLedger
 

@@ -4,14 +4,14 @@ The arguments have already passed the shape, dtype and bound checks of the table
 """
 
 from specsim.operations import TABLE
-from specsim.validation import acceptance, attention, draft, extend, model, probabilities, slots, verify
+from specsim.validation import acceptance, attention, draft, extend, forwards, probabilities, slots, verify
 from specsim.validation.common import Arguments
 
 __all__ = ["STRUCTURE", "check_structure"]
 
 STRUCTURE = {
     name: vars(module)[name]
-    for module in (draft, verify, attention, probabilities, acceptance, slots, extend, model)
+    for module in (draft, verify, attention, probabilities, acceptance, slots, extend, forwards)
     for name in TABLE
     if name in vars(module)
 }

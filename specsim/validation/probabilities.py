@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.rejection import Reason
-from specsim.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.validation.common import Arguments, first_place, reject
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from specsim import gpu
-from specsim.backend import load
-from specsim.binding import bind
+from specsim.conformance.backend import load
+from specsim.contracts.binding import bind
 from specsim.gpu.arrays import from_numpy
 from specsim.operations import TABLE
 from specsim.properties.conformance.runner import check
 from specsim.reference import build_tree
-from specsim.simulation.language_models import HashModel, greedy_decode
+from specsim.simulation.models.language_models import HashModel, greedy_decode
 
 CHAIN = {
     "bonus_tokens": np.array([5, 6], np.int32),

@@ -1,10 +1,10 @@
 import numpy as np
 
-from specsim.backend import load
-from specsim.cases import Case, case_arguments, write_case
 from specsim.cli.output import progress
-from specsim.outcomes import Observation, observe
-from specsim.stored import Provenance
+from specsim.conformance.backend import load
+from specsim.conformance.cases import Case, case_arguments, write_case
+from specsim.conformance.outcomes import Observation, observe
+from specsim.conformance.stored import Provenance
 
 
 def verify_case(directory):

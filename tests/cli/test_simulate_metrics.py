@@ -67,7 +67,7 @@ def test_the_figures_of_a_report_agree(specsim, text):
 def test_a_running_simulation_is_scraped(text, tmp_path):
     """The process serves the port that it names on stderr until it ends."""
     options = ["--requests", "12", "--batch", "4", "--max-new-tokens", "48", "--metrics-interval", "1", "--json"]
-    command = [sys.executable, "-m", "specsim.cli", "simulate", "--text", text, *options, "--metrics-port", "0"]
+    command = [sys.executable, "-m", "specsim", "simulate", "--text", text, *options, "--metrics-port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         line = process.stderr.readline()
         url = re.fullmatch(r"metrics: (http://127\.0\.0\.1:\d+/metrics)\n", line).group(1)

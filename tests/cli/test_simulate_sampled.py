@@ -3,7 +3,7 @@ import json
 import pytest
 
 from specsim.cli.sampling import parameters_of
-from specsim.sampling import ALL_TOKENS, SamplingParameters
+from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 
 SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 6, "--max-new-tokens", 8, "--steps", 2)
 HASH = ("--model", "hash", "--temperature", 1.5)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from specsim.backend import load
-from specsim.binding import bind, defined_mask
+from specsim.conformance.backend import load
+from specsim.contracts.binding import bind, defined_mask
 from specsim.gpu.switches import debugging, poisoned
 from specsim.operations import TABLE
 from specsim.rejection import SpecRejection

@@ -4,8 +4,8 @@ import pytest
 from specsim import gpu
 from specsim.gpu import acceptance
 from specsim.gpu.arrays import DEVICE, from_numpy
+from specsim.hashing import digest
 from specsim.rejection import Reason
-from specsim.simulation.hashing import digest
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
 NEVER = 1 - 2.0**-24

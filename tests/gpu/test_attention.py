@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from specsim.backend import load
+from specsim.conformance.backend import load
 from specsim.gpu import attention
 from specsim.gpu.arrays import DEVICE
 from specsim.rejection import Reason

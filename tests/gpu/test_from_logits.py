@@ -4,13 +4,13 @@ import torch
 from ml_dtypes import bfloat16
 
 from specsim import gpu
-from specsim.backend import load
+from specsim.conformance.backend import load
+from specsim.conformance.outcomes import Observation
 from specsim.gpu import from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
-from specsim.gpu.launch import power_of_two
+from specsim.gpu.launching.blocks import power_of_two
 from specsim.gpu.switches import poisoned
-from specsim.outcomes import Observation
-from specsim.properties.margin_cases import difference_beyond_margins
+from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from specsim import gpu
+from specsim.contracts.rounding import softmax_bound
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.launch import INTERPRETED
+from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.properties.strategies.arrays import Bulk
 from specsim.properties.strategies.topologies import links_of, parents
 from specsim.reference.probabilities import distribution
 from specsim.reference.walks import walk_tree
-from specsim.rounding import softmax_bound
 
 KINDS = ("random", "deep", "binary", "chain", "star")
 FILTERS = (

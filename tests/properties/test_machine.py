@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from specsim.backend import load
+from specsim.conformance.backend import load
 from specsim.properties.machine import engine_machine
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 
 from specsim.properties import strategies
-from specsim.properties.laws.decided import decide_chain, decide_tree
 from specsim.properties.laws.grammar import path_to, state_after
+from specsim.properties.laws.support.decided import decide_chain, decide_tree
 from specsim.properties.laws.verify import parents_of
 from specsim.reference import verify_tree_sampled_from_logits
 

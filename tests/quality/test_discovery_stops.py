@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.laws.stops import Ending, ending_of
 from specsim.properties.strategies.metrics import histories, request_logs
 from specsim.properties.strategies.stops import (
@@ -18,7 +19,6 @@ from specsim.properties.strategies.stops import (
     stop_cases,
     text_of,
 )
-from specsim.stopping import FinishReason, StopRules
 
 FAR = 1 << 20
 PAIRS = [(one, other) for one in KINDS for other in KINDS if one is not other]

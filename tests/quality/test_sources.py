@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specsim import reference
-from specsim.contract import ArraySpec
+from specsim.contracts.contract import ArraySpec
 from specsim.operations import TABLE
 
 ROOT = Path(__file__).parents[2]

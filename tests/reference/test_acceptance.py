@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection, reference
+from specsim.contracts.rounding import rounding_bound
 from specsim.reference.margins import MARGINS
 from specsim.reference.walks import draw
-from specsim.rounding import rounding_bound
 
 ROWS = [
     [0.05, 0.30, 0.25, 0.25, 0.15],

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection, reference
-from specsim.grammar import TableGrammar, is_allowed, traverse_tree
+from specsim.host.grammar import TableGrammar, is_allowed, traverse_tree
 
 
 @pytest.fixture

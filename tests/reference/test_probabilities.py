@@ -3,9 +3,9 @@ import pytest
 from ml_dtypes import bfloat16
 
 from specsim import Reason, SpecRejection, reference
+from specsim.contracts.rounding import rounding_bound
 from specsim.reference.margins import MARGINS
 from specsim.reference.probabilities import distribution, keep_min_p, keep_top_p
-from specsim.rounding import rounding_bound
 
 INF = float("inf")
 

@@ -1,11 +1,11 @@
 import numpy as np
 
-from specsim.backend import load
-from specsim.reference.choices import Heads
-from specsim.reference.sampling import first_tokens
-from specsim.reference.sampling_rows import SamplingRows
-from specsim.sampling import SamplingParameters
-from specsim.simulation.language_models import HashModel
+from specsim.conformance.backend import load
+from specsim.host.sampling import SamplingParameters
+from specsim.reference.worker.heads import Heads
+from specsim.reference.worker.sampling import first_tokens
+from specsim.reference.worker.sampling_rows import SamplingRows
+from specsim.simulation.models.language_models import HashModel
 
 ORACLE = load("specsim.reference")
 HIDDEN = np.array([[5, 6, 7], [8, 9, 1]], dtype=np.int64)

@@ -6,10 +6,10 @@ import pytest
 from specsim import reference
 from specsim.config import TreeMaskMode
 from specsim.counts import count_tokens
+from specsim.host.stopping import StopRules
+from specsim.host.truncation import truncate_at_stop
 from specsim.phases import VerifyInput, VerifyOutput, filter_batch
-from specsim.reference.extending import collect_extend_input
-from specsim.stopping import StopRules
-from specsim.truncation import truncate_at_stop
+from specsim.reference.worker.extend import collect_extend_input
 
 STEP_0_P = [[0.6, 0.35], [0.7, 0.2]]
 STEP_0_IDS = [[11, 12], [31, 32]]

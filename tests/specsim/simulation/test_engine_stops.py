@@ -3,15 +3,15 @@
 import pytest
 
 from specsim.config import SpecConfig
+from specsim.host.stopping import FinishReason
 from specsim.properties.strategies.stops import KINDS
-from specsim.reference.worker import ReferenceWorker
+from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.autoregressive import decode_alone
 from specsim.simulation.engine import Engine, simulate, sizes_for
-from specsim.simulation.language_models import HashModel, greedy_decode
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.language_models import HashModel, greedy_decode
 from specsim.simulation.scheduler import Request
-from specsim.stopping import FinishReason
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
 MODEL = HashModel(1024, seed=5, agreement=1.0)

@@ -3,13 +3,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from specsim.backend import load
 from specsim.config import SpecConfig
-from specsim.reference.worker import ReferenceWorker
+from specsim.conformance.backend import load
+from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.sampling import GREEDY, SamplingParameters
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.language_models import HashModel, Prefix, TextModel, greedy_decode
+from specsim.simulation.models.language_models import HashModel, Prefix, TextModel, greedy_decode
 from specsim.simulation.sampled import check_sampling, next_shares
 from specsim.simulation.scheduler import Request
 

@@ -1,0 +1,1 @@
+"""Latency of operations and iterations."""

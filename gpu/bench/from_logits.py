@@ -1,0 +1,206 @@
+"""Inputs of the operations from logits, the same acceptance composed of torch operations, and the bytes that a walk
+cannot avoid reading.
+
+Trees have five levels below the root. The target agrees with a path of drafts for a random number of levels, two on
+average, and with no child after it; its other logits are normal.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, repeated, summary
+
+VOCAB = 128_256
+NUM_STEPS = 5
+AGREEMENT = 0.7
+SPREAD, BONUS, FLAT_BONUS = 2.0, 14.0, 8.0
+LEVEL_SIZES = {16: (1, 4, 4, 3, 2, 2), 32: (1, 8, 8, 8, 4, 3)}
+TEMPERATURE, TOP_K, TOP_P = 0.8, 50, 0.95
+EVERYTHING = 2**31 - 1
+COPY_BANDWIDTH = 4.3e12
+COMPOSITION_REPEATS = 10
+SHAPES = ((1, 16, "319"), (16, 16, "942"), (64, 16, "3,509"), (64, 32, "6,874"))
+GREEDY, SAMPLED = "verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"
+
+
+def from_logits_cases() -> tuple[Case, ...]:
+    """Return the shapes for which figures of today's engines are known, and the hard cases of the largest."""
+
+    def case(operation: str, batch: int, nodes: int, kind: str, today: str, build: Any) -> Case:
+        return Case(operation, f"{batch} requests, {nodes} nodes, {kind}", build, today, num_inputs=CALLS_PER_GRAPH)
+
+    sampled = [
+        case(SAMPLED, batch, nodes, "top-k 50, top-p 0.95", today, partial(sampled_inputs, batch, nodes))
+        for batch, nodes, today in SHAPES
+    ]
+    greedy = [
+        case(GREEDY, batch, nodes, "0.7 agreed a level", "-", partial(greedy_inputs, batch, nodes))
+        for batch, nodes, _ in SHAPES
+    ]
+    batch, nodes, _ = SHAPES[-1]
+    kinds: dict[str, dict[str, Any]] = {
+        "every draft accepted": {"agreement": 1.0},
+        "top-p 0.95 only": {"top_k": EVERYTHING},
+        "temperature only": {"top_k": EVERYTHING, "top_p": 1.0},
+        "top-p 0.95 only, flat rows": {"top_k": EVERYTHING, "bonus": FLAT_BONUS},
+    }
+    hard = [
+        case(SAMPLED, batch, nodes, kind, "-", partial(sampled_inputs, batch, nodes, **parameters))
+        for kind, parameters in kinds.items()
+    ]
+    return (*sampled, *hard, *greedy)
+
+
+def measure_compositions() -> list[Latency]:
+    """Time the torch compositions, and say how long the rows that the walks visit take to read once."""
+    latencies = []
+    for batch, nodes, _ in SHAPES:
+        shape = f"{batch} requests, {nodes} nodes"
+        for operation, build, compose in (
+            (SAMPLED, sampled_inputs, compose_sampled),
+            (GREEDY, greedy_inputs, compose_greedy),
+        ):
+            arguments = build(batch, nodes)
+            times = repeated(partial(compose, arguments), COMPOSITION_REPEATS)
+            latencies.append(Latency(f"{operation} composed in torch, single launches", shape, *summary(times), "-"))
+            floors = []
+            for _ in range(CALLS_PER_GRAPH):
+                arguments = build(batch, nodes)
+                num_accepted_drafts = vars(gpu)[operation](**arguments)[2]
+                floors.append(visited_bytes(arguments, num_accepted_drafts) / COPY_BANDWIDTH * 1e6)
+            mean = sum(floors) / len(floors)
+            what = f"{operation}: reading its rows once at 4.3 TB/s"
+            latencies.append(Latency(what, shape, mean, min(floors), max(floors), "-"))
+    return latencies
+
+
+def tree(batch: int, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return child and sibling links of random trees, and the path of each to one of its deepest nodes."""
+    child = torch.full((batch, nodes), -1, dtype=torch.int64)
+    sibling = torch.full((batch, nodes), -1, dtype=torch.int64)
+    path = torch.zeros((batch, NUM_STEPS + 1), dtype=torch.int64)
+    sizes = LEVEL_SIZES[nodes]
+    starts = [sum(sizes[:level]) for level in range(len(sizes))]
+    for request in range(batch):
+        parent = [0] * nodes
+        for level in range(1, len(sizes)):
+            for node in range(starts[level], starts[level] + sizes[level]):
+                parent[node] = starts[level - 1] + int(torch.randint(sizes[level - 1], ()))
+        for node in range(nodes - 1, 0, -1):
+            sibling[request, node] = child[request, parent[node]]
+            child[request, parent[node]] = node
+        node = starts[-1] + int(torch.randint(sizes[-1], ()))
+        for level in range(NUM_STEPS, -1, -1):
+            path[request, level] = node
+            node = parent[node]
+    return child, sibling, path
+
+
+def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT, bonus: float = BONUS) -> dict[str, Any]:
+    """Return trees, and bfloat16 logits of which a large one follows the path as long as the two agree."""
+    child, sibling, path = tree(batch, nodes)
+    candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * (VOCAB // (nodes * 64) - 1)
+    num_agreed = (torch.rand((batch, NUM_STEPS)) < agreement).long().cumprod(1).sum(1)
+    choice = torch.full((batch, nodes), VOCAB - 1)
+    for request, agreed in enumerate(num_agreed.tolist()):
+        for level in range(agreed):
+            choice[request, path[request, level]] = candidates[request, path[request, level + 1]]
+    logits = torch.randn((batch * nodes, VOCAB), dtype=torch.bfloat16, device=DEVICE) * SPREAD
+    logits.scatter_(1, choice.view(-1, 1).to(DEVICE), bonus)
+    return {
+        "candidates": candidates.to(DEVICE),
+        "retrieve_index": torch.arange(batch * nodes, device=DEVICE).view(batch, nodes),
+        "retrieve_next_token": child.to(DEVICE),
+        "retrieve_next_sibling": sibling.to(DEVICE),
+        "logits": logits,
+        "num_steps": NUM_STEPS,
+    }
+
+
+def sampled_inputs(
+    batch: int,
+    nodes: int,
+    agreement: float = AGREEMENT,
+    top_k: int = TOP_K,
+    top_p: float = TOP_P,
+    bonus: float = BONUS,
+) -> dict[str, Any]:
+    """Return the same with coins, temperature, top-k and top-p."""
+
+    def each(value: float) -> Tensor:
+        return torch.full((batch,), value, device=DEVICE)
+
+    return {
+        **greedy_inputs(batch, nodes, agreement, bonus),
+        "uniform_samples": torch.rand((batch, nodes), device=DEVICE),
+        "uniform_samples_for_final_sampling": torch.rand(batch, device=DEVICE),
+        "temperature": each(TEMPERATURE),
+        "top_k": torch.full((batch,), top_k, dtype=torch.int32, device=DEVICE),
+        "top_p": each(top_p),
+        "min_p": each(0.0),
+        "threshold_single": each(1.0),
+        "threshold_acc": each(1.0),
+    }
+
+
+def visited_bytes(arguments: dict[str, Any], num_accepted_drafts: Tensor) -> int:
+    """Return the size of the rows that the walks visit: one more than the drafts that they accept."""
+    logits = arguments["logits"]
+    return int((num_accepted_drafts.long() + 1).sum()) * logits.shape[1] * logits.element_size()
+
+
+def compose_greedy(arguments: dict[str, Any]) -> Tensor:
+    """Take the largest logit of every row, then walk; return the last tokens."""
+    candidates = arguments["candidates"]
+    choice = arguments["logits"].argmax(-1).view(candidates.shape)
+    request = torch.arange(len(candidates), device=DEVICE)
+    node = torch.zeros_like(request)
+    for _ in range(NUM_STEPS):
+        target = choice[request, node]
+        child = arguments["retrieve_next_token"][request, node]
+        for _ in range(max(LEVEL_SIZES[candidates.shape[1]]) - 1):
+            is_other = (child >= 0) & (candidates[request, child] != target)
+            child = torch.where(is_other, arguments["retrieve_next_sibling"][request, child], child)
+        is_found = (child >= 0) & (candidates[request, child] == target)
+        node = torch.where(is_found, child, node)
+    return choice[request, node]
+
+
+def compose_sampled(arguments: dict[str, Any]) -> Tensor:
+    """Soften every row, filter it by sorting, then walk by chance and draw; return the last tokens."""
+    candidates = arguments["candidates"]
+    batch, nodes = candidates.shape
+    temperature = arguments["temperature"].repeat_interleave(nodes)[:, None]
+    shares, order = (arguments["logits"].float() / temperature).softmax(-1).sort(-1, descending=True)
+    rank = torch.arange(shares.shape[1], device=DEVICE)[None, :]
+    shares.masked_fill_(rank >= arguments["top_k"].repeat_interleave(nodes)[:, None], 0.0)
+    shares /= shares.sum(-1, keepdim=True)
+    before = shares.cumsum(-1) - shares
+    shares.masked_fill_(before >= arguments["top_p"].repeat_interleave(nodes)[:, None], 0.0)
+    shares /= shares.sum(-1, keepdim=True)
+    probabilities = torch.empty_like(shares).scatter_(-1, order, shares).view(batch, nodes, -1)
+    request = torch.arange(batch, device=DEVICE)
+    node, rejected = torch.zeros_like(request), torch.zeros_like(probabilities[:, 0])
+    for _ in range(NUM_STEPS):
+        coin = arguments["uniform_samples"][request, node]
+        mass, accepted = torch.zeros_like(coin), torch.full_like(node, -1)
+        child = arguments["retrieve_next_token"][request, node]
+        rejected.zero_()
+        for _ in range(max(LEVEL_SIZES[nodes])):
+            token = candidates[request, child]
+            share = probabilities[request, node, token] * (child >= 0)
+            mass += share
+            accepted = torch.where((accepted < 0) & (child >= 0) & (coin < mass), child, accepted)
+            rejected[request, token] = torch.where(accepted < 0, share, rejected[request, token])
+            child = torch.where(child >= 0, arguments["retrieve_next_sibling"][request, child], child)
+        rejected.masked_fill_((accepted >= 0)[:, None], 0.0)
+        node = torch.where(accepted >= 0, accepted, node)
+    residual = (probabilities[request, node] - rejected).clamp(min=0)
+    prefix = residual.cumsum(-1)
+    goal = arguments["uniform_samples_for_final_sampling"][:, None] * prefix[:, -1:]
+    return torch.searchsorted(prefix, goal, right=True).clamp(max=prefix.shape[1] - 1)[:, 0]

@@ -1,0 +1,153 @@
+"""Latencies by CUDA-graph replay: single operations at production shapes, and whole decode iterations.
+
+Nothing here decides whether the operations are right; ``specsim bench`` checks agreement first and only then measures.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.config import SpecConfig, TreeMaskMode
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench.from_logits import from_logits_cases, measure_compositions
+from specsim.gpu.bench.timing import Case, Latency, measure, summary, time_of
+from specsim.gpu.worker.v2 import GpuWorker
+from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.scheduler import Request
+
+__all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
+
+ITERATION_BATCHES = (1, 8, 64, 256)
+NUM_LAYERS = 32
+KV_ENTRY = (8, 128)
+
+
+def operation_cases() -> tuple[Case, ...]:
+    """Return the shapes for which the figures of today's engines are known."""
+    trees = [
+        Case(
+            "build_tree",
+            f"{batch} requests, {nodes} nodes, {mode.name}, length {length}",
+            partial(tree_inputs, batch, topk, nodes, mode, length),
+            today,
+        )
+        for batch, topk, nodes, mode, length, today in (
+            (1, 4, 16, TreeMaskMode.QLEN_ONLY, 1000, "-"),
+            (8, 4, 16, TreeMaskMode.QLEN_ONLY, 1000, "-"),
+            (64, 4, 16, TreeMaskMode.QLEN_ONLY, 1000, "16"),
+            (64, 8, 32, TreeMaskMode.QLEN_ONLY, 1000, "32"),
+            (64, 16, 64, TreeMaskMode.QLEN_ONLY, 1000, "61"),
+            (256, 16, 64, TreeMaskMode.QLEN_ONLY, 1000, "-"),
+            (512, 16, 64, TreeMaskMode.FULL_MASK, 1000, "101"),
+        )
+    ]
+    walks = [
+        Case(
+            "verify_tree_greedy",
+            f"{batch} requests, {nodes} nodes",
+            partial(verify_inputs, batch, topk, nodes),
+            "1.7 to 4.7",
+        )
+        for batch, topk, nodes in ((1, 4, 16), (8, 4, 16), (64, 4, 16), (64, 16, 64), (256, 16, 64), (512, 16, 64))
+    ]
+    moves = [
+        Case(
+            "move_kv_cache",
+            f"{NUM_LAYERS} layers, K and V, 8 x 128 bf16, {pairs} slots",
+            partial(move_inputs, pairs),
+            today,
+        )
+        for pairs, today in ((4, "272"), (256, "386"), (1024, "615"))
+    ]
+    return (*trees, *walks, *moves, *from_logits_cases())
+
+
+def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
+    """Draft random trees of five levels and return the arguments of ``build_tree``."""
+    num_steps = 5
+    generator = torch.Generator(device=DEVICE).manual_seed(batch * nodes)
+
+    def candidates(rows: int) -> tuple[Tensor, Tensor]:
+        share = torch.rand((rows, topk), generator=generator, device=DEVICE).sort(dim=1, descending=True).values
+        return share, torch.randint(0, 128_256, (rows, topk), generator=generator, device=DEVICE)
+
+    scores: Tensor | None = None
+    blocks = []
+    for step in range(num_steps):
+        topk_p, topk_index = candidates(batch if step == 0 else batch * topk)
+        _, _, scores, *block = gpu.select_top_k_tokens(step, topk_p, topk_index, None, scores, topk)
+        blocks.append(block)
+    score_list, token_list, parents_list = (list(column) for column in zip(*blocks, strict=True))
+    parent_list, top_scores_index, draft_tokens = gpu.organize_draft_results(
+        score_list, token_list, parents_list, nodes
+    )
+    return {
+        "bonus_tokens": torch.zeros(batch, dtype=torch.int32, device=DEVICE),
+        "parent_list": parent_list,
+        "top_scores_index": top_scores_index,
+        "draft_tokens": draft_tokens,
+        "seq_lens": torch.full((batch,), length, dtype=torch.int64, device=DEVICE),
+        "topk": topk,
+        "num_steps": num_steps,
+        "num_draft_tokens": nodes,
+        "mask_mode": mode.value,
+        "seq_lens_sum": batch * length,
+    }
+
+
+def verify_inputs(batch: int, topk: int, nodes: int) -> dict[str, Any]:
+    """Build random trees and a target that agrees with about half of the first children."""
+    trees = gpu.build_tree(**tree_inputs(batch, topk, nodes, TreeMaskMode.QLEN_ONLY, 1000))
+    candidates, links = trees[0].view(batch, nodes), trees[1:4]
+    children = links[1].clamp(min=0)
+    agrees = torch.rand((batch, nodes), device=DEVICE) < 0.7
+    target_predict = torch.where(agrees & (links[1] >= 0), candidates.gather(1, children), 128_255)
+    return {
+        "candidates": candidates,
+        "retrieve_index": links[0],
+        "retrieve_next_token": links[1],
+        "retrieve_next_sibling": links[2],
+        "target_predict": target_predict,
+        "num_steps": 5,
+    }
+
+
+def move_inputs(pairs: int) -> dict[str, Any]:
+    """Return a pool of K and V buffers and disjoint random slots."""
+    num_slots = 4 * pairs + 1024
+    buffers = [torch.randn((num_slots, *KV_ENTRY), device=DEVICE).bfloat16() for _ in range(2 * NUM_LAYERS)]
+    slots = torch.randperm(num_slots - 1, device=DEVICE)[: 2 * pairs] + 1
+    return {
+        "kv_buffers": gpu.KVBuffers(buffers),
+        "target_slots": slots[:pairs].contiguous(),
+        "source_slots": slots[pairs:].contiguous(),
+    }
+
+
+def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4, nodes: int = 16) -> list[Latency]:
+    """Time whole decode iterations, launched as one graph and as single kernels."""
+    config = SpecConfig(topk=topk, num_steps=5, num_draft_tokens=nodes)
+    latencies = []
+    for batch in batches:
+        requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
+        for use_graphs in (True, False):
+            worker = GpuWorker(config, HashModel(256), sizes_for(config, requests, batch), use_graphs=use_graphs)
+            engine = Engine(worker, batch)
+            for request in requests:
+                engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))
+            engine.step()
+            rows = [request.row for request in engine.scheduler.running]
+            rewind = worker.rewinder()
+            times = []
+            for _ in range(25):
+                rewind()
+                times.append(time_of(partial(worker.launch, rows)))
+            how = "one graph" if use_graphs else "single launches"
+            shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
+            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-"))
+    return latencies

@@ -1,0 +1,197 @@
+"""Kernels of ``specsim.gpu.models.forwards``.
+
+A forward writes one layer's entries, then folds them, layer after layer. Folds are sums of 32-bit digests, so that
+their order does not matter and wrapping unsigned words are exact.
+"""
+
+import triton
+import triton.language as tl
+
+from specsim.gpu.kernels.hashing import GOLDEN, digest_entry, digest_row, mix
+from specsim.gpu.kernels.ranges import count_ranges
+
+
+@triton.jit
+def _store_entries_kernel(
+    keys_ptr,
+    values_ptr,
+    key_slot_stride,
+    key_word_stride,
+    value_slot_stride,
+    value_word_stride,
+    input_ids_ptr,
+    positions_ptr,
+    out_cache_loc_ptr,
+    below_ptr,
+    below_stride,
+    component,
+    num_tokens,
+    NUM_DIGESTED: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
+    is_row = row < num_tokens
+    position = tl.load(positions_ptr + row, mask=is_row, other=0)
+    token = tl.load(input_ids_ptr + row, mask=is_row, other=0)
+    slot = tl.load(out_cache_loc_ptr + row, mask=is_row, other=0)
+    if below_ptr is None:
+        context = tl.zeros([ROWS], dtype=tl.int64)
+    elif NUM_DIGESTED == 0:
+        context = tl.load(below_ptr + row * below_stride, mask=is_row, other=0)
+    else:
+        context = digest_row(below_ptr, row, is_row, below_stride, NUM_DIGESTED, ROWS).to(tl.int64)
+    key_ptr = keys_ptr + slot * key_slot_stride
+    tl.store(key_ptr, position, mask=is_row)
+    tl.store(key_ptr + key_word_stride, token, mask=is_row)
+    tl.store(key_ptr + 2 * key_word_stride, context, mask=is_row)
+    tl.store(key_ptr + 3 * key_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component, mask=is_row)
+    value_ptr = values_ptr + slot * value_slot_stride
+    tl.store(value_ptr, position, mask=is_row)
+    tl.store(value_ptr + value_word_stride, token, mask=is_row)
+    tl.store(value_ptr + 2 * value_word_stride, context, mask=is_row)
+    tl.store(value_ptr + 3 * value_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component + 1, mask=is_row)
+
+
+@triton.jit
+def _locate_item(item, cu_seqlens_q_ptr, num_requests, QUERIES: tl.constexpr, REQUESTS: tl.constexpr):
+    """Request of each item and the item's number in it; a request has one item for every QUERIES queries."""
+    index = tl.arange(0, REQUESTS)
+    is_request = index < num_requests
+    begin = tl.load(cu_seqlens_q_ptr + index, mask=is_request, other=0)
+    end = tl.load(cu_seqlens_q_ptr + index + 1, mask=is_request, other=0)
+    request, num_before = count_ranges(item, (end - begin + QUERIES - 1) // QUERIES, is_request, 0)
+    return request, item - num_before
+
+
+@triton.jit
+def _fold_pages_kernel(
+    keys_ptr,
+    values_ptr,
+    key_slot_stride,
+    key_word_stride,
+    value_slot_stride,
+    value_word_stride,
+    positions_ptr,
+    page_table_ptr,
+    page_row_stride,
+    page_stride,
+    cache_seqlens_ptr,
+    cu_seqlens_q_ptr,
+    tree_mask_ptr,
+    folds_ptr,
+    context_word_ptr,
+    fold_stride,
+    page_size,
+    num_requests,
+    ITEMS: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    REQUESTS: tl.constexpr,
+):
+    item = tl.program_id(0) * ITEMS + tl.arange(0, ITEMS)
+    request, block = _locate_item(item, cu_seqlens_q_ptr, num_requests, QUERIES, REQUESTS)
+    is_item = request < num_requests
+    begin = tl.load(cu_seqlens_q_ptr + request, mask=is_item, other=0)
+    num_queries = tl.load(cu_seqlens_q_ptr + request + 1, mask=is_item, other=0) - begin
+    num_keys = tl.load(cache_seqlens_ptr + request, mask=is_item, other=0)
+    num_prefix = num_keys - num_queries
+    request = request.to(tl.int64)
+    query = block[:, None] * QUERIES + tl.arange(0, QUERIES)[None, :]
+    row = begin.to(tl.int64)[:, None] + query
+    is_query = is_item[:, None] & (query < num_queries[:, None])
+    fold = tl.zeros([ITEMS, QUERIES], dtype=tl.uint32)
+    context_word = tl.zeros([ITEMS, QUERIES], dtype=tl.uint32)
+    position = tl.load(positions_ptr + row, mask=is_query, other=0)
+    square_ptr = (request * num_queries * num_queries)[:, None, None] + (query * num_queries[:, None])[:, :, None]
+
+    for first in range(0, tl.max(num_keys, 0), KEYS):
+        key = first + tl.arange(0, KEYS)
+        is_key = key[None, :] < num_keys[:, None]
+        page_ptr = page_table_ptr + request[:, None] * page_row_stride + (key // page_size)[None, :] * page_stride
+        page = tl.load(page_ptr, mask=is_key, other=0).to(tl.int64)
+        slot = page * page_size + (key % page_size)[None, :]
+        new = key[None, :] - num_prefix[:, None]
+        if tree_mask_ptr is None:
+            is_visible = new[:, None, :] <= query[:, :, None]
+        else:
+            is_new = is_query[:, :, None] & ((new >= 0) & is_key)[:, None, :]
+            is_seen = tl.load(tree_mask_ptr + square_ptr + new[:, None, :], mask=is_new, other=0)
+            is_visible = (new < 0)[:, None, :] | (is_seen != 0)
+        is_visible = is_visible & is_key[:, None, :]
+        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_key)
+        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_key)
+        fold += tl.sum(tl.where(is_visible, word[:, None, :], 0), 2)
+        if context_word_ptr is not None:
+            key_position = tl.load(keys_ptr + slot * key_slot_stride, mask=is_key, other=0)
+            token = tl.load(keys_ptr + slot * key_slot_stride + key_word_stride, mask=is_key, other=0).to(tl.uint32)
+            distance = position[:, :, None] - key_position[:, None, :]
+            is_near = is_visible & (distance >= 0) & (distance < 4)
+            shift = tl.where(is_near, 8 * distance, 0).to(tl.uint32)
+            context_word += tl.sum(tl.where(is_near, token[:, None, :] << shift, 0), 2)
+
+    tl.store(folds_ptr + row * fold_stride, fold.to(tl.int64), mask=is_query)
+    if context_word_ptr is not None:
+        tl.store(context_word_ptr + row * fold_stride, context_word.to(tl.int64), mask=is_query)
+
+
+@triton.jit
+def _fold_rows_kernel(
+    keys_ptr,
+    values_ptr,
+    key_slot_stride,
+    key_word_stride,
+    value_slot_stride,
+    value_word_stride,
+    kv_indices_ptr,
+    kv_indptr_ptr,
+    folds_ptr,
+    fold_stride,
+    num_tokens,
+    ROWS: tl.constexpr,
+    KEYS: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
+    is_row = row < num_tokens
+    begin = tl.load(kv_indptr_ptr + row, mask=is_row, other=0)
+    num_keys = tl.load(kv_indptr_ptr + row + 1, mask=is_row, other=0) - begin
+    fold = tl.zeros([ROWS], dtype=tl.uint32)
+    for first in range(0, tl.max(num_keys, 0), KEYS):
+        key = first + tl.arange(0, KEYS)
+        is_key = key[None, :] < num_keys[:, None]
+        slot = tl.load(kv_indices_ptr + begin.to(tl.int64)[:, None] + key[None, :], mask=is_key, other=0).to(tl.int64)
+        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_key)
+        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_key)
+        fold += tl.sum(tl.where(is_key, word, 0), 1)
+    tl.store(folds_ptr + row * fold_stride, fold.to(tl.int64), mask=is_row)
+
+
+@triton.jit
+def _advance_kernel(
+    input_ids_ptr,
+    hidden_states_ptr,
+    positions_ptr,
+    folds_ptr,
+    next_hidden_states_ptr,
+    context_ptr,
+    num_tokens,
+    NUM_WORDS: tl.constexpr,
+    NUM_LAYERS: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
+    is_row = row < num_tokens
+    token = tl.load(input_ids_ptr + row, mask=is_row, other=0).to(tl.uint32)
+    position = tl.load(positions_ptr + row, mask=is_row, other=0).to(tl.uint32) + 1
+    tag = mix(mix(position + GOLDEN) + token)
+    below = tl.zeros([ROWS], dtype=tl.uint32)
+    for layer in range(NUM_WORDS - 1):
+        hidden = tl.load(hidden_states_ptr + row * NUM_WORDS + layer, mask=is_row, other=0).to(tl.uint32)
+        inner = mix(tag + below)
+        component = tl.zeros([ROWS], dtype=tl.uint32) + 2 * layer
+        below = hidden + mix(inner + component) + mix(inner + component + 1)
+        tl.store(next_hidden_states_ptr + row * NUM_WORDS + layer, below.to(tl.int64), mask=is_row)
+    last = row * NUM_WORDS + NUM_WORDS - 1
+    word = (tl.load(hidden_states_ptr + last, mask=is_row, other=0).to(tl.uint32) << 8) + token
+    tl.store(next_hidden_states_ptr + last, word.to(tl.int64), mask=is_row)
+    context = digest_row(folds_ptr, row, is_row, NUM_LAYERS, NUM_LAYERS, ROWS)
+    tl.store(context_ptr + row, context.to(tl.int64), mask=is_row)

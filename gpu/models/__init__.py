@@ -1,0 +1,1 @@
+"""The toy models' operations on the device."""

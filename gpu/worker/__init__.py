@@ -1,0 +1,1 @@
+"""The production worker: one module a phase, and CUDA graphs."""

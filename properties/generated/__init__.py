@@ -1,0 +1,1 @@
+"""Properties that the table generates for every operation."""

@@ -1,0 +1,63 @@
+"""Margin cases: two correct implementations may decide differently where a coin lies on a boundary; they are counted.
+
+A decision in floating point has a margin, and below the rounding bound it may fall either way. An example in which an
+implementation differs from another one in such rows or requests only is no failure; it is counted, and reported.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.conformance.outcomes import Observation, first_difference
+from specsim.reference.margins import MARGINS
+
+
+@dataclass
+class Count:
+    """How many calls differed near a boundary only."""
+
+    calls: int = 0
+
+
+_COUNT: ContextVar[Count | None] = ContextVar("margin_cases", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    """Count the margin cases of what runs inside."""
+    count = Count()
+    token = _COUNT.set(count)
+    try:
+        yield count
+    finally:
+        _COUNT.reset(token)
+
+
+def near_boundaries(operation: str, arguments: Mapping[str, Any]) -> NDArray[np.bool_] | None:
+    """Return which rows or requests decide within the rounding bound, or None if the operation has no such decision."""
+    if operation not in MARGINS:
+        return None
+    near: NDArray[np.bool_] = MARGINS[operation](arguments) < 1
+    return near
+
+
+def difference_beyond_margins(
+    operation: str, arguments: Mapping[str, Any], expected: Observation, observed: Observation
+) -> str | None:
+    """Return the first difference that no margin excuses, or None; excused ones are counted."""
+    difference = first_difference(operation, arguments, expected, observed)
+    if difference is None or expected.rejection or expected.error or observed.rejection or observed.error:
+        return difference
+    near = near_boundaries(operation, arguments)
+    if near is None or not near.any():
+        return difference
+    beyond = first_difference(operation, arguments, expected, observed, left_out=near)
+    count = _COUNT.get()
+    if beyond is None and count is not None:
+        count.calls += 1
+    return beyond

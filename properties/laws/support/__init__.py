@@ -1,0 +1,1 @@
+"""What several laws share: scenes, exact distributions, frequencies, histories of engines."""

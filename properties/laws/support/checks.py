@@ -1,0 +1,85 @@
+"""What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis.strategies import SearchStrategy
+from numpy.typing import NDArray
+
+from specsim.conformance.backend import Backend
+from specsim.contracts.rounding import is_rounded
+from specsim.properties.property import Property
+
+Case = dict[str, Any]
+Array = NDArray[Any]
+
+
+def require_equal(what: str, got: Any, expected: Any) -> None:
+    """Raise AssertionError unless two arrays, lists or numbers agree in shape and in every entry."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
+    different = np.argwhere(got != expected)
+    if len(different):
+        place = tuple(different[0].tolist())
+        index = f"[{', '.join(map(str, place))}]" if place else ""
+        raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
+
+
+def require(holds: Any, what: str, got: object, expected: object) -> None:
+    """Raise AssertionError unless the condition holds."""
+    if not holds:
+        raise AssertionError(f"{what} = {got}, but should be {expected}")
+
+
+def require_rounded(what: str, got: Any, expected: Any) -> None:
+    """Raise AssertionError unless two arrays of probabilities agree but for the rounding of their rows."""
+    got, expected = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if got.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
+    for place in np.argwhere(~is_rounded(expected, got))[:1]:
+        index = f"[{', '.join(map(str, place))}]"
+        raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
+
+
+def outputs_of(backend: Backend, operation: str, case: Case) -> dict[str, Any]:
+    """Call an operation on copies of the case and return what it returned and wrote, by name."""
+    return backend.run(operation, case).outputs
+
+
+def block(values: Array, num_requests: int, request: int) -> Array:
+    """Return the entries of one request of a flat, request-major array."""
+    width = len(values) // num_requests
+    return values[request * width : (request + 1) * width]
+
+
+def take_blocks(values: Array, num_requests: int, requests: Sequence[int]) -> Array:
+    """Return the blocks of some requests of a flat, request-major array, in the order given."""
+    return np.concatenate([values[:0], *(block(values, num_requests, request) for request in requests)])
+
+
+def take_requests(case: Case, names: Sequence[str], num_requests: int, requests: Sequence[int]) -> Case:
+    """Return the case with only some requests, in the order given; ``names`` are its request-major arrays."""
+    taken = dict(case)
+    for name in names:
+        if case[name] is not None:
+            taken[name] = take_blocks(case[name], num_requests, requests)
+    return taken
+
+
+def arrangements(num_requests: int) -> list[list[int]]:
+    """Return batches to compare with the whole: reversed, rotated, and each request alone."""
+    everyone = list(range(num_requests))
+    return [everyone[::-1], everyone[1:] + everyone[:1], *([request] for request in everyone)]
+
+
+def state(
+    group: str,
+    law: Callable[[Backend, Any], None],
+    strategy: Callable[[], SearchStrategy[Any]],
+    operations: Sequence[str],
+    catalogue: str = "",
+) -> Property:
+    """Return the property that a law states, named after its function."""
+    return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law)

@@ -1,0 +1,102 @@
+"""What a sampler has to decide on exact rows, worked out without walking: masses as prefix sums, in float64.
+
+Where every entry of a row is a multiple of 2**-12 and a coin has 24 bits, sums and products of float64 are exact. An
+implementation in float32 rounds the product of a coin and a total; only where that product is no float32 and lies close
+to a boundary is the decision left open.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from specsim.properties.laws.support.checks import Array, Case
+from specsim.properties.laws.support.links import parents_by_links
+
+LEAST_THRESHOLD = 1e-9
+_CLEAR = 2.0**-18
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The accepted nodes, root first; the output tokens; the rejected pairs of node and token; whether all is exact."""
+
+    path: list[int]
+    tokens: list[int]
+    rejected: set[tuple[int, int]]
+    is_exact: bool
+
+
+def decide_tree(case: Case, request: int) -> Decided:
+    """Return what becomes of one request of a tree sampler."""
+    tokens, rows = case["candidates"][request], case["target_probs"][request].astype(np.float64)
+    parents = parents_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+    single = float(case["threshold_single"][request])
+    share = max(float(case["threshold_acc"][request]), LEAST_THRESHOLD)
+    path, output, rejected, is_exact = [0], list[int](), set[tuple[int, int]](), True
+    while len(path) <= case["num_steps"]:
+        node = path[-1]
+        children = [child for child, parent in enumerate(parents) if parent == node and child > 0]
+        if case["skip_duplicates"]:
+            children = [c for c in children if not any(k < c and tokens[k] == tokens[c] for k in children)]
+        chances = rows[node, tokens[children]]
+        bound = np.cumsum(chances) / share
+        coin = float(case["uniform_samples"][request, node])
+        is_below = (coin < bound) & (chances > 0) if case["strict"] else coin <= bound
+        is_large = (chances >= single) & ((chances > 0) | (not case["strict"]))
+        accepted = np.flatnonzero(is_below | is_large)
+        last = int(accepted[0]) if len(accepted) else len(children)
+        is_exact &= bool((is_float32(bound) | is_clear(coin, bound))[: last + 1].all())
+        rejected |= {(node, int(tokens[child])) for child in children[:last]}
+        if not len(accepted):
+            break
+        path.append(children[last])
+        output.append(int(tokens[children[last]]))
+    rest = rows[path[-1]].copy()
+    if len(path) <= case["num_steps"]:
+        rest[[token for node, token in rejected if node == path[-1]]] = 0
+    token, is_sure = drawn(rest, float(case["uniform_samples_for_final_sampling"][request]))
+    return Decided(path, [*output, token], rejected, is_exact and is_sure)
+
+
+def decide_chain(case: Case, request: int) -> Decided:
+    """Return what becomes of one request of a chain sampler; its path counts the accepted drafts."""
+    first, last = case["cu_num_drafts"][request : request + 2].tolist()
+    tokens = case["draft_tokens"][first:last]
+    ended = np.flatnonzero(tokens < 0)
+    tokens = tokens[: ended[0]] if len(ended) else tokens
+    place = np.arange(len(tokens))
+    target = case["target_probs"][first + request : last + request + 1].astype(np.float64)
+    proposal = np.eye(target.shape[1])[tokens]
+    if case["draft_probs"] is not None:
+        proposal = case["draft_probs"][first:last][: len(tokens)].astype(np.float64)
+    wanted, offered = target[place, tokens], proposal[place, tokens]
+    bound = case["uniform_samples"][first:last][: len(tokens)].astype(np.float64) * offered
+    rejected = np.flatnonzero(~((bound < wanted) & (offered > 0)))
+    count = int(rejected[0]) if len(rejected) else len(tokens)
+    is_exact = bool((is_float32(bound) | is_clear(wanted, bound))[: count + 1].all())
+    rest = np.maximum(target[count] - proposal[count], 0.0) if len(rejected) else target[count]
+    token, is_sure = drawn(rest, float(case["uniform_samples_for_final_sampling"][request]))
+    return Decided(list(range(count + 1)), [*tokens[:count].tolist(), token], set(), is_exact and is_sure)
+
+
+def drawn(rest: Array, coin: float) -> tuple[int, bool]:
+    """Return the token at the coin's share of the mass, and whether float32 must find the same."""
+    prefix = np.cumsum(rest)
+    aim = np.array(coin * prefix[-1])
+    if prefix[-1] == 0:
+        return len(rest) - 1, True
+    return int(np.searchsorted(prefix, aim, side="right")), bool(is_float32(aim) or is_clear(aim, prefix).all())
+
+
+def is_float32(value: Array) -> Array:
+    """Return whether numbers survive single precision."""
+    return np.asarray(value.astype(np.float32).astype(np.float64) == value)
+
+
+def is_clear(one: Array | float, other: Array) -> Array:
+    """Return whether numbers lie further apart than single precision may move them."""
+    return np.asarray(np.abs(one - other) > _CLEAR * np.maximum(np.abs(one), np.abs(other)))
+
+
+Decide = Callable[[Case, int], Decided]

@@ -1,0 +1,165 @@
+"""Whole runs as test cases: which model, which tree, which requests, and in which order they arrive."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.config import SpecConfig
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.counts import count_candidates, path_width
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.scheduler import Request
+from specsim.simulation.worker import Iteration, Worker
+
+VOCABULARY = 32
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One request, and how many iterations run before it is submitted."""
+
+    prompt: tuple[int, ...]
+    max_new_tokens: int
+    eos_token: int | None
+    delay: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run from the first request to the last token, on the V2 worker unless it says V1."""
+
+    config: SpecConfig
+    model: HashModel
+    arrivals: tuple[Arrival, ...]
+    max_batch: int
+    shuffle_seed: int
+    is_v1: bool = False
+
+    def requests(self) -> list[Request]:
+        """Return fresh request objects, numbered in order of arrival."""
+        return [
+            Request(number, arrival.prompt, arrival.max_new_tokens, arrival.eos_token)
+            for number, arrival in enumerate(self.arrivals)
+        ]
+
+
+def configurations(max_topk: int = 4, max_steps: int = 4, max_nodes: int = 12) -> SearchStrategy[SpecConfig]:
+    """Draw chains and trees, from a full path with no spare node to all candidates kept."""
+    return st.integers(1, max_topk).flatmap(
+        lambda topk: st.integers(1, max_steps).flatmap(
+            lambda steps: st.integers(
+                path_width(steps),
+                path_width(steps) if topk == 1 else max(min(1 + count_candidates(topk, steps), max_nodes), steps + 1),
+            ).map(lambda nodes: SpecConfig(topk, steps, nodes))
+        )
+    )
+
+
+@st.composite
+def models(draw: st.DrawFn) -> HashModel:
+    """Draw a hash model whose draft is perfect, hostile, right to a depth, or right by chance."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    agreement = draw(st.sampled_from([0.5, 0.9, 1.0]))
+    num_right = draw(st.one_of(st.none(), st.integers(0, 3)))
+    hot = draw(st.sampled_from([False, False, True]))
+    hot_token_id = np.random.default_rng(seed).permutation(VOCABULARY)[: VOCABULARY - 4] if hot else None
+    layers = draw(st.sampled_from([(2, 1), (1, 2)]))
+    return HashModel(VOCABULARY, seed, agreement, num_right, hot_token_id, *layers)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> Arrival:
+    """Draw one request; every token may be its EOS."""
+    prompt = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=6))
+    return Arrival(
+        prompt=tuple(prompt),
+        max_new_tokens=draw(st.integers(1, 9)),
+        eos_token=draw(st.one_of(st.none(), st.integers(0, VOCABULARY - 1))),
+        delay=draw(st.integers(0, 2)),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
+    """Draw a run; batches are often smaller than the number of requests, so that rows and slots change owners."""
+    return Scenario(
+        config=draw(configurations()),
+        model=draw(models()),
+        arrivals=tuple(draw(st.lists(arrivals(), min_size=1, max_size=max_requests))),
+        max_batch=draw(st.integers(1, 3)),
+        shuffle_seed=draw(st.integers(0, 2**16)),
+    )
+
+
+@st.composite
+def tree_scenarios(draw: st.DrawFn) -> Scenario:
+    """Draw a run in which even the smallest example drafts trees with spare nodes and shares a batch."""
+    topk, num_steps = draw(st.integers(2, 3)), draw(st.integers(2, 3))
+    prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=6), min_size=2, max_size=3))
+    return Scenario(
+        config=SpecConfig(topk, num_steps, draw(st.integers(path_width(num_steps) + 2, count_candidates(topk, 2) + 1))),
+        model=draw(models()),
+        arrivals=tuple(
+            Arrival((number, *prompt), draw(st.integers(5, 9)), None, 0) for number, prompt in enumerate(prompts)
+        ),
+        max_batch=draw(st.integers(2, 3)),
+        shuffle_seed=draw(st.integers(0, 2**16)),
+    )
+
+
+def trees_or_any_scenario() -> SearchStrategy[Scenario]:
+    """Return a strategy of runs that draws many trees early on."""
+    return st.one_of(tree_scenarios(), scenarios())
+
+
+def v1_scenarios() -> SearchStrategy[Scenario]:
+    """Return a strategy of runs on the V1 worker."""
+    return trees_or_any_scenario().map(lambda scenario: replace(scenario, is_v1=True))
+
+
+def make_worker(backend: Backend, scenario: Scenario) -> Worker:
+    """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
+    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
+    return loop(scenario.config, scenario.model, sizes, operations=Completed(backend, load("specsim.reference")))
+
+
+def own_worker(backend: Backend, scenario: Scenario) -> Worker:
+    """Return the implementation's own worker, or the reference loop on its operations if it has none."""
+    if backend.worker is None:
+        return make_worker(backend, scenario)
+    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    worker: Worker = backend.worker(scenario.config, scenario.model, sizes)
+    return worker
+
+
+def start(worker: Worker, scenario: Scenario) -> Engine:
+    """Return an engine without requests."""
+    return Engine(worker, scenario.max_batch, scenario.shuffle_seed)
+
+
+def play(engines: Sequence[Engine], scenario: Scenario) -> Iterator[list[Iteration | None]]:
+    """Run engines side by side, submitting each request when its delay has passed; yield after every step."""
+    pending = [list(scenario.requests()) for _ in engines]
+    waits = [arrival.delay for arrival in scenario.arrivals]
+    arrived = 0
+    while True:
+        while arrived < len(waits) and (waits[arrived] <= 0 or _all_idle(engines)):
+            for engine, requests in zip(engines, pending, strict=True):
+                engine.submit(requests[arrived])
+            arrived += 1
+        if arrived < len(waits):
+            waits[arrived] -= 1
+        elif _all_idle(engines):
+            return
+        yield [engine.step() for engine in engines]
+
+
+def _all_idle(engines: Sequence[Engine]) -> bool:
+    return not any(engine.scheduler.waiting or engine.scheduler.running for engine in engines)

@@ -1,0 +1,51 @@
+"""One reading of links and parents that shares nothing with the code under test."""
+
+import numpy as np
+
+from specsim.properties.laws.support.checks import Array, require
+
+
+def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
+    """Follow child and sibling links from the root and return each node's parent, -1 for the root.
+
+    Raises
+    ------
+    AssertionError
+        The links do not visit every node exactly once.
+    """
+    num_nodes = len(next_token)
+    parents = {0: -1}
+    waiting = [0]
+    while waiting:
+        parent = waiting.pop()
+        child = int(next_token[parent])
+        while child != -1:
+            require(0 < child < num_nodes, f"a child of node {parent}", child, f"1 to {num_nodes - 1}")
+            require(child not in parents, "the number of visits to a node", f"2 for {child}", 1)
+            parents[child] = parent
+            waiting.append(child)
+            child = int(next_sibling[child])
+    require(len(parents) == num_nodes, "the nodes that the links visit", sorted(parents), f"all of {num_nodes}")
+    return [parents[node] for node in range(num_nodes)]
+
+
+def depths_of(parents: list[int]) -> list[int]:
+    """Count the steps from each node to the root."""
+    depths = []
+    for node in range(len(parents)):
+        depth = 0
+        while parents[node] >= 0 and depth <= len(parents):
+            node, depth = parents[node], depth + 1
+        depths.append(depth)
+    return depths
+
+
+def closure_of(parents: list[int]) -> Array:
+    """Return the matrix of who is an ancestor of whom, everybody of itself included."""
+    closure = np.zeros((len(parents), len(parents)), dtype=np.bool_)
+    for node in range(len(parents)):
+        ancestor, steps = node, 0
+        while ancestor >= 0 and steps <= len(parents):
+            closure[node, ancestor] = True
+            ancestor, steps = parents[ancestor], steps + 1
+    return closure

@@ -1,0 +1,1 @@
+"""Calls with one fault, beside the well-formed ones."""

@@ -1,0 +1,186 @@
+"""Structural faults, by hand: what no bound on an entry can express.
+
+A fault takes the arguments of a valid call and a drawn number that says where; where the call is too small for the
+fault it comes back unchanged.
+"""
+
+import numpy as np
+
+from specsim.config import TreeMaskMode
+from specsim.counts import count_candidates
+from specsim.properties.strategies.malformed import sampling as malformed_sampling
+from specsim.properties.strategies.malformed.arguments import Arguments, Fault, with_entry
+
+
+def orphan(arguments: Arguments, where: int) -> Arguments:
+    """A kept candidate's parent is a candidate that was not kept."""
+    index, topk = arguments["top_scores_index"], arguments["topk"]
+    deep = np.argwhere(index >= topk)
+    if not len(deep):
+        return arguments
+    request, place = deep[where % len(deep)]
+    absent = set(range(count_candidates(topk, arguments["num_steps"]))) - set(index[request].tolist())
+    parents = arguments["parent_list"].copy()
+    parents[request, index[request, place] // topk] = min(absent, default=-1)
+    return {**arguments, "parent_list": parents}
+
+
+def candidates_out_of_order(arguments: Arguments, where: int) -> Arguments:
+    """Two kept candidates change places, or one is kept twice."""
+    index = arguments["top_scores_index"].copy()
+    if index.shape[1] < 2 or not len(index):
+        return arguments
+    row = index[where % len(index)]
+    place = where % (index.shape[1] - 1)
+    row[place : place + 2] = row[place] if where % 2 else row[place : place + 2][::-1].copy()
+    return {**arguments, "top_scores_index": index}
+
+
+def full_mask_too_small(arguments: Arguments, where: int) -> Arguments:
+    """The sum of lengths that sizes the full mask is one too small."""
+    del where
+    total = int(arguments["seq_lens"].sum())
+    return {**arguments, "mask_mode": int(TreeMaskMode.FULL_MASK), "seq_lens_sum": max(total - 1, 0)}
+
+
+def packed_mask_of_33_nodes(arguments: Arguments, where: int) -> Arguments:
+    """A chain of 33 nodes asks for a packed mask."""
+    del arguments, where
+    return {
+        "bonus_tokens": np.zeros(1, dtype=np.int32),
+        "parent_list": np.arange(-1, 31, dtype=np.int64)[None, :],
+        "top_scores_index": np.arange(32, dtype=np.int64)[None, :],
+        "draft_tokens": np.zeros((1, 32), dtype=np.int64),
+        "seq_lens": np.zeros(1, dtype=np.int64),
+        "topk": 1,
+        "num_steps": 32,
+        "num_draft_tokens": 33,
+        "mask_mode": int(TreeMaskMode.QLEN_ONLY_BITPACKING),
+        "seq_lens_sum": 0,
+    }
+
+
+def flipped_visibility(arguments: Arguments, where: int) -> Arguments:
+    """One node sees one node more, or one less."""
+    masks = arguments["tree_mask"]
+    return with_entry(arguments, "tree_mask", where, not masks.reshape(-1)[where % masks.size] if masks.size else True)
+
+
+def backward_child(arguments: Arguments, where: int) -> Arguments:
+    """A node's first child is the node itself or an earlier one."""
+    node = where % max(arguments["candidates"].shape[1], 1)
+    return with_entry(arguments, "retrieve_next_token", where, node * (where % 2))
+
+
+def backward_sibling(arguments: Arguments, where: int) -> Arguments:
+    """A node's next sibling is the node itself or the root."""
+    node = where % max(arguments["candidates"].shape[1], 1)
+    return with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
+
+
+def foreign_node(arguments: Arguments, where: int) -> Arguments:
+    """A node's global number is that of another node."""
+    count = arguments["retrieve_index"].size
+    return with_entry(arguments, "retrieve_index", where, (where + 1) % max(count, 1))
+
+
+def malformed_path(arguments: Arguments, where: int) -> Arguments:
+    """An accepted path has another node, or none, somewhere."""
+    paths = arguments["accept_index"]
+    if not paths.size:
+        return arguments
+    value = -1 if where % 3 == 0 else int(paths.max()) if where % 3 == 1 else where % (int(paths.max()) + 1)
+    return with_entry(arguments, "accept_index", where, value)
+
+
+def slot_written_twice(arguments: Arguments, where: int) -> Arguments:
+    """Two pairs of a move have one target."""
+    targets = arguments["target_slots"]
+    others = targets[targets != 0]
+    return with_entry(arguments, "target_slots", where, others[0] if len(others) else 0)
+
+
+def row_claimed_twice(arguments: Arguments, where: int) -> Arguments:
+    """Two requests write one row."""
+    rows = arguments["req_pool_indices"]
+    return with_entry(arguments, "req_pool_indices", where, rows[0] if len(rows) else 0)
+
+
+def range_backwards(arguments: Arguments, where: int) -> Arguments:
+    """A range ends before it starts."""
+    starts = arguments["start_offsets"]
+    start = int(starts[where % len(starts)]) if len(starts) else 0
+    return with_entry(arguments, "end_offsets", where, max(start - 1, 0))
+
+
+def scores_absent(arguments: Arguments, where: int) -> Arguments:
+    """A later step gets no scores."""
+    del where
+    return {**arguments, "scores": None}
+
+
+def table_too_long(arguments: Arguments, where: int) -> Arguments:
+    """The page table covers more positions than a row has."""
+    return {**arguments, "max_seq_len_k": arguments["req_to_token"].shape[1] + 1 + where % 3}
+
+
+def one_more(name: str) -> Fault:
+    """Return the fault that a size, or one entry of an array of lengths, is one too large."""
+
+    def fault(arguments: Arguments, where: int) -> Arguments:
+        value = arguments[name]
+        if isinstance(value, int):
+            return {**arguments, name: value + 1}
+        return with_entry(arguments, name, where, int(value[where % len(value)]) + 1) if len(value) else arguments
+
+    return fault
+
+
+def one_less(name: str) -> Fault:
+    """Return the fault that one entry of an array of lengths is one too small."""
+
+    def fault(arguments: Arguments, where: int) -> Arguments:
+        value = arguments[name]
+        return (
+            with_entry(arguments, name, where, max(int(value[where % len(value)]) - 1, 0)) if len(value) else arguments
+        )
+
+    return fault
+
+
+_OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
+
+FAULTS: dict[str, tuple[Fault, ...]] = {
+    "select_top_k_tokens": (scores_absent,),
+    "generate_draft_decode_kv_indices": (one_more("positions"), one_less("seq_lens")),
+    "build_tree": (orphan, candidates_out_of_order, full_mask_too_small, packed_mask_of_33_nodes),
+    "reconstruct_indices_from_tree_mask": (flipped_visibility,),
+    "target_verify_metadata": (one_more("num_tokens"), table_too_long),
+    "verify_tree_greedy": (backward_child, backward_sibling, foreign_node),
+    "gather_accept_tokens": (malformed_path,),
+    "fill_accept_out_cache_loc": (malformed_path,),
+    "compact_accepted_to_front": (malformed_path,),
+    "move_kv_cache": (slot_written_twice,),
+    "assign_req_to_token_pool": (
+        row_claimed_twice,
+        range_backwards,
+        one_more("end_offsets"),
+        one_less("start_offsets"),
+    ),
+    "assign_extend_cache_locs": (range_backwards, one_more("num_locations"), one_more("end_offsets")),
+    "rotate_prefill_input_ids": (one_more("extend_lens"), one_less("extend_lens")),
+    "create_extend_after_decode_spec_info": (
+        one_more("num_accepted_tokens"),
+        one_less("num_accepted_tokens"),
+        one_less("seq_lens"),
+    ),
+    "generate_attn_arg_prefill": (one_more("kv_lens"), one_more("num_accepted_tokens")),
+    "remap_accepted_slots": (malformed_path, row_claimed_twice, one_more("seq_lens")),
+    "target_forward": _OFFSETS,
+    "draft_extend_forward": _OFFSETS,
+    "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
+    "generate_token_bitmask": (backward_child, backward_sibling),
+    "verify_tree_greedy_from_logits": (backward_child, backward_sibling, foreign_node),
+    "generate_simulated_accept_index": (malformed_path, one_more("simulated_num_tokens")),
+    **malformed_sampling.FAULTS,
+}

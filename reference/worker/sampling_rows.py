@@ -1,0 +1,49 @@
+"""Sampling parameters of the requests of a worker, by request row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from specsim.conformance.arrays import Array
+from specsim.host.sampling import GREEDY, SamplingParameters
+
+DTYPES = {
+    "temperature": np.float32,
+    "top_k": np.int32,
+    "top_p": np.float32,
+    "min_p": np.float32,
+    "threshold_single": np.float32,
+    "threshold_acc": np.float32,
+    "seed": np.int64,
+}
+"""Element type of every parameter, by its name."""
+
+
+class SamplingRows:
+    """Sampling parameters of the requests of a worker, by request row; a row without any is greedy."""
+
+    def __init__(self, num_rows: int) -> None:
+        self._by_name = {name: np.full(num_rows, getattr(GREEDY, name), dtype=DTYPES[name]) for name in DTYPES}
+
+    def assign(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
+        """Write the parameters of joining requests; None is greedy."""
+        for row, one in zip(rows, parameters, strict=True):
+            for name, values in self._by_name.items():
+                values[row] = getattr(one or GREEDY, name)
+
+    def has_sampled(self, row: Array) -> bool:
+        """Return whether any of these rows is sampled."""
+        return bool((self._by_name["temperature"][row] > 0).any())
+
+    def is_greedy(self, row: Array) -> Array:
+        """Return which of these rows are greedy, bool [request]."""
+        greedy: Array = self._by_name["temperature"][row] == 0
+        return greedy
+
+    def seeds(self, row: Array) -> Array:
+        """Return seeds, int64 [request]."""
+        return self._by_name["seed"][row]
+
+    def parameters(self, row: Array) -> dict[str, Array]:
+        """Return what a sampled verification takes besides coins and logits."""
+        return {name: values[row] for name, values in self._by_name.items() if name != "seed"}

@@ -1,0 +1,224 @@
+"""The V1 worker in NumPy: EAGLE with a chain or a tree, page size 1, slots freed inside verify.
+
+It carries one draft input for its batch, which requests leave through ``filter_batch`` and join through
+``merge_batch``; like the V2 worker it calls every operation through a backend.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.host.sampling import SamplingParameters
+from specsim.host.truncation import Truncation
+from specsim.phases import (
+    Batch,
+    DraftInput,
+    EagleDraftExtendInput,
+    ForwardMode,
+    Phase,
+    PhaseTag,
+    VerifyInput,
+    VerifyOutput,
+    expect_phase,
+)
+from specsim.reference.worker.draft import draft
+from specsim.reference.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
+from specsim.reference.worker.heads import Heads
+from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.prefill import prefill
+from specsim.reference.worker.v2 import CARRIED
+from specsim.reference.worker.verify import verify
+from specsim.simulation.models.language_models import LanguageModel
+from specsim.simulation.scheduler import SlotRange
+from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.worker import Iteration
+
+
+class ReferenceWorkerV1:
+    """Borrow draft slots, draft, verify, end requests, free what was rejected, extend: one step after another.
+
+    Parameters
+    ----------
+    config : SpecConfig
+        Branching factor, depth and width of the trees.
+    model : LanguageModel
+        Target and draft.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    operations : Backend or Completed, optional
+        Who computes, host functions included; the oracle by default.
+    name, device : str
+        What reports call the worker, and where its operations run.
+    has_dp_attention : bool
+        Other ranks wait for the forwards of this one, so that the extend runs without requests too.
+
+    Notes
+    -----
+    Source: semantics J.1.
+    """
+
+    def __init__(
+        self,
+        config: SpecConfig,
+        model: LanguageModel,
+        sizes: PoolSizes,
+        operations: Backend | Completed | None = None,
+        name: str = "reference-v1",
+        device: str = "cpu",
+        has_dp_attention: bool = False,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.model = model
+        self.sizes = sizes
+        self.device = device
+        self.has_dp_attention = has_dp_attention
+        self._operations = operations or load("specsim.reference")
+        self._heads = Heads(model, config.topk, sizes.num_rows, self._call)
+        self._pools = Pools.of(model, sizes)
+        self._hidden_width = model.num_target_layers + 1
+        self._joining = self._idle_draft_input()
+        self.batch = Batch(
+            ForwardMode.IDLE, self._joining.req_pool_indices, self._joining.seq_lens, self._idle_draft_input()
+        )
+        self._phases: tuple[Phase, ...] = ()
+
+    def keep_books(self, ledger: IterationLedger) -> None:
+        """Take the books of the engine that drives the worker."""
+        self._ledger = ledger
+
+    def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
+        """Write allocated slots into the request-to-token map."""
+        self._pools.assign_slots(ranges, self._call)
+
+    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
+        """Keep how joining requests are sampled."""
+        self._heads.sampling.assign(rows, parameters)
+
+    def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
+        """Run the prompts of joining requests through target and draft; return the first output tokens."""
+        joining = prefill(rows, prompts, self._pools, self._heads, self._call)
+        known = self._joining.req_pool_indices.tolist()
+        still_there = [place for place, row in enumerate(known) if row not in rows]
+        self._joining = self._merge(self._filter(self._joining, still_there), joining)
+        return [int(token) for token in joining.bonus_tokens]
+
+    def decode(self, rows: Sequence[int]) -> Iteration:
+        """Run one iteration."""
+        self.batch = self._form_batch(rows)
+        draft_input = self.batch.info
+        assert isinstance(draft_input, DraftInput)
+        verify_input = self._draft(draft_input)
+        self.batch = replace(self.batch, info=verify_input, mode=ForwardMode.TARGET_VERIFY)
+        row, num_steps = self.batch.req_pool_indices, self.config.num_steps
+        verify_output = verify(row, verify_input, num_steps, self._pools, self._heads, self._call)
+        truncation = self._ledger.end_requests(
+            verify_output.accept_index, verify_output.predict, self._operations.host("truncate_at_stop")
+        )
+        everyone = self._reclaim(verify_input, verify_output, truncation)
+        unfinished = [request for request, finish in enumerate(truncation.finishes) if finish is None]
+        extend_input = self._filter(everyone, unfinished)
+        self.batch = replace(self.batch, info=extend_input, seq_lens=everyone.seq_lens, mode=ForwardMode.DECODE)
+        self.batch = replace(self.batch, info=self._extend(self.batch))
+        self._phases = (draft_input, verify_input, verify_output, extend_input)
+        return Iteration(
+            tokens=_packed(truncation, self.config.num_draft_tokens),
+            num_accepted_drafts=everyone.num_accepted_drafts,
+            num_accepted_tokens=everyone.num_accepted_tokens,
+        )
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what the phases of the last iteration handed over."""
+        return self._phases
+
+    def state(self) -> dict[str, Any]:
+        """Return the carried state by name, the fields of the draft input by request row."""
+        info = self.batch.info
+        assert isinstance(info, DraftInput)
+        carried = {}
+        for name in CARRIED:
+            values = getattr(info, name)
+            carried[name] = np.zeros((self.sizes.num_rows, *values.shape[1:]), dtype=values.dtype)
+            for phase in (info, self._joining):
+                carried[name][phase.req_pool_indices] = getattr(phase, name)
+        return {**vars(self._pools), **carried}
+
+    def _form_batch(self, rows: Sequence[int]) -> Batch:
+        """Let those requests leave that have ended, and those join that were prefilled."""
+        carried = self.batch.info
+        assert isinstance(carried, DraftInput)
+        info = self._merge(
+            self._filter(carried, _places(carried, rows), has_been_filtered=True),
+            self._filter(self._joining, _places(self._joining, rows)),
+        )
+        self._joining = self._idle_draft_input()
+        got = info.req_pool_indices.tolist()
+        assert got == list(rows), f"rows of the batch = {got}, but should be {list(rows)}"
+        return Batch(ForwardMode.DECODE, info.req_pool_indices, info.seq_lens, info)
+
+    def _draft(self, phase: DraftInput) -> VerifyInput:
+        config, pools = self.config, self._pools
+        self.assign_slots(self._ledger.borrow_draft_slots(config.num_steps * config.topk))
+
+        def verify_slots() -> Array:
+            self.assign_slots(self._ledger.allocate_verify_slots(config.num_draft_tokens))
+            return pools.read_slots(phase.req_pool_indices, phase.seq_lens, config.num_draft_tokens, self._call)
+
+        return draft(phase, config, self._heads, pools.req_to_token, pools.draft_kv, verify_slots, self._call)
+
+    def _reclaim(
+        self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation
+    ) -> EagleDraftExtendInput:
+        """Map the accepted positions, free every other verify slot, and return what all requests hand over."""
+        row = self.batch.req_pool_indices
+        evict_mask = self._call(
+            "remap_accepted_slots",
+            req_pool_indices=row,
+            req_to_token=self._pools.req_to_token,
+            seq_lens=verify_input.seq_lens,
+            out_cache_loc=verify_input.out_cache_loc,
+            accept_index=truncation.accept_index,
+        )
+        self._ledger.free(verify_input.out_cache_loc[evict_mask])
+        everyone = collect_extend_input(row, verify_input, verify_output, truncation)
+        ends = np.cumsum(everyone.num_accepted_tokens)
+        self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
+        return everyone
+
+    def _extend(self, batch: Batch) -> DraftInput:
+        """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""
+        expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
+        if not batch.info.num_requests and not self.has_dp_attention:
+            return self._idle_draft_input()
+        prepared = prepare_extend_after_decode(batch, self.config.num_steps, self._call)
+        return forward_draft_extend(prepared, self._pools, self._heads, self._call)
+
+    def _idle_draft_input(self) -> DraftInput:
+        return DraftInput.create_idle_input(self.config.topk, self._hidden_width, "int64")
+
+    def _filter(self, phase: Any, indices: Sequence[int], has_been_filtered: bool = False) -> Any:
+        return self._operations.host("filter_batch")(phase, indices, has_been_filtered)
+
+    def _merge(self, one: DraftInput, other: DraftInput) -> DraftInput:
+        merge_batch: Callable[[DraftInput, DraftInput], DraftInput] = self._operations.host("merge_batch")
+        return merge_batch(one, other)
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._operations.call(operation, **arguments)
+
+
+def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:
+    return [place for place, row in enumerate(phase.req_pool_indices.tolist()) if row in rows]
+
+
+def _packed(truncation: Truncation, width: int) -> Array:
+    """Return int32 [request, node], each request's output tokens at the front."""
+    tokens = np.zeros((len(truncation.appended), width), dtype=np.int32)
+    for request, appended in enumerate(truncation.appended):
+        tokens[request, : len(appended)] = appended
+    return tokens

@@ -1,0 +1,116 @@
+"""Figures of speculation for Prometheus, under the names that users of engines already have."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from specsim.host.metrics import Rates
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a scrape shows: the rates of the last interval, verifies so far, and the sizes of the draft."""
+
+    rates: Rates
+    num_verifies: int
+    num_steps: int
+    num_draft_tokens: int
+
+
+class SpecCollector(Collector):
+    """The metrics of one engine; a scrape in another thread sees one snapshot, never half of two.
+
+    Parameters
+    ----------
+    num_steps, num_draft_tokens : int
+        Sizes of the draft.
+    labels : mapping
+        Labels of every metric and their values.
+    """
+
+    def __init__(self, num_steps: int, num_draft_tokens: int, labels: Mapping[str, str] | None = None) -> None:
+        self._labels = dict(labels or {})
+        self.snapshot = Snapshot(Rates(0.0, 0.0), 0, num_steps, num_draft_tokens)
+
+    def show(self, rates: Rates, num_verifies: int) -> None:
+        """Show another interval, and the verifies from the first interval to this one."""
+        self.snapshot = Snapshot(rates, num_verifies, self.snapshot.num_steps, self.snapshot.num_draft_tokens)
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the metric families of the snapshot.
+
+        Notes
+        -----
+        Source: semantics H.4.
+        """
+        shown = self.snapshot
+        gauges = (
+            ("spec_accept_length", "Tokens of a verify, bonus token included.", shown.rates.tokens_per_verify),
+            ("spec_accept_rate", "Accepted drafts of those proposed, bonus token excluded.", shown.rates.accept_rate),
+            ("spec_num_steps", "Levels of a draft.", shown.num_steps),
+            ("spec_num_draft_tokens", "Nodes of a draft, root included.", shown.num_draft_tokens),
+        )
+        names, values = list(self._labels), list(self._labels.values())
+        for name, documentation, value in gauges:
+            gauge = GaugeMetricFamily(f"sglang:{name}", documentation, labels=names)
+            gauge.add_metric(values, value)
+            yield gauge
+        counter = CounterMetricFamily("sglang:spec_verify_calls", "Verifies of a request.", labels=names)
+        counter.add_metric(values, shown.num_verifies)
+        yield counter
+
+
+def registry_of(collector: SpecCollector) -> CollectorRegistry:
+    """Return a registry that holds nothing else."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
+
+
+@contextmanager
+def served(collector: SpecCollector, port: int, address: str = LOOPBACK) -> Iterator[str]:
+    """Serve the metrics over HTTP while the block runs.
+
+    Parameters
+    ----------
+    port : int
+        0 for any free port.
+    address : str
+        Interface to listen on.
+
+    Yields
+    ------
+    url : str
+        Where to scrape.
+
+    Raises
+    ------
+    OSError
+        The address is not there, or the port is taken.
+    """
+    server, thread = start_http_server(port, addr=address, registry=registry_of(collector))
+    host = f"[{address}]" if ":" in address else address
+    try:
+        yield f"http://{host}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def write_textfile(collector: SpecCollector, path: Path) -> None:
+    """Write the metrics for the textfile collector; a reader sees the old file or the whole of the other.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    write_to_textfile(str(path), registry_of(collector))

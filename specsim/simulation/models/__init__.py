@@ -1,0 +1,1 @@
+"""Language models that make faults visible."""

@@ -1,0 +1,49 @@
+import pytest
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.worker.sampling import DeviceSampling
+from specsim.gpu.worker.v2 import GpuWorker
+from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import sizes_for
+from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.scheduler import Request
+
+needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
+TREE, CHAIN = SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)
+
+
+def mixed_requests(count, max_new_tokens):
+    """Return requests of which every third is greedy."""
+    kinds = (SamplingParameters(1.5, seed=5), SamplingParameters(1.0, top_k=3, top_p=0.95, seed=9), None)
+    return [
+        Request(number, [number % 7, 2, 3], max_new_tokens + number % 2, sampling=kinds[number % 3])
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config):
+    requests, model = mixed_requests(4, 3), HashModel(8, 1, 0.8)
+    sizes = sizes_for(config, requests, 3)
+    believed, worker = ReferenceWorker(config, model, sizes), GpuWorker(config, model, sizes, use_graphs=False)
+    assert find_divergence(believed, worker, requests, max_batch=3, shuffle_seed=5) is None
+
+
+@needs_gpu
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config):
+    requests, model = mixed_requests(24, 20), HashModel(64, 1, 0.8)
+    sizes = sizes_for(config, requests, 11)
+    believed, worker = ReferenceWorker(config, model, sizes), GpuWorker(config, model, sizes, use_graphs=True)
+    assert find_divergence(believed, worker, requests, max_batch=11, shuffle_seed=5) is None
+
+
+def test_the_host_knows_which_rows_are_sampled():
+    sampling = DeviceSampling(5, DEVICE)
+    sampling.assign([1, 2, 3], [SamplingParameters(), GREEDY, None])
+    assert [sampling.has_sampled([row]) for row in (1, 2, 3, 4)] == [True, False, False, False]
+    sampling.assign([1], [None])
+    assert not sampling.has_sampled([1, 2, 3])

@@ -1,0 +1,108 @@
+"""Laws hold of the reference, do not lean on it, and say what is wrong."""
+
+import ast
+import inspect
+import pkgutil
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from specsim.conformance.backend import load
+from specsim.conformance.catalogue import HOST_TABLE
+from specsim.operations import TABLE
+from specsim.operations.without_coins import WITHOUT_COINS
+from specsim.properties import laws
+from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.laws.support.checks import arrangements, require_equal, take_blocks
+from specsim.properties.laws.support.links import closure_of, depths_of, parents_by_links
+
+REFERENCE = load("specsim.reference")
+LAWS = {
+    one.name: one
+    for one in all_properties()
+    if group_of(one) not in GENERATED and not one.is_slow and not WITHOUT_COINS.keys() & set(one.operations)
+}
+OPERATION_GROUPS = sorted({operation.group for operation in TABLE.values()})
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_holds_of_the_reference(name):
+    law = LAWS[name]
+
+    @settings(max_examples=40, database=None, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(law.strategy())
+    def holds(case):
+        law.law(REFERENCE, case)
+
+    holds()
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_is_named_after_its_function_and_says_its_fact(name):
+    law = LAWS[name]
+    assert name == f"{group_of(law)}.{law.law.__name__}"
+    assert inspect.getdoc(law.law)
+    assert law.operations
+    assert set(law.operations) <= TABLE.keys() | HOST_TABLE.keys()
+
+
+@pytest.mark.parametrize("operation", TABLE)
+def test_every_operation_has_a_law(operation):
+    assert [name for name, law in LAWS.items() if operation in law.operations]
+
+
+@pytest.mark.parametrize("module", [one.name for one in pkgutil.iter_modules(laws.__path__)])
+def test_laws_of_operations_do_not_import_an_implementation(module):
+    source = inspect.getsource(sys.modules[f"{laws.__name__}.{module}"])
+    imported = {node.module or "" for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
+    if module.partition("_")[0] in (*OPERATION_GROUPS, "checks", "scenes"):
+        assert not [name for name in imported if name.startswith(("specsim.reference", "specsim.gpu"))]
+
+
+def test_a_message_names_the_first_difference():
+    with pytest.raises(AssertionError) as caught:
+        require_equal("positions", np.array([[4, 5], [6, 7]]), [[4, 5], [9, 7]])
+    assert str(caught.value) == "positions[1, 0] = 6, but should be 9"
+
+
+def test_a_message_names_the_shapes():
+    with pytest.raises(AssertionError) as caught:
+        require_equal("positions", np.zeros(3), np.zeros((1, 3)))
+    assert str(caught.value) == "positions has shape (3,), but should have (1, 3)"
+
+
+def test_arrangements_reverse_rotate_and_single_out():
+    assert arrangements(3) == [[2, 1, 0], [1, 2, 0], [0], [1], [2]]
+    assert arrangements(0) == [[], []]
+
+
+def test_blocks_are_taken_in_the_order_asked_for():
+    assert take_blocks(np.arange(6), 3, [2, 0]).tolist() == [4, 5, 0, 1]
+    assert take_blocks(np.arange(0), 0, []).tolist() == []
+
+
+def test_parents_are_read_from_links():
+    next_token = np.array([1, 3, -1, -1, -1])
+    next_sibling = np.array([-1, 2, 4, -1, -1])
+    parents = parents_by_links(next_token, next_sibling)
+    assert parents == [-1, 0, 0, 1, 0]
+    assert depths_of(parents) == [0, 1, 1, 2, 1]
+    assert closure_of(parents).astype(int).tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 0, 1, 0, 0],
+        [1, 1, 0, 1, 0],
+        [1, 0, 0, 0, 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("next_token", "next_sibling"),
+    [([1, -1, -1], [-1, 1, -1]), ([1, 0, -1], [-1, 2, -1]), ([1, -1, -1], [-1, -1, -1]), ([5, -1, -1], [-1, -1, -1])],
+    ids=["sibling of itself", "child is the root", "node left out", "node that does not exist"],
+)
+def test_links_that_are_no_tree_are_refused(next_token, next_sibling):
+    with pytest.raises(AssertionError, match="but should be"):
+        parents_by_links(np.array(next_token), np.array(next_sibling))

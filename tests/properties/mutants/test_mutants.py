@@ -1,0 +1,154 @@
+"""Every mutant is found, every property finds one, and the matrix can tell."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.operations import TABLE
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants, generated
+from specsim.properties.mutants.matrix import draw_cases, find_breaking, kill_matrix
+from specsim.properties.mutants.record import Mutant, given, instead, returning
+from specsim.properties.property import Property
+from specsim.rejection import Reason, SpecRejection
+
+REFERENCE = load("specsim.reference")
+MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
+OF_OPERATIONS = {name: mutant for name, mutant in MUTANTS.items() if mutant.operation in TABLE}
+ACCEPT_BAD_INPUT = {"OWN-05", "D11", "B01"}
+DOCUMENT = Path(__file__).parents[3] / "docs" / "mutants.md"
+
+
+def named(name: str) -> Property:
+    return next(one for one in all_properties() if one.name == name)
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return kill_matrix(seed=1, max_examples=30, is_complete=False)
+
+
+def test_no_mutant_survives(matrix):
+    assert matrix.survivors == ()
+
+
+def test_no_property_is_powerless(matrix):
+    assert matrix.powerless == ()
+
+
+def test_a_law_alone_finds_each_mutant_that_takes_only_good_input(matrix):
+    asked = OF_OPERATIONS.keys() - {mutant.id for mutant in generated.MUTANTS}
+    assert {name for name in asked if not matrix.killed_by_laws[name]} == ACCEPT_BAD_INPUT
+
+
+def test_ids_are_distinct():
+    assert len(MUTANTS) == len(all_mutants())
+
+
+@pytest.mark.parametrize("operation", TABLE)
+def test_every_operation_has_a_mutant_of_its_own(operation):
+    own = [mutant for mutant in all_mutants() if mutant.operation == operation and mutant not in generated.MUTANTS]
+    assert own
+
+
+@pytest.mark.parametrize("name", OF_OPERATIONS)
+def test_a_mutant_has_the_signature_of_the_original(name):
+    mutant = OF_OPERATIONS[name]
+    correct = REFERENCE.functions[mutant.operation]
+    assert inspect.signature(mutant.inject(correct)).parameters.keys() == inspect.signature(correct).parameters.keys()
+    assert mutant.summary.endswith(".")
+
+
+def test_an_equivalent_mutant_survives_and_finds_its_laws_powerless():
+    equivalent = Mutant("EQUIVALENT", "fill_bonus_tokens", "Nothing is wrong.", lambda correct: correct)
+    law = named("compact.bonus_is_the_last_output_token")
+    found = kill_matrix(seed=1, max_examples=10, mutants=[equivalent], properties=[law])
+    assert found.survivors == ("EQUIVALENT",)
+    assert found.powerless == (law.name,)
+
+
+def test_only_properties_of_the_operation_are_run():
+    steps = []
+    found = kill_matrix(
+        seed=1,
+        max_examples=20,
+        mutants=[MUTANTS["PV07"]],
+        properties=[named("compact.bonus_is_the_last_output_token"), named("tree.links_follow_the_flat_ids")],
+        on_progress=lambda name, done, total: steps.append((name, done, total)),
+    )
+    assert found.kills == {"PV07": ("compact.bonus_is_the_last_output_token",)}
+    assert found.killed_by_laws == found.kills
+    assert found.powerless == ()
+    assert steps == [("PV07", 0, 1), ("", 1, 1)]
+
+
+def test_kills_of_generated_properties_are_not_kills_of_laws():
+    agreement = named("agreement.fill_bonus_tokens")
+    found = kill_matrix(seed=1, max_examples=20, mutants=[MUTANTS["PV07"]], properties=[agreement])
+    assert found.kills == {"PV07": (agreement.name,)}
+    assert found.killed_by_laws == {"PV07": ()}
+
+
+def test_a_law_that_fails_on_the_reference_is_an_error():
+    def never(backend, case):
+        raise AssertionError("always")
+
+    sound = named("compact.bonus_is_the_last_output_token")
+    unsound = Property("compact.never", "", sound.operations, sound.strategy, never)
+    with pytest.raises(AssertionError) as caught:
+        kill_matrix(seed=1, max_examples=2, mutants=[MUTANTS["PV07"]], properties=[unsound])
+    assert str(caught.value) == "compact.never fails on the reference, but should hold: always"
+
+
+def test_draws_repeat_with_their_seed_and_differ_without():
+    one = named("compact.bonus_is_the_last_output_token")
+    first, again, other = (
+        [{name: value.tolist() for name, value in case.items()} for case in draw_cases(one, seed, 12)]
+        for seed in (3, 3, 4)
+    )
+    assert first == again
+    assert first != other
+    assert len(first) == 12
+
+
+def test_a_case_that_breaks_nothing_is_none():
+    one = named("compact.bonus_is_the_last_output_token")
+    assert find_breaking(one, REFERENCE, draw_cases(one, 1, 10)) is None
+
+
+CASE = {"accept_tokens": np.array([[7, 8, 9]], dtype=np.int32), "num_accepted_tokens": np.array([2], dtype=np.int32)}
+
+
+def test_a_fault_in_the_arguments_leaves_the_callers_arrays_alone():
+    def all_accepted(arguments):
+        arguments["num_accepted_tokens"] = np.full_like(arguments["num_accepted_tokens"], 3)
+
+    faulty = given(all_accepted)(REFERENCE.functions["fill_bonus_tokens"])
+    assert faulty(**CASE).tolist() == [9]
+    assert CASE["num_accepted_tokens"].tolist() == [2]
+
+
+def test_a_fault_in_the_outputs_edits_them_by_name():
+    def doubled(outputs, arguments):
+        outputs["bonus_tokens"] = outputs["bonus_tokens"] * 2
+
+    assert returning(doubled)(REFERENCE.functions["fill_bonus_tokens"])(*CASE.values()).tolist() == [16]
+
+
+def test_a_reimplementation_refuses_bad_input():
+    faulty = instead(lambda accept_tokens, num_accepted_tokens: accept_tokens[:, 0])
+    call = faulty(REFERENCE.functions["fill_bonus_tokens"])
+    assert call(**CASE).tolist() == [7]
+    with pytest.raises(SpecRejection) as caught:
+        call(accept_tokens=CASE["accept_tokens"], num_accepted_tokens=np.array([0], dtype=np.int32))
+    assert caught.value.reason is Reason.COUNT_OUT_OF_RANGE
+
+
+def test_no_mutant_is_listed_as_missing():
+    missing = set(re.findall(r"^\| ([A-Z]+\d+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE))
+    assert missing
+    assert not missing & MUTANTS.keys()

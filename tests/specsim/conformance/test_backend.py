@@ -1,0 +1,89 @@
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from specsim.conformance.backend import BackendUnavailable, load
+from specsim.conformance.catalogue import HOST_TABLE
+from specsim.operations import TABLE
+
+
+@pytest.fixture
+def module():
+    module = types.ModuleType("borrowed_kernels")
+    sys.modules[module.__name__] = module
+    yield module
+    del sys.modules[module.__name__]
+
+
+def move_arguments():
+    pool = np.arange(4, dtype=np.int64)
+    return {"kv_buffers": [pool], "target_slots": np.array([1]), "source_slots": np.array([2])}
+
+
+def test_the_reference_defines_every_operation():
+    assert list(load("specsim.reference").functions) == [*TABLE, *HOST_TABLE]
+
+
+def test_a_module_may_define_one_operation(module):
+    module.fill_bonus_tokens = lambda accept_tokens, num_accepted_tokens: accept_tokens[:, 0]
+    module.not_an_operation = len
+    backend = load(module.__name__)
+    assert list(backend.functions) == ["fill_bonus_tokens"]
+    assert backend.has("fill_bonus_tokens") and not backend.has("build_tree")
+    with pytest.raises(NotImplementedError, match=r"borrowed_kernels does not define build_tree; .* tree\.py"):
+        backend.call("build_tree")
+
+
+def test_a_module_that_does_not_import():
+    with pytest.raises(BackendUnavailable, match="no_such_module does not import: ModuleNotFoundError"):
+        load("no_such_module")
+
+
+def test_unknown_arrays_are_refused(module):
+    module.ARRAYS = "cupy"
+    with pytest.raises(BackendUnavailable, match=r"ARRAYS is 'cupy', but should be one of \['numpy', 'torch'\]"):
+        load(module.__name__)
+
+
+def test_call_writes_back_in_place():
+    arguments = move_arguments()
+    assert load("specsim.reference").call("move_kv_cache", **arguments) is None
+    assert arguments["kv_buffers"][0].tolist() == [0, 2, 2, 3]
+
+
+def test_run_works_on_copies():
+    arguments = move_arguments()
+    outcome = load("specsim.reference").run("move_kv_cache", arguments)
+    assert arguments["kv_buffers"][0].tolist() == [0, 1, 2, 3]
+    assert outcome.outputs["kv_buffers"][0].tolist() == [0, 2, 2, 3]
+    assert outcome.arguments["kv_buffers"][0].tolist() == [0, 2, 2, 3]
+
+
+def test_run_keeps_strides(module):
+    seen = {}
+    module.map_hot_tokens = lambda topk_index, hot_token_id: seen.update(strides=topk_index.strides) or topk_index
+    wide = np.zeros((2, 6), dtype=np.int64)[:, ::2]
+    load(module.__name__).run("map_hot_tokens", {"topk_index": wide, "hot_token_id": np.zeros(3, dtype=np.int64)})
+    assert seen["strides"] == wide.strides
+
+
+def test_a_wrong_number_of_outputs_is_a_broken_law(module):
+    module.fast_topk = lambda values, k: values
+    with pytest.raises(AssertionError, match="fast_topk returned 1 arrays, but should return 2"):
+        load(module.__name__).call("fast_topk", values=np.zeros((1, 2), dtype=np.float32), k=1)
+
+
+def test_one_function_can_be_replaced():
+    oracle = load("specsim.reference")
+    faulty = oracle.with_function(
+        "fill_bonus_tokens", lambda accept_tokens, num_accepted_tokens: accept_tokens[:, 0], "m"
+    )
+    arguments = {
+        "accept_tokens": np.array([[5, 6]], dtype=np.int32),
+        "num_accepted_tokens": np.array([2], dtype=np.int32),
+    }
+    assert faulty.name == "m"
+    assert faulty.call("fill_bonus_tokens", **arguments).tolist() == [5]
+    assert oracle.call("fill_bonus_tokens", **arguments).tolist() == [6]
