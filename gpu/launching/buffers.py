@@ -8,7 +8,7 @@ import torch
 from specsim.contracts.binding import Bindings, arrays_of, bind, output_form, reject
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.switches import checks_values, poison_pattern
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.record import Operation
 from specsim.rejection import Reason, SpecRejection
 from specsim.validation.checking import check_call
@@ -36,7 +36,7 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> tuple[Bindings, list[Any
     SpecRejection
         As the reference does; entries are checked only inside ``debugging()``.
     """
-    operation = TABLE[name]
+    operation = RECORDS[name]
     device = _device(name, arguments)
     axes = bind(name, operation.contract, arguments)
     _require_tensors(operation, arguments)

@@ -17,7 +17,7 @@ from hypothesis.errors import Unsatisfiable
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import HOST_TABLE
 from specsim.contracts.contract import Contract
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
@@ -73,7 +73,7 @@ def check(
             on_progress(name, done, len(chosen))
     reports = {one.name: found[one.name][0] for one in chosen}
     failures = [found[one.name][1] for one in chosen if found[one.name][1] is not None]
-    reported = (*TABLE, *(name for name in HOST_TABLE if backend.has(name)))
+    reported = (*RECORDS, *(name for name in HOST_TABLE if backend.has(name)))
     wanted = [name for name in reported if operations is None or name in operations]
     by_operation = {name: _operation_report(name, backend, chosen, reports) for name in wanted}
     examples = sum(report.examples for report in reports.values())
@@ -207,7 +207,9 @@ def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples:
 
 
 def _failure(one: Property, error: Exception, case: Any) -> Failure:
-    operation = next((name for name in one.operations if name in TABLE and _is_call(TABLE[name].contract, case)), None)
+    operation = next(
+        (name for name in one.operations if name in RECORDS and _is_call(RECORDS[name].contract, case)), None
+    )
     return Failure(
         operation=operation or ("" if one.fills_missing else one.operations[0]),
         property=one.name,

@@ -11,7 +11,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend, Outcome, load
 from specsim.conformance.outcomes import Observation
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.properties.property import Property
@@ -64,7 +64,7 @@ def layout_does_not_matter(operation: str, backend: Backend, case: strategies.Ar
 
 def arguments_are_left_alone(operation: str, backend: Backend, case: strategies.Arguments) -> None:
     """Only the arguments that the table says are written change."""
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     names = {spec.name: spec for spec in contract.arrays if spec.name not in contract.writes}
     require_unchanged(operation, names, case, backend.run(operation, case).arguments)
 
@@ -73,14 +73,14 @@ def empty_batch_gives_empty_outputs(operation: str, backend: Backend, case: stra
     """Without requests the outputs have the right shapes and dtypes, and nothing is written."""
     outcome = backend.run(operation, case)
     require_same_outputs(operation, case, reference().run(operation, case), outcome)
-    names = {spec.name: spec for spec in TABLE[operation].contract.arrays}
+    names = {spec.name: spec for spec in RECORDS[operation].contract.arrays}
     require_unchanged(operation, names, case, outcome.arguments)
 
 
 def agreement_properties() -> tuple[Property, ...]:
     """Return agreement, strided, mutation and empty-batch properties of every operation of the table."""
     properties = []
-    for name in TABLE:
+    for name in RECORDS:
         drawn = partial(strategies.for_operation, name)
         laid_out = partial(strategies.in_any_layout, name)
         empty = partial(strategies.for_operation, name, max_requests=0)

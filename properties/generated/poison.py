@@ -9,7 +9,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.contracts.binding import Bindings, arrays_of, bind, bound_of, defined_mask
 from specsim.contracts.contract import ALL, ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.generated.agreement import PATTERNS, require_same_outputs
 from specsim.properties.property import Property
@@ -22,7 +22,7 @@ def poisoned_inputs(operation: str, case: Mapping[str, Any], pattern: int) -> di
     An entry with two bounds gets the lower one or the upper one, so that a kernel which reads it goes wrong without
     leaving its memory; any other entry gets the byte pattern.
     """
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     bindings = bind(operation, contract, case)
     poisoned = dict(case)
     for spec in contract.arrays:
@@ -53,7 +53,7 @@ def poison_properties() -> tuple[Property, ...]:
             partial(strategies.for_operation, name),
             partial(undefined_entries_do_not_matter, name),
         )
-        for name in TABLE
+        for name in RECORDS
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.generated.agreement import reference, require_unchanged
 from specsim.properties.property import Property
 from specsim.properties.strategies.malformed import faults as malformed
@@ -47,7 +47,7 @@ def bad_input_is_refused(operation: str, backend: Backend, case: Arguments) -> N
     else:
         if expected is not None:
             raise AssertionError(f"{operation} = no rejection, but should be {wanted}")
-    names = {spec.name: spec for spec in TABLE[operation].contract.arrays}
+    names = {spec.name: spec for spec in RECORDS[operation].contract.arrays}
     require_unchanged(operation, names, case, backend.fetch(operation, carried))
 
 
@@ -55,5 +55,5 @@ def rejection_properties() -> tuple[Property, ...]:
     """Return the rejection property of every operation of the table."""
     return tuple(
         Property(f"rejection.{name}", "", (name,), partial(bad_calls, name), partial(bad_input_is_refused, name))
-        for name in TABLE
+        for name in RECORDS
     )

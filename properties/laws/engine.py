@@ -1,7 +1,7 @@
 """Laws of whole runs: what is output, what is accepted, and who owns which slot."""
 
 from specsim.conformance.backend import Backend
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.laws.support.histories import Scenario, make_worker, play, scenarios, start
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
@@ -18,7 +18,7 @@ _NOT_CALLED = (
     "create_extend_after_decode_spec_info",
     "generate_attn_arg_prefill",
 )
-SPINE = tuple(name for name, one in TABLE.items() if one.group in _GROUPS and name not in _NOT_CALLED)
+SPINE = tuple(name for name, one in RECORDS.items() if one.group in _GROUPS and name not in _NOT_CALLED)
 """What a greedy run of the V2 worker on a hash model calls."""
 
 

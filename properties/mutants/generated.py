@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.record import Operation
 from specsim.properties.mutants.record import Function, Mutant, Named, given, wrapped
 from specsim.rejection import SpecRejection
@@ -99,6 +99,6 @@ _FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] 
 
 MUTANTS = tuple(
     Mutant(f"{kind}-{name}", name, summary, functools.partial(fault, operation))
-    for name, operation in TABLE.items()
+    for name, operation in RECORDS.items()
     for kind, summary, fault in _FAULTS
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.validation.checking import check_call
 
 Function = Callable[..., Any]
@@ -71,7 +71,7 @@ def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Fu
     """Inject a fault in what the correct function returned; ``change`` edits outputs and sees arguments, by name."""
 
     def inject(correct: Function) -> Function:
-        names = [spec.name for spec in TABLE[correct.__name__].contract.outputs]
+        names = [spec.name for spec in RECORDS[correct.__name__].contract.outputs]
 
         def call(arguments: Named) -> Any:
             returned = correct(**arguments)

@@ -6,7 +6,7 @@ from types import ModuleType
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.strategies import (
     acceptance,
     attention,
@@ -60,7 +60,7 @@ def for_operation(name: str, max_requests: int = MAX_REQUESTS) -> SearchStrategy
     NotImplementedError
         The group's module has no function of that name.
     """
-    group = TABLE[name].group
+    group = RECORDS[name].group
     function: Callable[[int], SearchStrategy[Arguments]] | None = vars(MODULES[group]).get(name)
     if function is None:
         raise NotImplementedError(f"there is no strategy of {name}; write it in properties/strategies/{group}.py")

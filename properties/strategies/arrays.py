@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
 from specsim.contracts.contract import ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def in_layout(values: Array, layout: str) -> Array:
 def any_layout(draw: DrawFn, operation: str, arguments: Mapping[str, Any]) -> Arguments:
     """Return the same call with some of its arrays as strided views or views at an offset."""
     laid_out = dict(arguments)
-    for spec in TABLE[operation].contract.arrays:
+    for spec in RECORDS[operation].contract.arrays:
         value = laid_out[spec.name]
         if value is not None:
             layout = draw(st.sampled_from(LAYOUTS))

@@ -17,7 +17,7 @@ from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.catalogue import HOST_TABLE
 from specsim.conformance.outcomes import observe
 from specsim.conformance.stored import Provenance
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice((*TABLE, *HOST_TABLE, *WITHOUT_COINS)),
+    type=click.Choice((*RECORDS, *HOST_TABLE, *WITHOUT_COINS)),
     help="Check only this operation; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -88,7 +88,7 @@ def check(
             jobs=jobs,
             on_progress=on_progress,
         )
-    is_nothing = not any(backend.has(name) for name in operations or (*TABLE, *HOST_TABLE, *WITHOUT_COINS))
+    is_nothing = not any(backend.has(name) for name in operations or (*RECORDS, *HOST_TABLE, *WITHOUT_COINS))
     verdict = "nothing selected" if is_nothing else report.verdict
     oracle = load("specsim.reference")
     with redirect_stdout(sys.stderr):
@@ -106,7 +106,7 @@ def _write_failure(
     """Write the case of a failure, if it has one, and say where the outputs differ first."""
     from specsim.properties.generated.margin_cases import difference_beyond_margins
 
-    if failure.case is None or failure.operation not in TABLE:
+    if failure.case is None or failure.operation not in RECORDS:
         return None, ""
     arguments = case_arguments(failure.operation, failure.case)
     with backend.arrays.debugging():
@@ -184,7 +184,7 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
     held = len(report.properties) - unrun - failed - undecided
-    operations = [entry for name, entry in report.operations.items() if name in TABLE]
+    operations = [entry for name, entry in report.operations.items() if name in RECORDS]
     defined = sum(1 for entry in operations if not entry.missing)
     of_the_host = len(report.operations.keys() & HOST_TABLE.keys())
     click.echo(
@@ -198,7 +198,7 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
 def _group_of(name: str) -> str:
     if name in HOST_TABLE:
         return f"{HOST_TABLE[name].group} (host)"
-    return TABLE[name].group if name in TABLE else ""
+    return RECORDS[name].group if name in RECORDS else ""
 
 
 def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:

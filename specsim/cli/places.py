@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import specsim
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
 
@@ -25,7 +25,7 @@ class Place:
 def places_of(operation: str) -> list[Place]:
     """Return the record, the function of each layer, and the kernels of an operation."""
     root = Path(specsim.__file__).parent
-    table_file = next((root / "operations").rglob(f"{TABLE[operation].group}.py"))
+    table_file = next((root / "operations").rglob(f"{RECORDS[operation].group}.py"))
     places = [Place("table", operation, _shown(table_file), _line_of_record(table_file, operation))]
     for layer in LAYERS:
         for path in _sources(root / layer):

@@ -10,7 +10,7 @@ from specsim.cli.drawing import arrays_table, draw_trees
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, plain_table
 from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.page import describe_requirement, rows_of
 
 
@@ -18,18 +18,18 @@ from specsim.operations.page import describe_requirement, rows_of
 @click.argument("subject", metavar="OP|CASE")
 def show(subject: str) -> None:
     """Print what an operation takes and returns and where it is written, or draw a case file."""
-    if subject in TABLE:
+    if subject in RECORDS:
         _show_operation(subject)
     elif Path(subject).exists() or Path(subject).suffix == ".json":
         _show_case(Path(subject))
     else:
-        near = difflib.get_close_matches(subject, TABLE, n=3)
+        near = difflib.get_close_matches(subject, RECORDS, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise Failed(f"{subject} is neither an operation nor a case file{hint}", Exit.USAGE)
 
 
 def _show_operation(name: str) -> None:
-    operation = TABLE[name]
+    operation = RECORDS[name]
     out = console()
     out.print(f"[bold]{name}[/bold]  ({operation.group}; {escape(operation.source)})")
     out.print(escape(operation.summary))

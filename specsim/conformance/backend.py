@@ -10,10 +10,10 @@ import numpy as np
 
 from specsim.conformance.catalogue import HOST_TABLE
 from specsim.contracts.contract import ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 
-CALLABLE = {**TABLE, **WITHOUT_COINS}
+CALLABLE = {**RECORDS, **WITHOUT_COINS}
 """What a backend can be called with: the operations, and the samplers that draw their own coins."""
 
 ARRAY_MODULES = {"numpy": "specsim.conformance.arrays", "torch": "specsim.gpu.arrays"}

@@ -25,7 +25,7 @@ from specsim.conformance.stored import (
     store_array,
 )
 from specsim.contracts.contract import ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 LARGEST_INLINE = 64 * 1024
 
@@ -65,7 +65,7 @@ class Replay(Enum):
 def case_arguments(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return every argument of the operation in call order; absent ones get their defaults."""
     arguments = {}
-    for spec in TABLE[operation].contract.parameters:
+    for spec in RECORDS[operation].contract.parameters:
         value = values.get(spec.name)
         if isinstance(spec, ArraySpec):
             arguments[spec.name] = list(value) if isinstance(value, tuple) else value

@@ -11,7 +11,7 @@ from specsim.conformance.backend import Backend, Outcome
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
 from specsim.contracts.rounding import is_rounded
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
 
 
@@ -71,7 +71,7 @@ def first_difference(
         if (expected.rejection, expected.error) == (observed.rejection, observed.error):
             return None
         return f"{operation} = {observed.in_words()}, but should be {expected.in_words()}"
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     bindings = bind(operation, contract, arguments)
     call = _Call({**arguments, **expected.outputs}, bindings, frozenset(contract.writes), left_out)
     for name in expected.outputs:

@@ -8,7 +8,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.rejection import Reason, SpecRejection
 
 SCHEMA = "specsim.case/1"
@@ -83,9 +83,9 @@ def load_document(path: Path) -> Document:
         raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise bad_case_file(path, f"{error}", f"a {SCHEMA} document", "it does not parse") from error
-    if document.operation not in TABLE:
+    if document.operation not in RECORDS:
         raise bad_case_file(path, document.operation, "an operation", "specsim has no operation of that name")
-    contract = TABLE[document.operation].contract
+    contract = RECORDS[document.operation].contract
     produced = [*(spec.name for spec in contract.outputs), *contract.writes]
     groups: tuple[tuple[str, list[str], Any], ...] = (
         ("parameters", [spec.name for spec in contract.scalars], document.parameters),

@@ -1,4 +1,4 @@
-"""The table: every operation, in pipeline order."""
+"""The tables: facts about every operation, in pipeline order. No callables stand here."""
 
 from specsim.operations import (
     acceptance,
@@ -14,7 +14,7 @@ from specsim.operations import (
     tree,
     verify,
 )
-from specsim.operations.models import forwards, heads
+from specsim.operations.models import MODEL_TABLE
 from specsim.operations.record import Operation
 
 TABLE: dict[str, Operation] = {
@@ -32,10 +32,12 @@ TABLE: dict[str, Operation] = {
         compact,
         slots,
         extend,
-        forwards,
-        heads,
     )
     for operation in group.OPERATIONS
 }
+"""The public operations."""
 
-__all__ = ["TABLE", "Operation"]
+RECORDS: dict[str, Operation] = {**TABLE, **MODEL_TABLE}
+"""Every record by name, the public ones first: for code that is handed a name and does not care which table has it."""
+
+__all__ = ["MODEL_TABLE", "RECORDS", "TABLE", "Operation"]

@@ -1,13 +1,20 @@
-"""The documentation page of the table: ``python -m specsim.operations.page`` prints ``docs/operations.md``."""
+"""The documentation page of the tables: ``python -m specsim.operations.page`` prints ``docs/operations.md``."""
+
+from collections.abc import Mapping
 
 from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec
-from specsim.operations import TABLE
+from specsim.operations import MODEL_TABLE, TABLE
 from specsim.operations.record import Operation
 
 HEADER = """# Operations
 
-The table, in pipeline order; `python -m specsim.operations.page` prints this page. An axis is a name or an expression
-over names; a call binds every name to one size. Entries that are not defined are never read and never compared.
+The table, in pipeline order, and behind it the table of the toy models; `python -m specsim.operations.page` prints this
+page. An axis is a name or an expression over names; a call binds every name to one size. Entries that are not defined
+are never read and never compared.
+"""
+MODELS = """# Operations of the toy models
+
+Forwards and heads of the models that the engine runs on: a table of their own.
 """
 COLUMNS = ("argument", "type", "unit", "bounds", "defined entries", "remarks")
 DEFINED_IN_WORDS = {
@@ -24,11 +31,7 @@ DEFINED_IN_WORDS = {
 
 def page() -> str:
     """Return the page."""
-    parts = [HEADER]
-    for group in dict.fromkeys(operation.group for operation in TABLE.values()):
-        parts.append(f"## {group}\n")
-        parts += [section(operation) for operation in TABLE.values() if operation.group == group]
-    return "\n".join(parts)
+    return "\n".join([HEADER, *_groups(TABLE), MODELS, *_groups(MODEL_TABLE)])
 
 
 def section(operation: Operation) -> str:
@@ -56,6 +59,14 @@ def rows_of(operation: Operation) -> list[tuple[str, ...]]:
 def describe_requirement(requirement: Requirement) -> str:
     """Return one line."""
     return f"Requires `{requirement.expression}`: {requirement.because} ({requirement.reason.name})."
+
+
+def _groups(table: Mapping[str, Operation]) -> list[str]:
+    parts = []
+    for group in dict.fromkeys(operation.group for operation in table.values()):
+        parts.append(f"## {group}\n")
+        parts += [section(operation) for operation in table.values() if operation.group == group]
+    return parts
 
 
 def _array_row(spec: ArraySpec, operation: Operation) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 The arguments have already passed the shape, dtype and bound checks of the table.
 """
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.validation import acceptance, attention, draft, extend, forwards, probabilities, slots, verify
 from specsim.validation.common import Arguments
 
@@ -12,7 +12,7 @@ __all__ = ["STRUCTURE", "check_structure"]
 STRUCTURE = {
     name: vars(module)[name]
     for module in (draft, verify, attention, probabilities, acceptance, slots, extend, forwards)
-    for name in TABLE
+    for name in RECORDS
     if name in vars(module)
 }
 """The rule of each operation that has one."""

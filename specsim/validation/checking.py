@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from specsim import validation
 from specsim.contracts.binding import Bindings, arrays_of, bind, bound_of, defined_mask, is_floating, reject
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.record import Operation
 from specsim.rejection import Reason
 
@@ -34,7 +34,7 @@ def check_call(name: str, arguments: Mapping[str, Any], *, values: bool = True) 
     SpecRejection
         With the reason of the first fault.
     """
-    operation = TABLE[name]
+    operation = RECORDS[name]
     bindings = bind(name, operation.contract, arguments)
     if values:
         check_values(operation, arguments, bindings)

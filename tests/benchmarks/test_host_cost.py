@@ -7,7 +7,7 @@ from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.contracts.binding import bind
 from specsim.gpu.arrays import from_numpy
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.conformance.runner import check
 from specsim.reference import build_tree
 from specsim.simulation.models.language_models import HashModel, greedy_decode
@@ -33,7 +33,7 @@ def agreement_is_green():
 
 
 def test_binding_a_contract(benchmark):
-    axes = benchmark(bind, "build_tree", TABLE["build_tree"].contract, CHAIN)
+    axes = benchmark(bind, "build_tree", RECORDS["build_tree"].contract, CHAIN)
     assert (axes["request"], axes["node"]) == (2, 4)
 
 

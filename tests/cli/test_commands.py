@@ -5,7 +5,7 @@ import pytest
 
 from specsim.cli import mutants as mutants_command
 from specsim.cli.output import EXIT_CODES
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 COMMANDS = ("check", "simulate", "rules", "replay", "show", "mutants", "bench", "env")
 
@@ -31,11 +31,11 @@ def test_env(specsim):
     assert document["versions"]["numpy"] in specsim("env").stdout
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_show_an_operation(specsim, name):
     got = specsim("show", name)
     assert got.exit_code == 0
-    for spec in (*TABLE[name].contract.parameters, *TABLE[name].contract.outputs):
+    for spec in (*RECORDS[name].contract.parameters, *RECORDS[name].contract.outputs):
         assert spec.name in got.stdout
     for folder in ("operations", "reference", "gpu", "strategies"):
         assert f"{folder}/" in got.stdout, f"{name} has no place in {folder}"

@@ -6,7 +6,7 @@ import pytest
 from specsim.conformance.backend import load
 from specsim.contracts.binding import bind, defined_mask
 from specsim.gpu.switches import debugging, poisoned
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
 
 REFERENCE, GPU = load("specsim.reference"), load("specsim.gpu")
@@ -18,7 +18,7 @@ def agrees():
     """Compare defined entries of every output, under two patterns of fresh memory; other arguments stay as given."""
 
     def check(operation, **arguments):
-        contract = TABLE[operation].contract
+        contract = RECORDS[operation].contract
         expected = REFERENCE.run(operation, arguments)
         bindings = bind(operation, contract, expected.arguments)
         known = {**expected.arguments, **expected.outputs}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from specsim import reference
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("specsim", "reference", "gpu", "properties", "tests", "docs")
@@ -50,15 +50,15 @@ def test_a_cited_section_exists(path):
     assert not missing, f"{path.name} cites {sorted(missing)}, which docs/semantics.md does not have"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_the_section_of_an_operation_names_it(name):
-    cited = cited_in(TABLE[name].source)
+    cited = cited_in(RECORDS[name].source)
     assert any(f"`{name}" in sections()[section] or f"{name}:" in sections()[section] for section in cited), (
         f"{name} cites {cited}, but should be named there"
     )
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_table_and_docstring_cite_the_same_sections(name):
     documented = cited_in(vars(reference)[name].__doc__)
-    assert documented == cited_in(TABLE[name].source), f"{name}: the docstring cites {documented}"
+    assert documented == cited_in(RECORDS[name].source), f"{name}: the docstring cites {documented}"

@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 
@@ -14,22 +14,22 @@ LAYERS = ("reference", "gpu")
 
 def place_of(name):
     """Return the module of an operation inside a layer; the toy models stand in a room of their own."""
-    group = TABLE[name].group
+    group = RECORDS[name].group
     return f"models.{group}" if group in ("forwards", "heads") else group
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_defines_the_operation(layer, name):
     file = f"{layer}/{place_of(name).replace('.', '/')}.py"
     function = vars(importlib.import_module(f"specsim.{layer}")).get(name)
     assert function is not None, f"write {name} in {file} and export it from {layer}/__init__.py"
     got = list(inspect.signature(function).parameters)
-    expected = [spec.name for spec in TABLE[name].contract.parameters]
+    expected = [spec.name for spec in RECORDS[name].contract.parameters]
     assert got == expected, f"parameters of {name} in {file} = {got}, but should be {expected}"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_operation_stands_in_the_file_of_its_group(layer, name):
     """A group's file may hand an operation on from a file that it is split into."""
@@ -37,33 +37,33 @@ def test_the_operation_stands_in_the_file_of_its_group(layer, name):
     assert callable(vars(module).get(name)), f"{name} should be in {layer}/{place_of(name)}"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_defaults_agree_with_the_table(layer, name):
     function = vars(importlib.import_module(f"specsim.{layer}"))[name]
     parameters = inspect.signature(function).parameters
-    for spec in TABLE[name].contract.scalars:
+    for spec in RECORDS[name].contract.scalars:
         default = parameters[spec.name].default
         expected = inspect.Parameter.empty if spec.default is None else spec.default
         assert default == expected, f"default of {spec.name} in {layer} {name} = {default}, but should be {expected}"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_a_strategy_draws_the_operation(name):
-    file = f"properties/strategies/{TABLE[name].group}.py"
+    file = f"properties/strategies/{RECORDS[name].group}.py"
     try:
         strategies.for_operation(name)
     except (KeyError, AttributeError, NotImplementedError) as error:
         pytest.fail(f"write {name} in {file}: {error!r}")
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_a_law_concerns_the_operation(name):
     laws = [one.name for one in all_properties() if group_of(one) not in GENERATED and name in one.operations]
-    assert laws, f"write a law of {name} in properties/laws/{TABLE[name].group}.py"
+    assert laws, f"write a law of {name} in properties/laws/{RECORDS[name].group}.py"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("group", GENERATED)
 def test_the_table_generates_the_property(group, name):
     assert f"{group}.{name}" in {one.name for one in all_properties()}

@@ -10,7 +10,7 @@ import pytest
 
 from specsim import reference
 from specsim.contracts.contract import ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("specsim", "reference", "gpu", "properties")
@@ -90,9 +90,9 @@ def spelt(axis):
     return re.sub(r"^-\(-(\w+)//(\w+)\)$", r"ceil(\1/\2)", axis)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_docstrings_of_the_reference_agree_with_the_table(name):
-    contract = TABLE[name].contract
+    contract = RECORDS[name].contract
     documented = sections_of(vars(reference)[name].__doc__)
     for spec in (*contract.parameters, *contract.outputs):
         if spec.name not in documented:
@@ -115,10 +115,10 @@ def test_docstrings_of_the_reference_agree_with_the_table(name):
         assert words.endswith(" or None") == is_optional, f"{name}: {spec.name} : {words}"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_docstrings_of_the_reference_name_every_argument_and_output(name):
     docstring = vars(reference)[name].__doc__
-    contract = TABLE[name].contract
+    contract = RECORDS[name].contract
     missing = [spec.name for spec in (*contract.parameters, *contract.outputs) if spec.name not in docstring]
     shares = re.search(r"As for ``(\w+)``", docstring)
     assert not missing or shares, f"{name}: {missing} are not documented"

@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.contracts.binding import bind, bound_of, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.strategies.malformed.arguments import Arguments, array_at, num_arrays, with_array
 from specsim.properties.strategies.malformed.structure import FAULTS
@@ -79,14 +79,14 @@ def _wrong_size(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments
 
 
 def _missing(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     names = [spec.name for spec in contract.arrays if not spec.optional]
     names += [spec.name for spec in contract.scalars if spec.default is None]
     return {**arguments, draw(st.sampled_from(names)): None}
 
 
 def _scalar_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     if not contract.scalars:
         return arguments
     bindings = bind(operation, contract, arguments)
@@ -98,7 +98,7 @@ def _scalar_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> 
 
 
 def _entry_out_of_range(draw: DrawFn, operation: str, arguments: Arguments) -> Arguments:
-    contract = TABLE[operation].contract
+    contract = RECORDS[operation].contract
     bindings = bind(operation, contract, arguments)
     chosen = _draw_array(draw, operation, arguments, _has_bounds)
     if chosen is None:
@@ -127,7 +127,7 @@ def _draw_array(
     """Draw one array of the call, or None if it has none that is wanted."""
     places = [
         (spec, index)
-        for spec in TABLE[operation].contract.arrays
+        for spec in RECORDS[operation].contract.arrays
         for index in range(num_arrays(spec, arguments))
         if wanted is None or wanted(spec, array_at(arguments, spec, index))
     ]

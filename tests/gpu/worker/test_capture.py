@@ -5,11 +5,11 @@ from hypothesis import HealthCheck, given, settings
 
 from specsim import gpu
 from specsim.gpu.arrays import DEVICE, from_numpy
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties import strategies
 
 GROUPS = ("draft", "draft_cache", "tree", "verify", "probabilities", "acceptance", "grammar", "attention", "heads")
-OPERATIONS = [name for name, operation in TABLE.items() if operation.group in GROUPS]
+OPERATIONS = [name for name, operation in RECORDS.items() if operation.group in GROUPS]
 
 pytestmark = pytest.mark.skipif(DEVICE.type != "cuda", reason="only a GPU captures graphs")
 
@@ -39,7 +39,7 @@ def test_a_captured_call_replays(name):
             if output is not None and output.numel():
                 output.view(torch.uint8).zero_()
         graph.replay()
-        for spec, output, other in zip(TABLE[name].contract.outputs, captured, expected, strict=True):
+        for spec, output, other in zip(RECORDS[name].contract.outputs, captured, expected, strict=True):
             if output is not None and spec.defined.rule == "all":
                 assert torch.equal(output.cpu().view(torch.uint8), other.cpu().view(torch.uint8))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from specsim import reference
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import HOST_TABLE
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance import runner
 from specsim.properties.conformance.runner import check, run_property
@@ -38,12 +38,12 @@ def test_the_reference_conforms_to_itself() -> None:
     assert report.verdict == "conforms"
     assert report.failures == ()
     assert all(one.examples and not one.missing for one in report.operations.values())
-    assert list(report.operations) == [*TABLE, *HOST_TABLE]
+    assert list(report.operations) == [*RECORDS, *HOST_TABLE]
 
 
 def test_every_operation_has_the_generated_properties() -> None:
     names = {one.name for one in all_properties()}
-    assert {f"{group}.{operation}" for group in GENERATED for operation in TABLE} <= names
+    assert {f"{group}.{operation}" for group in GENERATED for operation in RECORDS} <= names
 
 
 def test_agreement_gets_most_examples_of_all_groups() -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from specsim.conformance.backend import load
 from specsim.conformance.catalogue import HOST_TABLE
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties import laws
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
@@ -24,7 +24,7 @@ LAWS = {
     for one in all_properties()
     if group_of(one) not in GENERATED and not one.is_slow and not WITHOUT_COINS.keys() & set(one.operations)
 }
-OPERATION_GROUPS = sorted({operation.group for operation in TABLE.values()})
+OPERATION_GROUPS = sorted({operation.group for operation in RECORDS.values()})
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -45,10 +45,10 @@ def test_a_law_is_named_after_its_function_and_says_its_fact(name):
     assert name == f"{group_of(law)}.{law.law.__name__}"
     assert inspect.getdoc(law.law)
     assert law.operations
-    assert set(law.operations) <= TABLE.keys() | HOST_TABLE.keys()
+    assert set(law.operations) <= RECORDS.keys() | HOST_TABLE.keys()
 
 
-@pytest.mark.parametrize("operation", TABLE)
+@pytest.mark.parametrize("operation", RECORDS)
 def test_every_operation_has_a_law(operation):
     assert [name for name, law in LAWS.items() if operation in law.operations]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants, generated
 from specsim.properties.mutants.matrix import draw_cases, find_breaking, kill_matrix
@@ -18,7 +18,7 @@ from specsim.rejection import Reason, SpecRejection
 
 REFERENCE = load("specsim.reference")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
-OF_OPERATIONS = {name: mutant for name, mutant in MUTANTS.items() if mutant.operation in TABLE}
+OF_OPERATIONS = {name: mutant for name, mutant in MUTANTS.items() if mutant.operation in RECORDS}
 ACCEPT_BAD_INPUT = {"OWN-05", "D11", "B01"}
 DOCUMENT = Path(__file__).parents[3] / "docs" / "mutants.md"
 
@@ -49,7 +49,7 @@ def test_ids_are_distinct():
     assert len(MUTANTS) == len(all_mutants())
 
 
-@pytest.mark.parametrize("operation", TABLE)
+@pytest.mark.parametrize("operation", RECORDS)
 def test_every_operation_has_a_mutant_of_its_own(operation):
     own = [mutant for mutant in all_mutants() if mutant.operation == operation and mutant not in generated.MUTANTS]
     assert own

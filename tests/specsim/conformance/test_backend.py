@@ -6,7 +6,7 @@ import pytest
 
 from specsim.conformance.backend import BackendUnavailable, load
 from specsim.conformance.catalogue import HOST_TABLE
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def move_arguments():
 
 
 def test_the_reference_defines_every_operation():
-    assert list(load("specsim.reference").functions) == [*TABLE, *HOST_TABLE]
+    assert list(load("specsim.reference").functions) == [*RECORDS, *HOST_TABLE]
 
 
 def test_a_module_may_define_one_operation(module):

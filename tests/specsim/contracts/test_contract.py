@@ -2,7 +2,7 @@ import pytest
 
 from specsim.contracts.axes import names_of
 from specsim.contracts.contract import ALL, ArraySpec, Contract, Defined, ScalarSpec, Unit, array
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.operations.page import DEFINED_IN_WORDS
 from specsim.rejection import Reason
 
@@ -38,9 +38,9 @@ def test_parameters_are_told_apart():
     assert list(contract.by_name) == ["x", "n", "y"]
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS)
 def test_record_is_consistent(name):
-    operation = TABLE[name]
+    operation = RECORDS[name]
     contract = operation.contract
     names = [spec.name for spec in (*contract.parameters, *contract.outputs)]
     assert operation.name == name

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from specsim.contracts.binding import defined_mask
-from specsim.operations import TABLE
+from specsim.operations import RECORDS
 from specsim.rejection import Reason, SpecRejection
 from specsim.validation.checking import check_call
 
@@ -85,7 +85,7 @@ def test_a_width_that_does_not_divide():
 
 
 def mask_of(operation, name, shape, arrays, bindings=()):
-    spec = TABLE[operation].contract.by_name[name]
+    spec = RECORDS[operation].contract.by_name[name]
     return defined_mask(spec, shape, arrays, dict(bindings)).astype(int).tolist()
 
 

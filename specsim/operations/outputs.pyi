@@ -1,0 +1,174 @@
+# Written by python -m specsim.operations.stub; edit the table instead.
+
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+ArrayT = TypeVar("ArrayT")
+
+OUTPUTS: Mapping[str, type[tuple[Any, ...]]]
+
+class FastTopkOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``fast_topk`` returns."""
+
+    topk_values: ArrayT
+    topk_index: ArrayT
+
+class SelectTopKTokensOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``select_top_k_tokens`` returns."""
+
+    input_ids: ArrayT
+    next_hidden_states: ArrayT
+    next_scores: ArrayT
+    score_block: ArrayT
+    token_block: ArrayT
+    parent_block: ArrayT
+
+class OrganizeDraftResultsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``organize_draft_results`` returns."""
+
+    parent_list: ArrayT
+    top_scores_index: ArrayT
+    draft_tokens: ArrayT
+
+class OrganizeChainDraftResultsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``organize_chain_draft_results`` returns."""
+
+    parent_list: ArrayT
+    top_scores_index: ArrayT
+    draft_tokens: ArrayT
+
+class GenerateDraftDecodeKvIndicesOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``generate_draft_decode_kv_indices`` returns."""
+
+    kv_indices: ArrayT
+    kv_indptr: ArrayT
+
+class BuildTreeOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``build_tree`` returns."""
+
+    draft_token: ArrayT
+    retrieve_index: ArrayT
+    retrieve_next_token: ArrayT
+    retrieve_next_sibling: ArrayT
+    positions: ArrayT
+    tree_mask: ArrayT
+
+class ReconstructIndicesFromTreeMaskOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``reconstruct_indices_from_tree_mask`` returns."""
+
+    positions: ArrayT
+    retrieve_index: ArrayT
+    retrieve_next_token: ArrayT
+    retrieve_next_sibling: ArrayT
+
+class TargetVerifyMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``target_verify_metadata`` returns."""
+
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    cu_seqlens_k: ArrayT
+    page_table: ArrayT
+
+class VerifyTreeGreedyOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_tree_greedy`` returns."""
+
+    predict: ArrayT
+    accept_index: ArrayT
+    num_accepted_drafts: ArrayT
+
+class VerifyCascadeMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_cascade_metadata`` returns."""
+
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    page_table: ArrayT
+    expand_cache_seqlens: ArrayT
+    expand_page_table: ArrayT
+
+class VerifyCustomMaskMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_custom_mask_metadata`` returns."""
+
+    qo_indptr: ArrayT
+    kv_indptr: ArrayT
+    kv_indices: ArrayT
+    custom_mask: ArrayT
+
+class VerifyExtendMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_extend_metadata`` returns."""
+
+    qo_indptr: ArrayT
+    kv_indptr: ArrayT
+    kv_indices: ArrayT
+    mask_indptr: ArrayT
+
+class GenerateCoinsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``generate_coins`` returns."""
+
+    uniform_samples: ArrayT
+    uniform_samples_for_final_sampling: ArrayT
+
+class TreeSpeculativeSamplingTargetOnlyOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``tree_speculative_sampling_target_only`` returns."""
+
+    predict: ArrayT
+    accept_index: ArrayT
+    num_accepted_drafts: ArrayT
+
+class ChainSpeculativeSamplingOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``chain_speculative_sampling`` returns."""
+
+    output_tokens: ArrayT
+    num_accepted_drafts: ArrayT
+
+class GenerateSimulatedAcceptIndexOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``generate_simulated_accept_index`` returns."""
+
+    predict: ArrayT
+    simulated_accept_index: ArrayT
+    num_accepted_drafts: ArrayT
+
+class VerifyTreeGreedyFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_tree_greedy_from_logits`` returns."""
+
+    predict: ArrayT
+    accept_index: ArrayT
+    num_accepted_drafts: ArrayT
+
+class VerifyTreeSampledFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``verify_tree_sampled_from_logits`` returns."""
+
+    predict: ArrayT
+    accept_index: ArrayT
+    num_accepted_drafts: ArrayT
+
+class PrepareForExtendToFillDraftKvcacheOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``prepare_for_extend_to_fill_draft_kvcache`` returns."""
+
+    positions: ArrayT
+    forward_seq_lens: ArrayT
+    select_index: ArrayT
+
+class CreateExtendAfterDecodeSpecInfoOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``create_extend_after_decode_spec_info`` returns."""
+
+    positions: ArrayT
+    bonus_tokens: ArrayT
+
+class GenerateAttnArgPrefillOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``generate_attn_arg_prefill`` returns."""
+
+    qo_indptr: ArrayT
+    kv_indptr: ArrayT
+    kv_indices: ArrayT
+
+class DraftExtendForwardOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``draft_extend_forward`` returns."""
+
+    next_hidden_states: ArrayT
+    context: ArrayT
+
+class DraftDecodeForwardOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``draft_decode_forward`` returns."""
+
+    next_hidden_states: ArrayT
+    context: ArrayT

@@ -1,0 +1,429 @@
+# Written by python -m specsim.operations.stub; edit the table instead.
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from specsim.operations.outputs import (
+    BuildTreeOutputs,
+    ChainSpeculativeSamplingOutputs,
+    CreateExtendAfterDecodeSpecInfoOutputs,
+    DraftDecodeForwardOutputs,
+    DraftExtendForwardOutputs,
+    FastTopkOutputs,
+    GenerateAttnArgPrefillOutputs,
+    GenerateCoinsOutputs,
+    GenerateDraftDecodeKvIndicesOutputs,
+    GenerateSimulatedAcceptIndexOutputs,
+    OrganizeChainDraftResultsOutputs,
+    OrganizeDraftResultsOutputs,
+    PrepareForExtendToFillDraftKvcacheOutputs,
+    ReconstructIndicesFromTreeMaskOutputs,
+    SelectTopKTokensOutputs,
+    TargetVerifyMetadataOutputs,
+    TreeSpeculativeSamplingTargetOnlyOutputs,
+    VerifyCascadeMetadataOutputs,
+    VerifyCustomMaskMetadataOutputs,
+    VerifyExtendMetadataOutputs,
+    VerifyTreeGreedyFromLogitsOutputs,
+    VerifyTreeGreedyOutputs,
+    VerifyTreeSampledFromLogitsOutputs,
+)
+
+ArrayT = TypeVar("ArrayT")
+
+class Operations(Protocol[ArrayT]):
+    """The public operations."""
+
+    def fast_topk(self, values: ArrayT, k: int) -> FastTopkOutputs[ArrayT]:
+        """Pick the k largest entries of each row, ties by lower index."""
+
+    def select_top_k_tokens(
+        self,
+        step_index: int,
+        topk_p: ArrayT,
+        topk_index: ArrayT,
+        hidden_states: ArrayT | None,
+        scores: ArrayT | None,
+        topk: int,
+    ) -> SelectTopKTokensOutputs[ArrayT]:
+        """Choose the beams of the next depth by cumulative score and emit the tree blocks of this depth."""
+
+    def organize_draft_results(
+        self,
+        score_list: Sequence[ArrayT],
+        token_list: Sequence[ArrayT],
+        parents_list: Sequence[ArrayT],
+        num_draft_tokens: int,
+    ) -> OrganizeDraftResultsOutputs[ArrayT]:
+        """Keep the N-1 best candidates of all depths, in flat-id order, with the parents' flat ids."""
+
+    def organize_chain_draft_results(self, token_list: Sequence[ArrayT]) -> OrganizeChainDraftResultsOutputs[ArrayT]:
+        """The same for topk 1, where nothing is pruned."""
+
+    def map_hot_tokens(self, topk_index: ArrayT, hot_token_id: ArrayT) -> ArrayT:
+        """Map draft-vocabulary ids to target-vocabulary ids."""
+
+    def assign_draft_cache_locs(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        topk: int,
+        num_steps: int,
+    ) -> ArrayT:
+        """Read the slots of the draft entries from the request rows, contiguous layout."""
+
+    def per_step_draft_out_cache_loc(self, out_cache_loc: ArrayT, topk: int, num_steps: int) -> ArrayT:
+        """Turn request-major draft slots into one row a step."""
+
+    def generate_draft_decode_kv_indices(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        positions: ArrayT,
+        topk: int,
+        num_steps: int,
+    ) -> GenerateDraftDecodeKvIndicesOutputs[ArrayT]:
+        """List, for every step and beam, the slots that the beam attends to: the prefix and its own entries."""
+
+    def build_tree(
+        self,
+        bonus_tokens: ArrayT,
+        parent_list: ArrayT,
+        top_scores_index: ArrayT,
+        draft_tokens: ArrayT,
+        seq_lens: ArrayT,
+        topk: int,
+        num_steps: int,
+        num_draft_tokens: int,
+        mask_mode: int = 1,
+        seq_lens_sum: int = 0,
+    ) -> BuildTreeOutputs[ArrayT]:
+        """Turn kept candidates into draft tokens, child and sibling links, positions and the visibility mask."""
+
+    def reconstruct_indices_from_tree_mask(
+        self,
+        tree_mask: ArrayT,
+        seq_lens: ArrayT,
+    ) -> ReconstructIndicesFromTreeMaskOutputs[ArrayT]:
+        """Recover positions and links from an ancestor matrix."""
+
+    def target_verify_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        num_tokens: int,
+        max_seq_len_k: int,
+        page_size: int = 1,
+    ) -> TargetVerifyMetadataOutputs[ArrayT]:
+        """Lengths and page table of a verify forward; tokens per request are derived, not configured."""
+
+    def argmax_target_predict(self, logits: ArrayT) -> ArrayT:
+        """The target's greedy choice of every row, ties by lower id."""
+
+    def verify_tree_greedy(
+        self,
+        candidates: ArrayT,
+        retrieve_index: ArrayT,
+        retrieve_next_token: ArrayT,
+        retrieve_next_sibling: ArrayT,
+        target_predict: ArrayT,
+        num_steps: int,
+    ) -> VerifyTreeGreedyOutputs[ArrayT]:
+        """Walk each tree along the target's greedy choices and record the accepted path."""
+
+    def verify_cascade_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        tree_mask: ArrayT,
+        num_draft_tokens: int,
+        max_prefix_len: int,
+    ) -> VerifyCascadeMetadataOutputs[ArrayT]:
+        """Two passes: all nodes over the prefix, then every node alone over the nodes that it sees."""
+
+    def verify_custom_mask_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        tree_mask: ArrayT,
+        num_draft_tokens: int,
+        seq_lens_sum: int,
+    ) -> VerifyCustomMaskMetadataOutputs[ArrayT]:
+        """One pass over prefix and window under the full mask, which padded rows extend by visible entries."""
+
+    def verify_extend_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        num_draft_tokens: int,
+        seq_lens_sum: int,
+    ) -> VerifyExtendMetadataOutputs[ArrayT]:
+        """Keys of the prefix alone; the window's own keys go through the mask, whose offsets are given."""
+
+    def generate_token_bitmask(
+        self,
+        transitions: ArrayT,
+        is_terminated: ArrayT,
+        candidates: ArrayT,
+        retrieve_next_token: ArrayT,
+        retrieve_next_sibling: ArrayT,
+        grammar_state: ArrayT,
+    ) -> ArrayT:
+        """Walk each tree with its request's grammar and pack the tokens that may follow each reached node."""
+
+    def prepare_logits(
+        self,
+        logits: ArrayT,
+        scaling_penalty: ArrayT | None,
+        additive_penalty: ArrayT | None,
+        logit_bias: ArrayT | None,
+        vocab_mask: ArrayT | None,
+        num_draft_tokens: int,
+    ) -> ArrayT:
+        """Apply penalties, bias and grammar mask, in this order, to the rows of every request."""
+
+    def top_k_renorm(self, probabilities: ArrayT, top_k: ArrayT) -> ArrayT:
+        """Keep the k most probable tokens of a row, ties at the threshold included, and renormalise."""
+
+    def top_p_renorm(self, probabilities: ArrayT, top_p: ArrayT) -> ArrayT:
+        """Keep the most probable tokens whose mass reaches p, ties at the threshold included, and renormalise."""
+
+    def min_p_renorm(self, probabilities: ArrayT, min_p: ArrayT) -> ArrayT:
+        """Keep the tokens that are at least a share as probable as the most probable one, and renormalise."""
+
+    def target_probabilities(
+        self,
+        logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT,
+        top_p: ArrayT,
+        min_p: ArrayT,
+        num_draft_tokens: int,
+    ) -> ArrayT:
+        """Temperature, softmax, top-k, top-p and min-p of the rows of every request; temperature 0 is one-hot."""
+
+    def generate_coins(self, seeds: ArrayT, seq_lens: ArrayT, num_draft_tokens: int) -> GenerateCoinsOutputs[ArrayT]:
+        """Coins of a verify, each a hash of the request's seed, its length and a column."""
+
+    def tree_speculative_sampling_target_only(
+        self,
+        candidates: ArrayT,
+        retrieve_index: ArrayT,
+        retrieve_next_token: ArrayT,
+        retrieve_next_sibling: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        target_probs: ArrayT,
+        draft_probs: ArrayT,
+        threshold_single: ArrayT,
+        threshold_acc: ArrayT,
+        num_steps: int,
+        strict: bool = True,
+        skip_duplicates: bool = True,
+    ) -> TreeSpeculativeSamplingTargetOnlyOutputs[ArrayT]:
+        """Walk each tree by chance: one coin a node, shared by its children, against the target's running mass."""
+
+    def chain_speculative_sampling(
+        self,
+        draft_tokens: ArrayT,
+        cu_num_drafts: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        draft_probs: ArrayT | None,
+        target_probs: ArrayT,
+        max_num_drafts: int,
+    ) -> ChainSpeculativeSamplingOutputs[ArrayT]:
+        """Rejection sampling of ragged chains against the draft's own probabilities."""
+
+    def generate_simulated_accept_index(
+        self,
+        accept_index: ArrayT,
+        simulated_num_tokens: int,
+        num_draft_tokens: int,
+    ) -> GenerateSimulatedAcceptIndexOutputs[ArrayT]:
+        """Pretend that every request accepted the same number of tokens along its first nodes."""
+
+    def verify_tree_greedy_from_logits(
+        self,
+        candidates: ArrayT,
+        retrieve_index: ArrayT,
+        retrieve_next_token: ArrayT,
+        retrieve_next_sibling: ArrayT,
+        logits: ArrayT,
+        num_steps: int,
+    ) -> VerifyTreeGreedyFromLogitsOutputs[ArrayT]:
+        """Greedy acceptance from raw logits: the composition of the argmax and the greedy walk."""
+
+    def verify_tree_sampled_from_logits(
+        self,
+        candidates: ArrayT,
+        retrieve_index: ArrayT,
+        retrieve_next_token: ArrayT,
+        retrieve_next_sibling: ArrayT,
+        uniform_samples: ArrayT,
+        uniform_samples_for_final_sampling: ArrayT,
+        logits: ArrayT,
+        temperature: ArrayT,
+        top_k: ArrayT,
+        top_p: ArrayT,
+        min_p: ArrayT,
+        threshold_single: ArrayT,
+        threshold_acc: ArrayT,
+        num_steps: int,
+        strict: bool = True,
+        skip_duplicates: bool = True,
+    ) -> VerifyTreeSampledFromLogitsOutputs[ArrayT]:
+        """Sampled acceptance from raw logits: the composition of temperature, filters and the tree sampler."""
+
+    def gather_accept_tokens(self, predict: ArrayT, accept_index: ArrayT) -> ArrayT:
+        """Read the output tokens along each accepted path; entries past the path are 0."""
+
+    def fill_bonus_tokens(self, accept_tokens: ArrayT, num_accepted_tokens: ArrayT) -> ArrayT:
+        """Pick the last output token of each request."""
+
+    def fill_accept_out_cache_loc(self, accept_index: ArrayT, out_cache_loc: ArrayT) -> ArrayT:
+        """List the slots of the accepted nodes, packed to the front; the tail is dump slot 0."""
+
+    def fill_accept_target_cache_loc(
+        self,
+        num_accepted_tokens: ArrayT,
+        out_cache_loc: ArrayT,
+        num_steps: int,
+    ) -> ArrayT:
+        """List the slots that the accepted nodes move to, packed like their sources."""
+
+    def compact_accepted_to_front(self, values: ArrayT, accept_index: ArrayT) -> ArrayT:
+        """Bring the entries of the accepted path to the front of each request's block."""
+
+    def move_kv_cache(self, kv_buffers: Sequence[ArrayT], target_slots: ArrayT, source_slots: ArrayT) -> None:
+        """Copy slots of every buffer as if all sources were read before any target is written."""
+
+    def assign_req_to_token_pool(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        start_offsets: ArrayT,
+        end_offsets: ArrayT,
+        out_cache_loc: ArrayT,
+    ) -> None:
+        """Write flat slots into a range of each request's row."""
+
+    def assign_extend_cache_locs(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        start_offsets: ArrayT,
+        end_offsets: ArrayT,
+        num_locations: int,
+    ) -> ArrayT:
+        """Read a range of each request's row into flat slots."""
+
+    def remap_accepted_slots(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        out_cache_loc: ArrayT,
+        accept_index: ArrayT,
+    ) -> ArrayT:
+        """Point each request's next positions at the slots of its accepted nodes, and mark the other slots."""
+
+    def rotate_prefill_input_ids(self, input_ids: ArrayT, extend_lens: ArrayT, tail_tokens: ArrayT) -> ArrayT:
+        """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
+
+    def prepare_for_extend_to_fill_draft_kvcache(
+        self,
+        seq_lens: ArrayT,
+        num_accepted_tokens: ArrayT,
+        num_draft_tokens: int,
+    ) -> PrepareForExtendToFillDraftKvcacheOutputs[ArrayT]:
+        """Positions, forward lengths and the selected row of a fixed-width draft-extend."""
+
+    def create_extend_after_decode_spec_info(
+        self,
+        input_ids: ArrayT,
+        seq_lens: ArrayT,
+        num_accepted_tokens: ArrayT,
+    ) -> CreateExtendAfterDecodeSpecInfoOutputs[ArrayT]:
+        """Positions of a ragged draft-extend, and each request's last token, from which the next draft starts."""
+
+    def generate_attn_arg_prefill(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        kv_lens: ArrayT,
+        num_accepted_tokens: ArrayT,
+        kv_lens_sum: int,
+    ) -> GenerateAttnArgPrefillOutputs[ArrayT]:
+        """Attention metadata of a ragged draft-extend: the queries of each request, and the slots they see."""
+
+class ModelOperations(Protocol[ArrayT]):
+    """The operations of the toy models."""
+
+    def target_forward(
+        self,
+        kv_buffers: Sequence[ArrayT],
+        input_ids: ArrayT,
+        positions: ArrayT,
+        out_cache_loc: ArrayT,
+        page_table: ArrayT,
+        cache_seqlens: ArrayT,
+        cu_seqlens_q: ArrayT,
+        tree_mask: ArrayT | None = None,
+        page_size: int = 1,
+    ) -> ArrayT:
+        """Write the target KV of the new tokens, then fold what each of them may see into its hidden state."""
+
+    def draft_extend_forward(
+        self,
+        kv_buffers: Sequence[ArrayT],
+        input_ids: ArrayT,
+        hidden_states: ArrayT,
+        positions: ArrayT,
+        out_cache_loc: ArrayT,
+        page_table: ArrayT,
+        cache_seqlens: ArrayT,
+        cu_seqlens_q: ArrayT,
+        page_size: int = 1,
+    ) -> DraftExtendForwardOutputs[ArrayT]:
+        """The draft model over several new tokens a request, causal."""
+
+    def draft_decode_forward(
+        self,
+        kv_buffers: Sequence[ArrayT],
+        input_ids: ArrayT,
+        hidden_states: ArrayT,
+        positions: ArrayT,
+        out_cache_loc: ArrayT,
+        kv_indices: ArrayT,
+        kv_indptr: ArrayT,
+    ) -> DraftDecodeForwardOutputs[ArrayT]:
+        """The draft model over one new token a beam, each beam with its own list of slots."""
+
+    def hash_target_logits(self, hidden_states: ArrayT, vocab_size: int, seed: int) -> ArrayT:
+        """Tie-free integer logits of the hash model's target."""
+
+    def text_target_logits(self, hidden_states: ArrayT, ngram_counts: ArrayT) -> ArrayT:
+        """Back-off n-gram logits of the text model's target."""
+
+    def hash_sampling_logits(self, hidden_states: ArrayT, vocab_size: int, seed: int) -> ArrayT:
+        """Whole-number logits of the hash model for sampling: each token half as probable as the one before."""
+
+    def hash_draft_probabilities(
+        self,
+        hidden_states: ArrayT,
+        context: ArrayT,
+        vocab_size: int,
+        seed: int,
+        agreement: int,
+    ) -> ArrayT:
+        """Dyadic draft probabilities that agree with the hash model's target at a given rate."""
+
+    def text_draft_probabilities(self, hidden_states: ArrayT, context: ArrayT, ngram_counts: ArrayT) -> ArrayT:
+        """Dyadic draft probabilities from lower-order n-gram counts."""
