@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
@@ -52,9 +53,11 @@ def engine_machine(backend: Backend, is_v1: bool = False) -> type[RuleBasedState
         @rule()
         def drain(self) -> None:
             self.engine.run()
-            free = self.engine.scheduler.slots.num_free
-            assert free == self.engine.scheduler.sizes.num_slots - 1, f"free slots after draining = {free}, but not all"
-            assert len(self.engine.scheduler.finished) == self.num_submitted, "a request was lost"
+            scheduler = self.engine.scheduler
+            free, everything = scheduler.slots.num_free, scheduler.sizes.num_slots - 1
+            require(free == everything, "free slots after draining", free, everything)
+            num_finished = len(scheduler.finished)
+            require(num_finished == self.num_submitted, "finished requests", num_finished, self.num_submitted)
 
         @invariant()
         def ledger_balances(self) -> None:
@@ -68,8 +71,7 @@ def engine_machine(backend: Backend, is_v1: bool = False) -> type[RuleBasedState
             model = self.engine.worker.model
             for request in self.engine.scheduler.finished[-2:]:
                 expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
-                assert request.output == expected, (
-                    f"output of request {request.request_id} = {request.output}, but should be {expected}"
-                )
+                what = f"output of request {request.request_id}"
+                require(request.output == expected, what, request.output, expected)
 
     return EngineMachine

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
+from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import count_tokens
 from specsim.gpu.worker.sampling import DeviceSampling
@@ -40,8 +41,7 @@ class DeviceModel:
 
     def logits_for_sampling(self, hidden_states: Tensor) -> Tensor:
         """Return logits of a model that can be sampled."""
-        assert self.sampling_logits is not None, "the engine takes sampled requests for the hash model only"
-        return self.sampling_logits(hidden_states)
+        return require_present("logits for sampling", self.sampling_logits)(hidden_states)
 
 
 def load_model(model: LanguageModel, device: torch.device) -> DeviceModel:
@@ -161,7 +161,7 @@ def run_draft(phase: DraftInput, config: SpecConfig, model: DeviceModel, state: 
         token_list.append(token_block)
         parents_list.append(parent_block)
         if step < num_steps - 1:
-            assert hidden_states is not None, "hidden_states = None, but EAGLE drafts carry them"
+            hidden_states = require_present("hidden_states of a draft", hidden_states)
             hidden_states, context = gpu.draft_decode_forward(
                 state.draft_kv, input_ids, hidden_states, positions + step, step_cache_loc[step],
                 kv_indices[step], kv_indptr[step],

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from specsim import gpu
+from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
@@ -125,9 +126,8 @@ class GpuWorker:
     def decode(self, rows: Sequence[int]) -> Iteration:
         """Run one iteration and bring its tokens and counts to the host."""
         self.launch(rows)
-        assert self._phases is not None
+        extend_input = require_present("phases of an iteration", self._phases)[3]
         live, width = len(rows), self.config.num_draft_tokens
-        extend_input = self._phases[3]
         return Iteration(
             tokens=to_numpy(extend_input.input_ids[: live * width].int()).reshape(live, width),
             num_accepted_drafts=to_numpy(extend_input.num_accepted_drafts[:live]),

@@ -2,6 +2,7 @@
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import Scenario, make_worker, play, scenarios, start
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
@@ -34,9 +35,7 @@ def output_equals_autoregressive_decoding(backend: Backend, scenario: Scenario) 
     """Speculation changes no output token, whatever the draft, the tree and the schedule."""
     for request in run_to_the_end(backend, scenario).scheduler.finished:
         expected = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
-        assert request.output == expected, (
-            f"output of request {request.request_id} = {request.output}, but should be {expected}"
-        )
+        require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
 
 
 def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) -> None:
@@ -51,9 +50,9 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
         for count in iteration.num_accepted_drafts.tolist():
             if model.num_right is not None:
                 expected = min(model.num_right, num_steps)
-                assert count == expected, f"num_accepted_drafts = {count}, but should be {expected}"
+                require(count == expected, "num_accepted_drafts", count, expected)
             elif model.agreement == 1.0:
-                assert count == num_steps, f"num_accepted_drafts = {count}, but should be {num_steps}"
+                require(count == num_steps, "num_accepted_drafts", count, num_steps)
 
 
 def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
@@ -63,11 +62,13 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
         if iteration is None:
             continue
         drafts, tokens = iteration.num_accepted_drafts.tolist(), iteration.num_accepted_tokens.tolist()
-        assert tokens == [count + 1 for count in drafts], f"num_accepted_tokens = {tokens} for drafts {drafts}"
-        assert all(0 <= count <= scenario.config.num_steps for count in drafts), f"num_accepted_drafts = {drafts}"
+        expected = [count + 1 for count in drafts]
+        require(tokens == expected, "num_accepted_tokens", tokens, expected)
+        most = scenario.config.num_steps
+        require(all(0 <= count <= most for count in drafts), "num_accepted_drafts", drafts, f"0 to {most}")
         for request, count in zip(iteration.tokens.tolist(), tokens, strict=True):
             outside = [token for token in request[:count] if not 0 <= token < scenario.model.vocab_size]
-            assert not outside, f"output tokens = {outside}, but should be below {scenario.model.vocab_size}"
+            require(not outside, "output tokens", outside, f"below {scenario.model.vocab_size}")
 
 
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
@@ -78,10 +79,10 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
         state = engine.worker.state()
         for request in engine.scheduler.running:
             written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-            assert written == request.slots, f"req_to_token[{request.row}] = {written}, but should be {request.slots}"
-        assert not state["req_to_token"][0].any(), "req_to_token[0] = written, but should be the padding row"
-    num_free = engine.scheduler.slots.num_free
-    assert num_free == engine.scheduler.sizes.num_slots - 1, f"free slots at the end = {num_free}, but should be all"
+            require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
+        require(not state["req_to_token"][0].any(), "req_to_token[0]", "written", "the padding row")
+    num_free, num_all = engine.scheduler.slots.num_free, engine.scheduler.sizes.num_slots - 1
+    require(num_free == num_all, "free slots at the end", num_free, num_all)
 
 
 def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenario) -> None:
@@ -92,9 +93,8 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
         (alone,) = run_to_the_end(backend, lonely).scheduler.finished
         got, expected = together[number], alone
         for field in ("output", "counters"):
-            assert vars(got)[field] == vars(expected)[field], (
-                f"{field} of request {number} = {vars(got)[field]}, but should be {vars(expected)[field]} as alone"
-            )
+            one, other = vars(got)[field], vars(expected)[field]
+            require(one == other, f"{field} of request {number}", one, f"{other} as alone")
 
 
 PROPERTIES = tuple(

@@ -8,6 +8,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.hashing import digest
 from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     Scenario,
     make_worker,
@@ -57,9 +58,7 @@ def _check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: T
     for component, (buffer, tags) in enumerate(zip(buffers, expected, strict=True)):
         got = buffer[slots].tolist()
         for position, (one, other) in enumerate(zip(got, tags, strict=True)):
-            assert one == other, (
-                f"{pool}[{component}] of request {request.request_id} at {position} = {one}, but should be {other}"
-            )
+            require(one == other, f"{pool}[{component}] of request {request.request_id} at {position}", one, other)
 
 
 def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
@@ -93,11 +92,11 @@ def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Sc
             slots = tuple(range(1, len(committed) + 1))
             fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
             bonus = fresh.prefill([1], [committed])
-            assert bonus == request.output[-1:], f"bonus token = {request.output[-1]}, but should be {bonus[0]}"
+            require(bonus == request.output[-1:], "bonus token", request.output[-1], bonus[0])
             expected = fresh.state()
             for name in ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states"):
                 one, other = state[name][request.row].tolist(), expected[name][1].tolist()
-                assert one == other, f"{name} of request {request.request_id} = {one}, but should be {other}"
+                require(one == other, f"{name} of request {request.request_id}", one, other)
 
 
 def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:
@@ -110,12 +109,14 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
             verify_input = engine.worker.phases()[1]
             positions = vars(verify_input)["positions"].reshape(-1, scenario.config.num_draft_tokens)
             roots, starts = positions[:, 0].tolist(), vars(verify_input)["seq_lens"].tolist()
-            assert roots == starts, f"root positions = {roots}, but should be {starts}"
-            assert np.all(positions >= positions[:, :1]), f"positions = {positions.tolist()}, but none below its root"
+            require(roots == starts, "root positions", roots, starts)
+            is_below = positions < positions[:, :1]
+            require(not np.any(is_below), "positions", positions.tolist(), "at least that of their root")
         for request in engine.scheduler.running:
             length = int(state["seq_lens"][request.row])
-            assert length == request.num_committed, f"seq_lens = {length}, but should be {request.num_committed}"
-            assert length >= lengths.get(request.request_id, 0), f"seq_lens = {length}, but should not shrink"
+            require(length == request.num_committed, "seq_lens", length, request.num_committed)
+            least = lengths.get(request.request_id, 0)
+            require(length >= least, "seq_lens", length, f"at least {least}, because it never shrinks")
             lengths[request.request_id] = length
 
 
@@ -125,11 +126,12 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
     reference = start(ReferenceWorker(scenario.config, scenario.model, sizes), scenario)
     engine = start(own_worker(backend, scenario), scenario)
     for number, (expected, got) in enumerate(play([reference, engine], scenario)):
-        assert (expected is None) == (got is None), f"iteration {number} = {got}, but should be {expected}"
+        require((expected is None) == (got is None), f"iteration {number}", got, expected)
         if expected is None:
             continue
         divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
-        assert divergence is None, str(divergence)
+        if divergence is not None:
+            raise AssertionError(str(divergence))
 
 
 PROPERTIES = (

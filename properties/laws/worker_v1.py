@@ -5,6 +5,7 @@ from dataclasses import replace
 from specsim.conformance.backend import Backend, load
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
+from specsim.properties.laws.support.checks import require, require_kind
 from specsim.properties.laws.support.histories import Scenario, make_worker, play, start, v1_scenarios
 from specsim.properties.laws.worker import (
     committed_kv_is_that_of_a_fresh_prefill,
@@ -41,14 +42,15 @@ def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
     """V1 and V2 draft, verify and extend the same in every iteration, and their requests end alike."""
     engines = [start(make_worker(backend, replace(scenario, is_v1=is_v1)), scenario) for is_v1 in (False, True)]
     for number, (of_v2, of_v1) in enumerate(play(engines, scenario)):
-        assert (of_v2 is None) == (of_v1 is None), f"iteration {number} = {of_v1}, but should be {of_v2}"
+        require((of_v2 is None) == (of_v1 is None), f"iteration {number}", of_v1, of_v2)
         if of_v2 is not None:
             divergence = first_divergence_of_v1(number, *(engine.worker.phases() for engine in engines))
-            assert divergence is None, str(divergence)
+            if divergence is not None:
+                raise AssertionError(str(divergence))
     for one, other in zip(*(engine.scheduler.finished for engine in engines), strict=True):
         for field in ("request_id", "output", "finish", "counters"):
             got, expected = getattr(other, field), getattr(one, field)
-            assert got == expected, f"{field} of request {one.request_id} = {got}, but should be {expected}"
+            require(got == expected, f"{field} of request {one.request_id}", got, expected)
 
 
 def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> None:
@@ -57,22 +59,21 @@ def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> Non
     Without any, the batch carries an idle draft input, which the next requests can merge with.
     """
     engine = start_on_the_reference(backend, scenario)
-    worker = engine.worker
-    assert isinstance(worker, ReferenceWorkerV1)
+    worker = require_kind("worker", engine.worker, ReferenceWorkerV1)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
         draft_input, _, _, extend_input = worker.phases()
         going_on = [request.row for request in engine.scheduler.running]
-        assert isinstance(worker.batch.info, DraftInput), f"what is carried = {worker.batch.info}, not a draft input"
-        for phase in (extend_input, worker.batch.info):
+        carried = require_kind("what is carried", worker.batch.info, DraftInput)
+        for phase in (extend_input, carried):
             rows = _rows(phase)
-            assert rows == going_on, f"rows of {type(phase).__name__} = {rows}, but should be {going_on}"
+            require(rows == going_on, f"rows of {type(phase).__name__}", rows, going_on)
         rows, everyone = worker.batch.req_pool_indices.tolist(), _rows(draft_input)
-        assert rows == everyone, f"rows of the batch = {rows}, but should be {everyone}"
+        require(rows == everyone, "rows of the batch", rows, everyone)
         lengths = (vars(draft_input)["seq_lens"] + iteration.num_accepted_tokens).tolist()
         got = worker.batch.seq_lens.tolist()
-        assert got == lengths, f"seq_lens of the batch = {got}, but should be {lengths}"
+        require(got == lengths, "seq_lens of the batch", got, lengths)
 
 
 def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None:
@@ -81,22 +82,20 @@ def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
-        extend_input = engine.worker.phases()[3]
-        assert isinstance(extend_input, EagleDraftExtendInput)
+        extend_input = require_kind("the extend", engine.worker.phases()[3], EagleDraftExtendInput)
         drafts, tokens = extend_input.num_accepted_drafts.tolist(), extend_input.num_accepted_tokens.tolist()
-        assert tokens == [count + 1 for count in drafts], f"num_accepted_tokens = {tokens} for drafts {drafts}"
+        counts = [count + 1 for count in drafts]
+        require(tokens == counts, "num_accepted_tokens", tokens, counts)
         for name, on_device in (("num_accepted_tokens", tokens), ("seq_lens", extend_input.seq_lens.tolist())):
             copies = list(getattr(extend_input, f"{name}_cpu"))
-            assert copies == on_device, f"{name}_cpu = {copies}, but should be {on_device}"
+            require(copies == on_device, f"{name}_cpu", copies, on_device)
         begin = 0
         for place, request in enumerate(engine.scheduler.running):
             segment = slice(begin, begin + tokens[place])
             begin = segment.stop
-            for name, expected in (("input_ids", request.output), ("out_cache_loc", request.slots)):
-                got = getattr(extend_input, name)[segment].tolist()
-                assert got == expected[-tokens[place] :], (
-                    f"{name} of request {request.request_id} = {got}, but should be {expected[-tokens[place] :]}"
-                )
+            for name, everything in (("input_ids", request.output), ("out_cache_loc", request.slots)):
+                got, expected = getattr(extend_input, name)[segment].tolist(), everything[-tokens[place] :]
+                require(got == expected, f"{name} of request {request.request_id}", got, expected)
 
 
 def _rows(phase: Phase) -> list[int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from specsim.assertion import require
 from specsim.conformance.backend import Backend
 from specsim.rejection import Reason, SpecRejection
 from specsim.rules import Code, Decision, ExecutionPlan, Level, ServerConfig
@@ -64,19 +65,18 @@ def require_row(backend: Backend, row: Row) -> None:
     try:
         plan: ExecutionPlan = backend.host("resolve")(row.config)
     except SpecRejection as rejection:
-        got = (rejection.reason, rejection.what)
-        assert row.refused is not None, f"{what}: got {rejection}, but should be a plan"
-        assert got == (row.reason, row.refused), f"{what}: refusal = {got}, but should be {(row.reason, row.refused)}"
+        got, refusal = (rejection.reason, rejection.what), (row.reason, row.refused)
+        require(row.refused is not None, f"{what}: plan", rejection, "one")
+        require(got == refusal, f"{what}: refusal", got, refusal)
         return
-    assert row.refused is None, f"{what}: worker = {plan.worker}, but should be a refusal of {row.refused}"
-    assert plan.worker == row.worker, f"{what}: worker = {plan.worker}, but should be {row.worker}"
+    require(row.refused is None, f"{what}: worker", plan.worker, f"a refusal of {row.refused}")
+    require(plan.worker == row.worker, f"{what}: worker", plan.worker, row.worker)
     expected = replace(row.config, **row.changes)
-    different = [name for name, value in vars(expected).items() if vars(plan.config)[name] != value]
-    for name in different:
-        got, wanted = vars(plan.config)[name], vars(expected)[name]
-        raise AssertionError(f"{what}: {name} = {got}, but should be {wanted}")
+    for name, wanted in vars(expected).items():
+        value = vars(plan.config)[name]
+        require(value == wanted, f"{what}: {name}", value, wanted)
     says = tuple(map(_said, plan.decisions))
-    assert says == row.says, f"{what}: decisions = {says}, but should be {row.says}"
+    require(says == row.says, f"{what}: decisions", says, row.says)
 
 
 def _said(decision: Decision) -> tuple[Code, Level]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require_kind
 from specsim.conformance.arrays import Array
 from specsim.counts import count_tokens
 from specsim.host.truncation import Truncation
@@ -78,9 +79,8 @@ def prepare_extend_after_decode(batch: Batch, num_steps: int, call: Callable[...
     -----
     Source: semantics D.2, D.3.
     """
-    phase = batch.info
-    expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND)
-    assert isinstance(phase, EagleDraftExtendInput)
+    expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
+    phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
     positions, bonus_tokens = call(
         "create_extend_after_decode_spec_info",
         input_ids=phase.input_ids,
@@ -112,9 +112,8 @@ def forward_draft_extend(batch: Batch, pools: Pools, heads: Heads, call: Callabl
     -----
     Source: semantics D.4, D.5.
     """
-    phase = batch.info
-    expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND)
-    assert isinstance(phase, EagleDraftExtendInput)
+    expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
+    phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
     qo_indptr, kv_indptr, kv_indices = call(
         "generate_attn_arg_prefill",
         req_pool_indices=phase.req_pool_indices,

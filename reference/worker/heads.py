@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require_kind
 from specsim.conformance.arrays import Array
 from specsim.reference.worker.sampling_rows import SamplingRows
 from specsim.simulation.models.language_models import HashModel, LanguageModel
@@ -36,8 +37,7 @@ class Heads:
 
     def sampling_logits(self, hidden_states: Array, target_predict: Array, is_greedy: Array) -> Array:
         """Return float32 logits of every row; those of greedy requests have the greedy choice alone on top."""
-        model = self.model
-        assert isinstance(model, HashModel), "the engine takes sampled requests for the hash model only"
+        model = require_kind("model of sampled requests", self.model, HashModel)
         logits = self._call(
             "hash_sampling_logits", hidden_states=hidden_states, vocab_size=model.vocab_size, seed=model.seed
         )

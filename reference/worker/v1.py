@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require, require_kind
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, Completed, load
@@ -111,8 +112,7 @@ class ReferenceWorkerV1:
     def decode(self, rows: Sequence[int]) -> Iteration:
         """Run one iteration."""
         self.batch = self._form_batch(rows)
-        draft_input = self.batch.info
-        assert isinstance(draft_input, DraftInput)
+        draft_input = require_kind("what is carried", self.batch.info, DraftInput)
         verify_input = self._draft(draft_input)
         self.batch = replace(self.batch, info=verify_input, mode=ForwardMode.TARGET_VERIFY)
         row, num_steps = self.batch.req_pool_indices, self.config.num_steps
@@ -138,8 +138,7 @@ class ReferenceWorkerV1:
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, the fields of the draft input by request row."""
-        info = self.batch.info
-        assert isinstance(info, DraftInput)
+        info = require_kind("what is carried", self.batch.info, DraftInput)
         carried = {}
         for name in CARRIED:
             values = getattr(info, name)
@@ -150,15 +149,14 @@ class ReferenceWorkerV1:
 
     def _form_batch(self, rows: Sequence[int]) -> Batch:
         """Let those requests leave that have ended, and those join that were prefilled."""
-        carried = self.batch.info
-        assert isinstance(carried, DraftInput)
+        carried = require_kind("what is carried", self.batch.info, DraftInput)
         info = self._merge(
             self._filter(carried, _places(carried, rows), has_been_filtered=True),
             self._filter(self._joining, _places(self._joining, rows)),
         )
         self._joining = self._idle_draft_input()
         got = info.req_pool_indices.tolist()
-        assert got == list(rows), f"rows of the batch = {got}, but should be {list(rows)}"
+        require(got == list(rows), "rows of the batch", got, list(rows))
         return Batch(ForwardMode.DECODE, info.req_pool_indices, info.seq_lens, info)
 
     def _draft(self, phase: DraftInput) -> VerifyInput:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
@@ -75,8 +76,7 @@ def first_difference(
     bindings = bind(operation, contract, arguments)
     call = _Call({**arguments, **expected.outputs}, bindings, frozenset(contract.writes), left_out)
     for name in expected.outputs:
-        spec = contract.by_name[name]
-        assert isinstance(spec, ArraySpec)
+        spec = require_kind(name, contract.by_name[name], ArraySpec)
         difference = _differ(spec, expected.outputs[name], observed.outputs.get(name), call)
         if difference is not None:
             return difference

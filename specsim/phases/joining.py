@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
+from specsim.assertion import require_kind
 from specsim.contracts.binding import dtype_name
 from specsim.contracts.contract import ArraySpec
 from specsim.phases.draft import DraftInput
@@ -177,9 +178,7 @@ def _carried(phase: Joinable) -> list[tuple[str, Any]]:
 
 
 def _first_axis(phase: Joinable, name: str) -> str:
-    spec = phase.contract.by_name[name]
-    assert isinstance(spec, ArraySpec)
-    return spec.axes[0]
+    return require_kind(name, phase.contract.by_name[name], ArraySpec).axes[0]
 
 
 def _require_joinable(phase: object) -> None:

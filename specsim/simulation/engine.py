@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
+from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
@@ -256,10 +257,10 @@ def _changes(alone: Worker, requests: Sequence[Request]) -> list[str]:
 
 def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
     """Return the request's ``meta_info``: its end, its tokens, and the figures of its speculation."""
-    assert request.finish is not None
+    finish = require_present(f"finish of request {request.request_id}", request.finish)
     return {
         "id": request.request_id,
-        "finish_reason": {"type": str(request.finish.reason), "matched": request.finish.matched},
+        "finish_reason": {"type": str(finish.reason), "matched": finish.matched},
         "prompt_tokens": len(request.prompt),
         "completion_tokens": len(request.output),
         **meta_info(request.counters, len(request.output), num_drafts_per_round),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.assertion import require_kind
 from specsim.contracts.binding import defined_mask
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import TABLE
@@ -53,10 +54,11 @@ def first_divergence_of_v1(iteration: int, v2: tuple[Phase, ...], v1: tuple[Phas
     """
     draft, verify_input, verify_output, extend = v2
     _, ragged_verify, _, ragged = v1
-    assert isinstance(verify_input, VerifyInput) and isinstance(ragged_verify, VerifyInput)
-    assert isinstance(verify_output, VerifyOutput)
-    assert isinstance(extend, DraftExtendInput) and isinstance(ragged, EagleDraftExtendInput)
-    same_slots = replace(ragged_verify, out_cache_loc=verify_input.out_cache_loc)
+    require_kind("phase 2 of V2", verify_output, VerifyOutput)
+    slots = require_kind("phase 1 of V2", verify_input, VerifyInput).out_cache_loc
+    same_slots = replace(require_kind("phase 1 of V1", ragged_verify, VerifyInput), out_cache_loc=slots)
+    extend = require_kind("phase 3 of V2", extend, DraftExtendInput)
+    ragged = require_kind("phase 3 of V1", ragged, EagleDraftExtendInput)
     divergence = first_divergence(iteration, v2[:3], (v1[0], same_slots, v1[2]))
     if divergence is not None:
         return divergence
@@ -79,8 +81,7 @@ def first_divergence_of_v1(iteration: int, v2: tuple[Phase, ...], v1: tuple[Phas
 def _compared(phase: Phase, name: str, value: NDArray[np.generic]) -> NDArray[np.bool_]:
     tag = phase.tag
     if tag == "EAGLE_VERIFY_OUTPUT" and name == "predict":
-        spec = TABLE["verify_tree_greedy"].contract.by_name["predict"]
-        assert isinstance(spec, ArraySpec)
+        spec = require_kind("predict", TABLE["verify_tree_greedy"].contract.by_name["predict"], ArraySpec)
         return defined_mask(spec, value.shape, vars(phase), {})
     mask = np.ones(value.shape, dtype=np.bool_)
     if tag == "EAGLE_DRAFT_EXTEND_V2" and name in ("input_ids", "hidden_states"):

@@ -3,7 +3,9 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
+from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.metrics import RequestCounters
 from specsim.host.sampling import SamplingParameters
@@ -203,25 +205,23 @@ class Scheduler:
         request.slots, request.row = [], 0
 
     def check_ledger(self) -> None:
-        """Assert that every slot and row has exactly one owner and every length its place."""
-        owned = [slot for request in self.running for slot in request.slots]
-        assert len(owned) == len(set(owned)), f"slots with two owners: {sorted(owned)}"
-        assert set(owned) == self.slots.owned, (
-            f"owned slots = {sorted(self.slots.owned)}, but should be {sorted(owned)}"
-        )
-        assert 0 not in owned, "slot 0 = owned, but should be the dump"
+        """Raise AssertionError unless every slot and row has exactly one owner and every length its place."""
+        owned = sorted(slot for request in self.running for slot in request.slots)
+        twice = [one for one, other in pairwise(owned) if one == other]
+        require(not twice, "slots with two owners", twice, "none")
+        require(set(owned) == self.slots.owned, "owned slots", sorted(self.slots.owned), owned)
+        require(0 not in owned, "slot 0", "owned", "the dump")
         total = self.slots.num_free + len(owned) + 1
-        assert total == self.sizes.num_slots, f"slots in all = {total}, but should be {self.sizes.num_slots}"
-        rows = [request.row for request in self.running]
-        assert sorted(rows) == sorted(self.rows.owned), f"owned rows = {sorted(self.rows.owned)}, but should be {rows}"
+        require(total == self.sizes.num_slots, "slots in all", total, self.sizes.num_slots)
+        rows = sorted(request.row for request in self.running)
+        require(rows == sorted(self.rows.owned), "owned rows", sorted(self.rows.owned), rows)
         for request in self.running:
-            assert request.num_committed <= len(request.slots) <= self.sizes.row_width, (
-                f"committed {request.num_committed}, allocated {len(request.slots)}, width {self.sizes.row_width}"
-            )
-            ahead = len(request.slots) - request.num_committed
-            assert self.allocates_ahead or not ahead, f"positions allocated ahead = {ahead}, but V1 should have none"
+            allocated, committed, width = len(request.slots), request.num_committed, self.sizes.row_width
+            require(committed <= allocated <= width, "allocated positions", allocated, f"{committed} to {width}")
+            ahead = allocated - committed
+            require(self.allocates_ahead or not ahead, "positions allocated ahead", ahead, "0, as V1 has none")
             tokens = len(request.prompt) + len(request.output)
-            assert tokens == request.num_committed + 1, f"tokens = {tokens}, but should be {request.num_committed + 1}"
+            require(tokens == committed + 1, "tokens", tokens, committed + 1)
 
     def _extend(self, request: Request, end: int) -> SlotRange:
         start = len(request.slots)

@@ -58,6 +58,17 @@ def test_a_module_has_a_docstring(path):
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
+def test_no_assertion_can_be_switched_off():
+    """``python -O`` removes the statement ``assert``, and a law or a ledger would hold of everything."""
+    found = [
+        f"{shown(path)}:{node.lineno}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.Name) and node.id == "__debug__")
+    ]
+    assert not found, f"{found}: call require, require_kind or require_present of specsim.assertion"
+
+
 def sections_of(docstring):
     """Return {name: type} of the parameters and of the results of a NumPy docstring."""
     found = {}

@@ -7,12 +7,29 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
+from specsim.assertion import require, require_kind, require_present
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import is_rounded
 from specsim.properties.property import Property
 
 Case = dict[str, Any]
 Array = NDArray[Any]
+
+__all__ = [
+    "Array",
+    "Case",
+    "arrangements",
+    "block",
+    "outputs_of",
+    "require",
+    "require_equal",
+    "require_kind",
+    "require_present",
+    "require_rounded",
+    "state",
+    "take_blocks",
+    "take_requests",
+]
 
 
 def require_equal(what: str, got: Any, expected: Any) -> None:
@@ -25,12 +42,6 @@ def require_equal(what: str, got: Any, expected: Any) -> None:
         place = tuple(different[0].tolist())
         index = f"[{', '.join(map(str, place))}]" if place else ""
         raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
-
-
-def require(holds: Any, what: str, got: object, expected: object) -> None:
-    """Raise AssertionError unless the condition holds."""
-    if not holds:
-        raise AssertionError(f"{what} = {got}, but should be {expected}")
 
 
 def require_rounded(what: str, got: Any, expected: Any) -> None:

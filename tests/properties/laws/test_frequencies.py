@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare, ncx2
-from tests.properties.planted_samplers import chain_sampler, tree_sampler
 
 from specsim.conformance.backend import load
 from specsim.operations.without_coins import WITHOUT_COINS
@@ -32,6 +31,7 @@ from specsim.properties.laws.support.frequencies import (
 )
 from specsim.properties.strategies.arrays import Bulk
 from specsim.properties.strategies.sampling_scenes import make_chain
+from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
 FAIR = {(0,): Fraction(1, 2), (1,): Fraction(1, 4), (2,): Fraction(1, 4)}
 REFERENCE = load("specsim.reference")

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.properties.planted_samplers import tree_sampler
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed, load
@@ -22,6 +21,7 @@ from specsim.properties.laws.sampled_engine import (
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.reference.walks import walk_tree
 from specsim.simulation.models.language_models import HashModel
+from tests.properties.laws.planted_samplers import tree_sampler
 
 REFERENCE = load("specsim.reference")
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.properties.planted_samplers import CHAIN_FAULTS, TREE_FAULTS, chain_sampler, tree_sampler
 
 from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties
@@ -26,6 +25,7 @@ from specsim.properties.strategies.sampling_scenes import (
     make_chain,
     make_tree,
 )
+from tests.properties.laws.planted_samplers import CHAIN_FAULTS, TREE_FAULTS, chain_sampler, tree_sampler
 
 REFERENCE = load("specsim.reference")
 LAWS = {one.name: one for one in all_properties() if one.name.startswith("sampling_")}

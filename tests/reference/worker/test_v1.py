@@ -67,7 +67,7 @@ def test_positions_allocated_ahead_are_reported():
     engine, _ = engine_of(TREE, requests(1), HashModel(32, 3, 0.7))
     engine.step()
     engine.scheduler.running[0].slots.extend(engine.scheduler.slots.allocate(1))
-    with pytest.raises(AssertionError, match="positions allocated ahead = 1, but V1 should have none"):
+    with pytest.raises(AssertionError, match="positions allocated ahead = 1, but should be 0, as V1 has none"):
         engine.scheduler.check_ledger()
 
 
