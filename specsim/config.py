@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from specsim.counts import count_candidates, decode_reserve, path_width
+from specsim.counts import count_candidates, count_nodes, decode_reserve, path_width
 from specsim.rejection import Reason, SpecRejection
 
 
@@ -30,7 +30,7 @@ class SpecConfig:
     num_draft_tokens: int
 
     def __post_init__(self) -> None:
-        most = min(1 + count_candidates(max(self.topk, 1), max(self.num_steps, 1)), 1024)
+        most = min(count_nodes(count_candidates(max(self.topk, 1), max(self.num_steps, 1))), 1024)
         fewest = path_width(self.num_steps)
         if self.topk < 1:
             raise _contradiction("topk", self.topk, "at least 1", "a draft proposes at least one candidate")

@@ -1,17 +1,46 @@
-"""Drafts, tokens, bonus: the one place where a count of drafts becomes a count of tokens.
+"""Drafts, tokens, bonus: the one place where a count of drafts becomes a count of tokens, and the other way round.
 
 A verify accepts ``num_accepted_drafts`` drafts and outputs ``num_accepted_tokens`` tokens, the accepted drafts and
-one bonus token. Both counts always travel together; neither is ever computed from the other in place.
+one bonus token. Counters carry drafts and verifies; their tokens are derived here. What a tree or a path has besides
+its drafts is its root, which is counted here too. Nothing is computed in place.
 """
 
 from typing import Any
 
 BONUS_TOKENS_PER_VERIFY = 1
+ROOTS_PER_TREE = 1
 
 
-def count_tokens(num_accepted_drafts: Any) -> Any:
-    """Return the count of output tokens as a new value; the argument is left as it is."""
-    return num_accepted_drafts + BONUS_TOKENS_PER_VERIFY
+def count_tokens(num_accepted_drafts: Any, num_verifies: Any = 1) -> Any:
+    """Return the output tokens of some verifies as a new value; the arguments are left as they are.
+
+    Parameters
+    ----------
+    num_accepted_drafts : int or array
+        What the verifies accepted, D.
+    num_verifies : int or array
+        How many they are, C.
+
+    Notes
+    -----
+    Source: semantics 0.5, H.1: T = D + C.
+    """
+    return num_accepted_drafts + num_verifies * BONUS_TOKENS_PER_VERIFY
+
+
+def count_drafts(num_accepted_tokens: Any, num_verifies: Any = 1) -> Any:
+    """Return the accepted drafts among the output tokens of some verifies: the inverse of ``count_tokens``."""
+    return num_accepted_tokens - num_verifies * BONUS_TOKENS_PER_VERIFY
+
+
+def count_nodes(num_drafts: Any) -> Any:
+    """Return the nodes of a tree that holds so many drafts: these and the root."""
+    return num_drafts + ROOTS_PER_TREE
+
+
+def count_draft_nodes(num_draft_tokens: Any) -> Any:
+    """Return the drafts among the nodes of a tree: all but the root."""
+    return num_draft_tokens - ROOTS_PER_TREE
 
 
 def count_candidates(topk: int, num_steps: int) -> int:
@@ -21,7 +50,7 @@ def count_candidates(topk: int, num_steps: int) -> int:
 
 def path_width(num_steps: int) -> int:
     """Return the width of an ``accept_index`` row: the root and one node a level."""
-    return num_steps + 1
+    return num_steps + ROOTS_PER_TREE
 
 
 def decode_allocation(topk: int, num_steps: int, num_draft_tokens: int) -> int:

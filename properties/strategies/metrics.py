@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.counts import count_draft_nodes, path_width
+
 
 @dataclass(frozen=True)
 class Row:
@@ -28,7 +30,8 @@ class History:
     @property
     def num_drafts_per_round(self) -> int:
         """Return how many drafts a verify proposes."""
-        return self.num_draft_tokens - 1
+        drafts: int = count_draft_nodes(self.num_draft_tokens)
+        return drafts
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def histories(draw: DrawFn) -> History:
     accepts = st.sampled_from((0, num_steps, *range(num_steps + 1)))
     return History(
         num_steps=num_steps,
-        num_draft_tokens=num_steps + 1 + draw(st.integers(0, 6)),
+        num_draft_tokens=path_width(num_steps) + draw(st.integers(0, 6)),
         decode_log_interval=draw(st.integers(1, 3)),
         num_requests=num_requests,
         batches=tuple(

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from specsim.algorithms import SpeculativeAlgorithm
 from specsim.cli.output import EXIT_CODES, console, plain_table, print_json, remark
-from specsim.counts import count_candidates, path_width
+from specsim.counts import count_candidates, count_nodes, path_width
 from specsim.rules import ExecutionPlan, ServerConfig, resolve
 from specsim.rules.common import MODES, PLATFORMS, STATE_STRATEGIES
 
@@ -101,7 +101,7 @@ def _fill_tree_sizes(settings: dict[str, Any]) -> None:
         settings["num_steps"] = steps = STEPS_BESIDE_TOPK
         remark(f"--num-steps is {steps}, because --topk is given alone")
     if steps >= 1 and topk > 1:
-        most = min(DRAFT_TOKENS_OF_A_TREE, 1 + count_candidates(topk, steps))
+        most = min(DRAFT_TOKENS_OF_A_TREE, count_nodes(count_candidates(topk, steps)))
         settings["num_draft_tokens"] = max(most, path_width(steps))
         remark(f"--num-draft-tokens is {settings['num_draft_tokens']}, because a tree needs a number")
 

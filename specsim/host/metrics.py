@@ -1,14 +1,15 @@
 """Figures of speculation: counters of an interval, counters of a request, and the rates that users read.
 
-A rate counts drafts and never the bonus token; a length counts tokens, the bonus token included. Everything here is a
-pure function from counters to counters or figures. Public names of figures are the strings that engines print.
+A rate counts drafts and never the bonus token; a length counts tokens, the bonus token included. Counters carry drafts
+and verifies, and tokens are derived from both. Everything here is a pure function from counters to counters or figures.
+Public names of figures are the strings that engines print.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from specsim.counts import count_tokens
+from specsim.counts import count_draft_nodes, count_tokens
 from specsim.rejection import Reason, SpecRejection
 
 DECODE_LOG_INTERVAL = 40
@@ -25,18 +26,31 @@ class Rates:
 
 @dataclass(frozen=True)
 class SpecCounters:
-    """What a scheduler has counted; the first four start anew after every report.
+    """What a scheduler has counted; the first three start anew after every report, which adds them to the totals.
 
-    ``num_accepted_tokens`` and ``num_verifies`` are those of live and finished-but-in-flight requests alike.
+    Verifies and accepted drafts are those of live and finished-but-in-flight requests alike.
     """
 
     num_batches: int = 0
-    num_accepted_tokens: int = 0
+    num_accepted_drafts: int = 0
     num_verifies: int = 0
-    num_generated_tokens: int = 0
-    total_accepted_tokens: int = 0
+    total_accepted_drafts: int = 0
     total_verifies: int = 0
-    realtime_tokens: int = 0
+
+    @property
+    def num_accepted_tokens(self) -> int:
+        """Tokens of the open interval."""
+        return int(count_tokens(self.num_accepted_drafts, self.num_verifies))
+
+    @property
+    def total_accepted_tokens(self) -> int:
+        """Tokens of the intervals that were reported."""
+        return int(count_tokens(self.total_accepted_drafts, self.total_verifies))
+
+    @property
+    def realtime_tokens(self) -> int:
+        """Tokens of every batch so far, reported or not."""
+        return self.total_accepted_tokens + self.num_accepted_tokens
 
 
 @dataclass(frozen=True)
@@ -87,42 +101,43 @@ def drafts_per_round(num_draft_tokens: int | None, num_steps: int | None) -> int
     Source: semantics H.1.
     """
     if num_draft_tokens is not None:
-        return num_draft_tokens - 1
+        return int(count_draft_nodes(num_draft_tokens))
     return 0 if num_steps is None else num_steps
 
 
-def interval_rates(num_accepted_tokens: int, num_verifies: int, num_drafts_per_round: int) -> Rates:
+def interval_rates(num_accepted_drafts: int, num_verifies: int, num_drafts_per_round: int) -> Rates:
     """Return tokens of a verify and accepted of proposed drafts; both are 0 without a verify.
 
     Raises
     ------
     SpecRejection
-        COUNT_OUT_OF_RANGE: a negative count, or a verify without its bonus token.
+        COUNT_OUT_OF_RANGE: a negative count, or drafts that no verify accepted.
 
     Notes
     -----
     Source: semantics H.1.
     """
     _require_count("num_verifies", num_verifies, 0, "it counts verifies")
-    _require_count("num_accepted_tokens", num_accepted_tokens, num_verifies, "every verify outputs its bonus token")
+    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
     _require_count("num_drafts_per_round", num_drafts_per_round, 0, "it counts drafts")
     if num_verifies == 0:
+        if num_accepted_drafts:
+            raise _out_of_range("num_accepted_drafts", num_accepted_drafts, "0", "only a verify accepts drafts")
         return Rates(0.0, 0.0)
     num_proposed = num_verifies * num_drafts_per_round
-    num_accepted_drafts = num_accepted_tokens - num_verifies
     return Rates(
-        tokens_per_verify=num_accepted_tokens / num_verifies,
+        tokens_per_verify=count_tokens(num_accepted_drafts, num_verifies) / num_verifies,
         accept_rate=num_accepted_drafts / num_proposed if num_proposed else 0.0,
     )
 
 
 def update_spec_metrics(counters: SpecCounters, num_requests: int, num_accepted_drafts: int) -> SpecCounters:
-    """Count one decode batch: every request of it verified once and output its accepted drafts and a bonus token.
+    """Count one decode batch: every request of it verified once, and all of them accepted so many drafts together.
 
     Raises
     ------
     SpecRejection
-        COUNT_OUT_OF_RANGE: a negative count.
+        COUNT_OUT_OF_RANGE: a negative count, or drafts in a batch without requests.
 
     Notes
     -----
@@ -130,14 +145,13 @@ def update_spec_metrics(counters: SpecCounters, num_requests: int, num_accepted_
     """
     _require_count("num_requests", num_requests, 0, "it counts requests")
     _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
-    num_tokens = num_accepted_drafts + num_requests
+    if num_accepted_drafts and not num_requests:
+        raise _out_of_range("num_accepted_drafts", num_accepted_drafts, "0", "the batch has no requests")
     return replace(
         counters,
         num_batches=counters.num_batches + 1,
-        num_accepted_tokens=counters.num_accepted_tokens + num_tokens,
+        num_accepted_drafts=counters.num_accepted_drafts + num_accepted_drafts,
         num_verifies=counters.num_verifies + num_requests,
-        num_generated_tokens=counters.num_generated_tokens + num_tokens,
-        realtime_tokens=counters.realtime_tokens + num_tokens,
     )
 
 
@@ -161,14 +175,13 @@ def report_decode_stats(
     stats = IntervalStats(
         num_batches=counters.num_batches,
         num_verifies=counters.num_verifies,
-        num_accepted_drafts=counters.num_accepted_tokens - counters.num_verifies,
-        num_generated_tokens=counters.num_generated_tokens,
-        rates=interval_rates(counters.num_accepted_tokens, counters.num_verifies, num_drafts_per_round),
+        num_accepted_drafts=counters.num_accepted_drafts,
+        num_generated_tokens=counters.num_accepted_tokens,
+        rates=interval_rates(counters.num_accepted_drafts, counters.num_verifies, num_drafts_per_round),
     )
     after = SpecCounters(
-        total_accepted_tokens=counters.total_accepted_tokens + counters.num_accepted_tokens,
+        total_accepted_drafts=counters.total_accepted_drafts + counters.num_accepted_drafts,
         total_verifies=counters.total_verifies + counters.num_verifies,
-        realtime_tokens=counters.realtime_tokens,
     )
     return after, stats
 
@@ -186,7 +199,9 @@ def count_verify(counters: RequestCounters, num_accepted_drafts: int) -> Request
     Source: semantics H.3.
     """
     _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
-    histogram = [*counters.histogram, *[0] * (count_tokens(num_accepted_drafts) - len(counters.histogram))]
+    histogram = list(counters.histogram)
+    while len(histogram) <= num_accepted_drafts:
+        histogram.append(0)
     histogram[num_accepted_drafts] += 1
     return RequestCounters(
         num_verifies=counters.num_verifies + 1,
@@ -256,6 +271,8 @@ def meta_info(counters: RequestCounters, num_completion_tokens: int, num_drafts_
 
 def _require_count(what: str, got: int, least: int, because: str) -> None:
     if got < least:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=f"at least {least}", because=because
-        )
+        raise _out_of_range(what, got, f"at least {least}", because)
+
+
+def _out_of_range(what: str, got: int, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=expected, because=because)

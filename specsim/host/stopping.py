@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from specsim.counts import count_drafts
 from specsim.rejection import Reason, SpecRejection
 
 TokenText = Callable[[int], str]
@@ -194,7 +195,8 @@ def clip_drafts(rules: StopRules, num_tokens: int, num_drafts: int) -> int:
     """
     if rules.context_limit is None:
         return num_drafts
-    return max(0, min(num_drafts, rules.context_limit - num_tokens - 1))
+    room: int = count_drafts(rules.context_limit - num_tokens)
+    return max(0, min(num_drafts, room))
 
 
 def _text_before(rules: StopRules, output: Sequence[int], text_of: TokenText) -> str:

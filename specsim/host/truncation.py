@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.counts import count_drafts
 from specsim.host.grammar import Grammar, advance_grammar
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, find_stop
 from specsim.rejection import Reason, SpecRejection
@@ -87,10 +88,10 @@ def truncate_at_stop(
         truncated[request, :kept] = path[:kept]
         appended.append(tuple(tokens[:kept]))
         finishes.append(finish)
-        original.append(len(path) - 1)
+        original.append(count_drafts(len(path)))
     return Truncation(
         accept_index=truncated,
-        batch_num_accepted_drafts=np.array([len(tokens) - 1 for tokens in appended], dtype=np.int32),
+        batch_num_accepted_drafts=np.array([count_drafts(len(tokens)) for tokens in appended], dtype=np.int32),
         request_num_accepted_drafts=np.array(original, dtype=np.int32),
         appended=tuple(appended),
         finishes=tuple(finishes),
@@ -101,7 +102,7 @@ def _end_of_grammar(
     grammar: Grammar, output: Sequence[int], tokens: Sequence[int], finish: Finish | None, text_of: TokenText
 ) -> Finish | None:
     """Advance the matcher up to the end of the request, which comes earlier if the matcher's text is complete."""
-    continuing = tokens if finish is None else tokens[: finish.num_tokens - len(output) - 1]
+    continuing = tokens if finish is None else tokens[: finish.num_tokens - len(output)][:-1]
     num_complete = advance_grammar(grammar, continuing)
     if num_complete is None:
         return finish

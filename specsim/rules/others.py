@@ -1,5 +1,6 @@
 """Rules of DFLASH, FROZEN_KV_MTP and NGRAM (semantics F.5)."""
 
+from specsim.counts import count_draft_nodes
 from specsim.rules.common import bound_running_requests, switch_mixed_chunk_off
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
@@ -100,7 +101,7 @@ def _size_block(state: Resolution) -> None:
 def _check_corpus(config: ServerConfig, num_draft_tokens: int) -> None:
     if config.ngram_corpus is None:
         return
-    most = num_draft_tokens - 1
+    most = count_draft_nodes(num_draft_tokens)
     if not 1 <= config.ngram_sam_budget <= most:
         expected = f"1 to {most}, or no external corpus"
         because = f"a draft of {num_draft_tokens} tokens shares its {most} with the corpus"

@@ -1,6 +1,7 @@
 """Sizes of a draft: those that follow from the architecture, and those that contradict each other (semantics F.4)."""
 
 from specsim.config import SpecConfig
+from specsim.counts import path_width
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
 from specsim.rules.resolution import Resolution, contradiction
@@ -50,9 +51,11 @@ def fill_sizes(state: Resolution) -> None:
 def fit_chain(state: Resolution) -> None:
     """Give a chain as many nodes as it has levels, and its root."""
     config = state.config
-    if config.topk != 1 or config.num_steps is None or config.num_draft_tokens == config.num_steps + 1:
+    if config.topk != 1 or config.num_steps is None:
         return
-    nodes = config.num_steps + 1
+    nodes = path_width(config.num_steps)
+    if config.num_draft_tokens == nodes:
+        return
     given = "unset" if config.num_draft_tokens is None else config.num_draft_tokens
     state.warn(Code.CHAIN_LENGTH, f"num_draft_tokens is {nodes}, not {given}.", num_draft_tokens=nodes)
 

@@ -175,7 +175,7 @@ def simulate(
     changed = [] if alone is None else _changes(alone, sampled)
     num_verifies = sum(request.counters.num_verifies for request in done)
     num_accepted_drafts = sum(request.counters.num_accepted_drafts for request in done)
-    rates = interval_rates(num_accepted_drafts + num_verifies, num_verifies, engine.num_drafts_per_round)
+    rates = interval_rates(num_accepted_drafts, num_verifies, engine.num_drafts_per_round)
     return Report(
         lossless=not lost if greedy else None,
         requests=len(done),

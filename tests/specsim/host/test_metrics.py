@@ -36,10 +36,10 @@ def test_rates_of_one_batch(num_requests, num_draft_tokens, num_drafts, rate, le
     assert stats.rates == Rates(length, pytest.approx(rate, abs=5e-5))
     assert stats.num_generated_tokens == num_requests + num_drafts
     assert after == SpecCounters(
-        total_accepted_tokens=num_requests + num_drafts,
+        total_accepted_drafts=num_drafts,
         total_verifies=num_requests,
-        realtime_tokens=num_requests + num_drafts,
     )
+    assert after.total_accepted_tokens == after.realtime_tokens == num_requests + num_drafts
 
 
 def test_an_interval_without_a_verify_is_zero():
@@ -72,11 +72,13 @@ def test_drafts_of_a_round(num_draft_tokens, num_steps, expected):
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda: interval_rates(3, 4, 3), "num_accepted_tokens"),
+        (lambda: interval_rates(-1, 4, 3), "num_accepted_drafts"),
+        (lambda: interval_rates(1, 0, 3), "num_accepted_drafts"),
         (lambda: interval_rates(0, -1, 3), "num_verifies"),
         (lambda: interval_rates(4, 4, -1), "num_drafts_per_round"),
         (lambda: update_spec_metrics(SpecCounters(), -1, 0), "num_requests"),
         (lambda: update_spec_metrics(SpecCounters(), 1, -1), "num_accepted_drafts"),
+        (lambda: update_spec_metrics(SpecCounters(), 0, 2), "num_accepted_drafts"),
         (lambda: report_decode_stats(SpecCounters(), 3, 0), "decode_log_interval"),
         (lambda: count_verify(RequestCounters(), -1), "num_accepted_drafts"),
     ],
