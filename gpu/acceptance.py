@@ -2,6 +2,7 @@
 
 import torch
 
+from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
 from specsim.gpu.launching.buffers import prepare
@@ -77,7 +78,7 @@ def tree_speculative_sampling_target_only(
             STRICT=bool(strict),
             SKIP_DUPLICATES=bool(skip_duplicates),
             NODES=power_of_two(num_nodes),
-            WIDTH=power_of_two(num_steps + 1),
+            WIDTH=power_of_two(path_width(num_steps)),
             BLOCK=block,
             BLOCKS=power_of_two(ceil_div(vocab, block)),
             num_warps=_num_warps(block),
@@ -118,7 +119,7 @@ def chain_speculative_sampling(
             0 if draft_probs is None else draft_probs.stride(1),
             *target_probs.stride(),
             HAS_DRAFT=draft_probs is not None,
-            WIDTH=power_of_two(max_num_drafts + 1),
+            WIDTH=power_of_two(count_tokens(max_num_drafts)),
             BLOCK=block,
             BLOCKS=power_of_two(ceil_div(vocab, block)),
             num_warps=_num_warps(block),

@@ -2,6 +2,7 @@
 
 import torch
 
+from specsim.counts import path_width
 from specsim.gpu.kernels.compact import (
     _compact_accepted_to_front_kernel,
     _fill_accept_out_cache_loc_kernel,
@@ -78,7 +79,7 @@ def fill_accept_target_cache_loc(
             out_cache_loc.contiguous(),
             target_slots,
             num_entries,
-            num_steps + 1,
+            path_width(num_steps),
             axes["node"],
             BLOCK=block,
         )

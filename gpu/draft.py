@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from specsim.counts import count_candidates, count_draft_nodes
 from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import INTERPRETED, ceil_div, choose_block, power_of_two
 from specsim.gpu.launching.buffers import prepare
@@ -108,7 +109,7 @@ def organize_draft_results(
     num_requests, num_steps, topk = axes["request"], axes["step"], axes["topk"]
     if num_requests == 0:
         return parent_list, top_scores_index, draft_tokens
-    num_candidates, num_kept = topk + (num_steps - 1) * topk * topk, num_draft_tokens - 1
+    num_candidates, num_kept = count_candidates(topk, num_steps), count_draft_nodes(num_draft_tokens)
     block = power_of_two(num_candidates)
     if block > LARGEST_BLOCK:
         scores = torch.cat([scores.flatten(1) for scores in score_list], dim=1)

@@ -2,6 +2,7 @@
 
 import torch
 
+from specsim.counts import path_width
 from specsim.gpu.kernels import from_logits as kernels
 from specsim.gpu.kernels import greedy_from_logits as greedy
 from specsim.gpu.kernels import row_statistics
@@ -51,7 +52,7 @@ def verify_tree_greedy_from_logits(
         return predict, accept_index, num_accepted_drafts
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
-    num_levels = min(num_steps, num_nodes - 1) + 1
+    num_levels = min(path_width(num_steps), num_nodes)
     reached = logits.new_empty((num_levels + 1, num_requests), dtype=torch.int32)
     chunk_max = logits.new_empty((num_levels, num_requests, num_chunks), dtype=torch.float32)
     chunk_token = torch.empty_like(chunk_max, dtype=torch.int32)
@@ -75,7 +76,7 @@ def verify_tree_greedy_from_logits(
             logits.stride(0),
             logits.stride(1),
             NODES=power_of_two(num_nodes),
-            STEPS=power_of_two(num_steps + 1),
+            STEPS=power_of_two(path_width(num_steps)),
             CHUNKS=power_of_two(num_chunks),
             CHUNK=chunk,
             num_warps=max(1, min(NUM_WARPS, chunk // 256)),
@@ -127,7 +128,7 @@ def verify_tree_sampled_from_logits(
     thresholds = (threshold_single.contiguous(), threshold_acc.contiguous())
     shift, is_precise = (16 if logits.dtype is torch.bfloat16 else 0), vocab <= LARGEST_PRECISE
     unit = min(UNIT, chunk // LEAST_CHUNK)
-    num_levels = min(num_steps, num_nodes - 1) + 1
+    num_levels = min(path_width(num_steps), num_nodes)
     for level in range(num_levels):
         row_statistics._row_statistics_kernel[shares](
             logits,
@@ -170,7 +171,7 @@ def verify_tree_sampled_from_logits(
             int(strict),
             int(skip_duplicates),
             NODES=power_of_two(num_nodes),
-            STEPS=power_of_two(num_steps + 1),
+            STEPS=power_of_two(path_width(num_steps)),
             CHUNKS=power_of_two(num_chunks),
             SLOTS=SLOTS,
             SHIFT=shift,

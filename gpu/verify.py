@@ -2,6 +2,7 @@
 
 import torch
 
+from specsim.counts import path_width
 from specsim.gpu.kernels import verify as kernels
 from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
 from specsim.gpu.launching.buffers import prepare
@@ -112,7 +113,7 @@ def verify_tree_greedy(
             num_steps,
             REQUESTS=requests,
             NODES=nodes,
-            WIDTH=power_of_two(num_steps + 1),
+            WIDTH=power_of_two(path_width(num_steps)),
             num_warps=max(1, min(4, nodes // 32)),
         )
     return predict, accept_index, num_accepted_drafts

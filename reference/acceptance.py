@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.counts import count_drafts, count_tokens, path_width
 from specsim.hashing import digest
 from specsim.reference.walks import walk_chain, walk_tree
 from specsim.validation.checking import check_call
@@ -116,7 +117,7 @@ def tree_speculative_sampling_target_only(
     axes = check_call("tree_speculative_sampling_target_only", locals())
     num_requests = axes["request"]
     predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
-    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+    accept_index = np.full((num_requests, path_width(num_steps)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
     for request in range(num_requests):
         walk = walk_tree(
@@ -134,7 +135,7 @@ def tree_speculative_sampling_target_only(
         for place, node in enumerate(walk.path):
             accept_index[request, place] = retrieve_index[request, node]
             predict[retrieve_index[request, node]] = walk.tokens[place]
-        num_accepted_drafts[request] = len(walk.path) - 1
+        num_accepted_drafts[request] = count_drafts(len(walk.tokens))
         for node, token in walk.rejected:
             draft_probs[request, node, token] = target_probs[request, node, token]
     return predict, accept_index, num_accepted_drafts
@@ -187,7 +188,7 @@ def chain_speculative_sampling(
     ``max(p - q, 0)``; behind the end of a draft the last token is drawn from p.
     """
     axes = check_call("chain_speculative_sampling", locals())
-    output_tokens = np.full((axes["request"], max_num_drafts + 1), -1, dtype=np.int32)
+    output_tokens = np.full((axes["request"], count_tokens(max_num_drafts)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
     for request in range(axes["request"]):
         first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
@@ -199,7 +200,7 @@ def chain_speculative_sampling(
             target_probs[first + request : last + request + 1],
         )
         output_tokens[request, : len(walk.tokens)] = walk.tokens
-        num_accepted_drafts[request] = len(walk.tokens) - 1
+        num_accepted_drafts[request] = count_drafts(len(walk.tokens))
     return output_tokens, num_accepted_drafts
 
 
@@ -242,5 +243,5 @@ def generate_simulated_accept_index(
     for request in range(axes["request"]):
         for place in range(simulated_num_tokens):
             simulated_accept_index[request, place] = accept_index[request, 0] + place
-        num_accepted_drafts[request] = simulated_num_tokens - 1
+        num_accepted_drafts[request] = count_drafts(simulated_num_tokens)
     return predict, simulated_accept_index, num_accepted_drafts

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.counts import path_width
 from specsim.validation.checking import check_call
 
 
@@ -133,7 +134,7 @@ def fill_accept_target_cache_loc(num_accepted_tokens: Array, out_cache_loc: Arra
     Source: semantics C.4. The window is read, not the request row: the row may have a new owner by then.
     """
     axes = check_call("fill_accept_target_cache_loc", locals())
-    target_slots = np.zeros(axes["request"] * (num_steps + 1), dtype=np.int64)
+    target_slots = np.zeros(axes["request"] * path_width(num_steps), dtype=np.int64)
     end = 0
     for request in range(axes["request"]):
         for place in range(num_accepted_tokens[request]):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.counts import count_draft_nodes
 from specsim.validation.checking import check_call
 
 
@@ -163,13 +164,14 @@ def organize_draft_results(
     parent_list = np.zeros((num_requests, 0), dtype=np.int64)
     if len(parents_list) > 1:
         parent_list = np.concatenate(parents_list[:-1], axis=1)
-    top_scores_index = np.zeros((num_requests, num_draft_tokens - 1), dtype=np.int64)
-    draft_tokens = np.zeros((num_requests, num_draft_tokens - 1), dtype=np.int64)
+    num_kept = count_draft_nodes(num_draft_tokens)
+    top_scores_index = np.zeros((num_requests, num_kept), dtype=np.int64)
+    draft_tokens = np.zeros((num_requests, num_kept), dtype=np.int64)
     for request in range(num_requests):
         scores = np.concatenate([block[request].reshape(-1) for block in score_list])
         tokens = np.concatenate([block[request] for block in token_list])
         order = sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
-        for place, candidate in enumerate(sorted(order[: num_draft_tokens - 1])):
+        for place, candidate in enumerate(sorted(order[:num_kept])):
             top_scores_index[request, place] = candidate
             draft_tokens[request, place] = tokens[candidate]
     return parent_list, top_scores_index, draft_tokens

@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.counts import path_width
 from specsim.validation.checking import check_call
 
 
@@ -139,7 +140,7 @@ def verify_tree_greedy(
     axes = check_call("verify_tree_greedy", locals())
     num_requests = axes["request"]
     predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
-    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+    accept_index = np.full((num_requests, path_width(num_steps)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
     for request in range(num_requests):
         last = 0

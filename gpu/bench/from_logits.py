@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
+from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, repeated, summary
 
@@ -149,9 +150,9 @@ def sampled_inputs(
 
 
 def visited_bytes(arguments: dict[str, Any], num_accepted_drafts: Tensor) -> int:
-    """Return the size of the rows that the walks visit: one more than the drafts that they accept."""
+    """Return the size of the rows that the walks visit: one for each token that they output."""
     logits = arguments["logits"]
-    return int((num_accepted_drafts.long() + 1).sum()) * logits.shape[1] * logits.element_size()
+    return int(count_tokens(num_accepted_drafts.long()).sum()) * logits.shape[1] * logits.element_size()
 
 
 def compose_greedy(arguments: dict[str, Any]) -> Tensor:
