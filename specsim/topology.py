@@ -1,0 +1,250 @@
+"""One tree: who hangs from whom, and in which order. Every other form of a draft tree is read off it.
+
+>>> tree = Topology.from_parents([-1, 0, 0, 1])
+>>> tree.children
+((1, 2), (3,), (), ())
+>>> print(tree)
+0
+├─ 1
+│  └─ 3
+└─ 2
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.rejection import Reason, SpecRejection
+
+NONE = -1
+"""No child, no further sibling, no parent."""
+
+LINKS = ("next_token", "next_sibling")
+"""The links of a node: to its first child, and to its next sibling."""
+
+_BECAUSE = {
+    Reason.NODE_OUT_OF_RANGE: "a link leads to a node of the same tree",
+    Reason.CYCLIC_TREE: "a walk along the links comes to an end",
+    Reason.SHARED_NODE: "a node hangs in one place, and node 0 in none",
+}
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A tree of numbered nodes; node 0 is the root.
+
+    Any other node without a parent is a root of its own, which no verification reaches. Numbers say nothing about
+    order: a child or a later sibling may have a smaller one.
+
+    Parameters
+    ----------
+    children : tuple of tuple of int
+        The children of each node in sibling order.
+
+    Raises
+    ------
+    SpecRejection
+        NODE_OUT_OF_RANGE, CYCLIC_TREE; SHARED_NODE: a node hangs in two places, or node 0 in one.
+    """
+
+    children: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        fault = fault_of(self.children)
+        if fault is not None:
+            node, place, reason = fault
+            raise _rejection(f"children[{node}][{place}]", self.children[node][place], reason)
+
+    @classmethod
+    def from_parents(cls, parents: Sequence[int]) -> "Topology":
+        """Return the tree in which every node hangs from its parent, -1 for none; siblings ascend.
+
+        Raises
+        ------
+        SpecRejection
+            NODE_OUT_OF_RANGE, CYCLIC_TREE; SHARED_NODE: node 0 hangs from another.
+        """
+        children: list[list[int]] = [[] for _ in parents]
+        for node, parent in enumerate(parents):
+            if not NONE <= parent < len(parents):
+                raise _rejection(f"parents[{node}]", parent, Reason.NODE_OUT_OF_RANGE)
+            if parent != NONE:
+                children[parent].append(node)
+        return cls(tuple(map(tuple, children)))
+
+    @classmethod
+    def from_links(
+        cls, next_token: Sequence[int] | NDArray[Any], next_sibling: Sequence[int] | NDArray[Any]
+    ) -> "Topology":
+        """Return the tree of these links: first child and next sibling of each node, -1 if none.
+
+        A sibling of a root is a root.
+
+        Raises
+        ------
+        SpecRejection
+            NODE_OUT_OF_RANGE, CYCLIC_TREE, SHARED_NODE.
+        """
+        child, sibling = np.asarray(next_token), np.asarray(next_sibling)
+        check_links(child[None], sibling[None], what="{name}[{node}]")
+        first, following = child.tolist(), sibling.tolist()
+        return cls(tuple(tuple(_chain(node, following)) for node in first))
+
+    def __len__(self) -> int:
+        return len(self.children)
+
+    def __str__(self) -> str:
+        return self.draw([str(node) for node in range(len(self))])
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """The parent of each node, -1 for a root."""
+        above = [NONE] * len(self)
+        for node, below in enumerate(self.children):
+            for child in below:
+                above[child] = node
+        return tuple(above)
+
+    @cached_property
+    def depths(self) -> tuple[int, ...]:
+        """How many nodes stand above each node."""
+        return tuple(len(self.path_to(node)) - 1 for node in range(len(self)))
+
+    @property
+    def next_token(self) -> NDArray[np.int64]:
+        """The first child of each node, -1 if none, int64 [node]."""
+        return np.array([below[0] if below else NONE for below in self.children], dtype=np.int64)
+
+    @property
+    def next_sibling(self) -> NDArray[np.int64]:
+        """The next sibling of each node, -1 if none, int64 [node]."""
+        following = np.full(len(self), NONE, dtype=np.int64)
+        for below in self.children:
+            following[list(below[:-1])] = below[1:]
+        return following
+
+    @property
+    def closure(self) -> NDArray[np.bool_]:
+        """Who sees whom, bool [node, node]: every node sees itself and what stands above it."""
+        visible = np.zeros((len(self), len(self)), dtype=np.bool_)
+        for node in range(len(self)):
+            visible[node, self.path_to(node)] = True
+        return visible
+
+    def path_to(self, node: int) -> list[int]:
+        """Return the nodes from the root down to a node, both included."""
+        path = [node]
+        while self.parents[path[-1]] != NONE:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
+
+    def draw(self, labels: Sequence[str]) -> str:
+        """Return the tree as text, one line a node, siblings in their order; other roots follow node 0."""
+        roots = [node for node, parent in enumerate(self.parents) if parent == NONE]
+        return "\n".join(line for root in roots for line in self._lines(root, labels))
+
+    def _lines(self, root: int, labels: Sequence[str]) -> Iterator[str]:
+        waiting = [(root, "", "")]
+        while waiting:
+            node, before, below = waiting.pop()
+            yield before + labels[node]
+            last = self.children[node][-1:]
+            for child in reversed(self.children[node]):
+                branch, rest = ("└─ ", "   ") if child in last else ("├─ ", "│  ")
+                waiting.append((child, below + branch, below + rest))
+
+
+def check_links(next_token: NDArray[Any], next_sibling: NDArray[Any], what: str, names: Sequence[str] = LINKS) -> None:
+    """Check that the links of every request are those of a tree; nodes that hang from nothing are not reached.
+
+    Parameters
+    ----------
+    next_token, next_sibling : integer [request, node]
+        First child and next sibling of each node, -1 if none.
+    what : str
+        How the message names a link: a format of ``name``, ``request`` and ``node``.
+    names : pair of str
+        What the two arguments are called.
+
+    Raises
+    ------
+    SpecRejection
+        NODE_OUT_OF_RANGE, CYCLIC_TREE; SHARED_NODE: two links lead to one node, or one to the root.
+    """
+    links = np.stack([next_token, next_sibling], axis=2)
+    num_requests, num_nodes, _ = links.shape
+    # NOTE: links that all lead to larger numbers, each to another, are those of a tree; that is cheap to see.
+    is_ahead = ((links == NONE) | (links > np.arange(num_nodes)[:, None])) & (links < num_nodes)
+    targets = np.sort(links.reshape(num_requests, -1), axis=1)
+    is_repeated = (targets[:, 1:] == targets[:, :-1]) & (targets[:, 1:] != NONE)
+    for request in np.flatnonzero(~is_ahead.all(axis=(1, 2)) | is_repeated.any(axis=1)).tolist():
+        fault = fault_of(links[request].tolist())
+        if fault is not None:
+            node, kind, reason = fault
+            label = what.format(name=names[kind], request=request, node=node)
+            raise _rejection(label, int(links[request, node, kind]), reason)
+
+
+def fault_of(targets: Sequence[Sequence[int]]) -> tuple[int, int, Reason] | None:
+    """Return the first link that makes a tree none, or None: its node, its place among the links of the node, and why.
+
+    A link out of range comes before one that closes a cycle, and that before a second one to the same node.
+
+    Parameters
+    ----------
+    targets : sequence of sequence of int
+        Where the links of each node lead, -1 for nowhere.
+    """
+    links = [(node, place, target) for node, row in enumerate(targets) for place, target in enumerate(row)]
+    for node, place, target in links:
+        if not NONE <= target < len(targets):
+            return node, place, Reason.NODE_OUT_OF_RANGE
+    closing = _closing_link(targets)
+    if closing is not None:
+        return *closing, Reason.CYCLIC_TREE
+    seen = {0}
+    for node, place, target in links:
+        if target in seen:
+            return node, place, Reason.SHARED_NODE
+        if target != NONE:
+            seen.add(target)
+    return None
+
+
+def _closing_link(targets: Sequence[Sequence[int]]) -> tuple[int, int] | None:
+    """Return the node and the place of a link that leads back to where a walk came from, or None."""
+    entered, left = set[int](), set[int]()
+    for start in range(len(targets)):
+        walk = [(start, 0)]
+        while walk:
+            node, place = walk.pop()
+            if place == 0 and node in left:
+                continue
+            entered.add(node)
+            if place == len(targets[node]):
+                left.add(node)
+                continue
+            walk.append((node, place + 1))
+            target = targets[node][place]
+            if target in entered and target not in left:
+                return node, place
+            if target != NONE:
+                walk.append((target, 0))
+    return None
+
+
+def _chain(node: int, following: Sequence[int]) -> Iterator[int]:
+    while node != NONE:
+        yield node
+        node = following[node]
+
+
+def _rejection(what: str, got: int, reason: Reason) -> SpecRejection:
+    expected = (
+        "-1 or the number of a node" if reason is Reason.NODE_OUT_OF_RANGE else "-1 or a node that hangs nowhere yet"
+    )
+    return SpecRejection(reason, what=what, got=got, expected=expected, because=_BECAUSE[reason])
