@@ -5,7 +5,8 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts, count_tokens, path_width
 from specsim.hashing import digest
-from specsim.reference.walks import walk_chain, walk_tree
+from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_chain, walk_tree
+from specsim.topology import Topology
 from specsim.validation.checking import check_call
 
 COIN_BITS = 24
@@ -120,17 +121,12 @@ def tree_speculative_sampling_target_only(
     accept_index = np.full((num_requests, path_width(num_steps)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
     for request in range(num_requests):
+        tree = Topology.from_links(retrieve_next_token[request], retrieve_next_sibling[request])
         walk = walk_tree(
-            candidates[request],
-            retrieve_next_token[request],
-            retrieve_next_sibling[request],
-            uniform_samples[request],
-            float(uniform_samples_for_final_sampling[request]),
+            DraftTree(tree, candidates[request].tolist(), num_steps, bool(skip_duplicates)),
+            Coins(uniform_samples[request], float(uniform_samples_for_final_sampling[request])),
             target_probs[request].__getitem__,
-            (float(threshold_single[request]), float(threshold_acc[request])),
-            num_steps,
-            bool(strict),
-            bool(skip_duplicates),
+            Acceptance(float(threshold_single[request]), float(threshold_acc[request]), bool(strict)),
         )
         for place, node in enumerate(walk.path):
             accept_index[request, place] = retrieve_index[request, node]
@@ -192,15 +188,14 @@ def chain_speculative_sampling(
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
     for request in range(axes["request"]):
         first, last = int(cu_num_drafts[request]), int(cu_num_drafts[request + 1])
-        walk = walk_chain(
-            draft_tokens[first:last],
-            uniform_samples[first:last],
-            float(uniform_samples_for_final_sampling[request]),
+        tokens = walk_chain(
+            draft_tokens[first:last].tolist(),
+            Coins(uniform_samples[first:last], float(uniform_samples_for_final_sampling[request])),
             None if draft_probs is None else draft_probs[first:last],
             target_probs[first + request : last + request + 1],
         )
-        output_tokens[request, : len(walk.tokens)] = walk.tokens
-        num_accepted_drafts[request] = count_drafts(len(walk.tokens))
+        output_tokens[request, : len(tokens)] = tokens
+        num_accepted_drafts[request] = count_drafts(len(tokens))
     return output_tokens, num_accepted_drafts
 
 

@@ -1,36 +1,122 @@
 """How close the decisions of a call come to their boundaries, in units of what float32 may round.
 
+A margin says how far a coin lay from the boundary that decided, as a share of the larger of the two, or of the total
+mass where a token was drawn; for a filter, how far the nearest token or mass lay from the threshold. It is written down
+by decisions that are handed to the reference's own walks and filters.
+
 A unit is a row or a request: an entry of the first axis, or of the first axis in blocks, of every output. Below 1 two
 correct implementations may decide differently.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.contracts.rounding import rounding_bound, softmax_bound
-from specsim.reference.probabilities import distribution, keep_min_p, keep_top_p
-from specsim.reference.walks import Walk, walk_chain, walk_tree
+from specsim.contracts.rounding import UNDERFLOW, rounding_bound, softmax_bound
+from specsim.reference.probabilities import distribution, filtered, has_share, keep_min_p, keep_top_p, softmax
+from specsim.reference.walks import PLAIN, Acceptance, Coins, Decisions, DraftTree, walk_chain, walk_tree
+from specsim.topology import Topology
 
 Arguments = Mapping[str, Any]
 
+INFINITE = float("inf")
 LARGEST_EXPONENT = 104.0
 """The exponent of a weight beyond it is below the least float32."""
 
 
+@dataclass
+class Closest:
+    """The closest decision so far: of those by a coin, of those by ``threshold_single``, and of filters."""
+
+    by_coin: float = INFINITE
+    by_threshold: float = INFINITE
+    by_filter: float = INFINITE
+    decisions: Decisions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decisions = Decisions(self._is_below, self._is_enough, self._draw)
+
+    def is_share(self, mass: float, share: float, total: float) -> bool:
+        """Decide about a share of the mass; a share of nothing, which is above 0, comes before all others."""
+        self.by_filter = min(self.by_filter, share, abs(mass / total - share))
+        return has_share(mass, share, total)
+
+    def reaches(self, weights: Array, threshold: float) -> Array:
+        """Decide about weights; the largest is kept however it is rounded."""
+        others = weights[weights < weights.max()]
+        self.by_filter = min(self.by_filter, float(np.abs(others / threshold - 1).min(initial=np.inf)))
+        return weights >= threshold
+
+    def _is_below(self, one: float, other: float) -> bool:
+        self.by_coin = min(self.by_coin, distance(one, other))
+        return PLAIN.is_below(one, other)
+
+    def _is_enough(self, probability: float, threshold: float) -> bool:
+        self.by_threshold = min(self.by_threshold, distance(probability, threshold))
+        return PLAIN.is_enough(probability, threshold)
+
+    def _draw(self, weights: Array, coin: float) -> int:
+        token = PLAIN.draw(weights, coin)
+        self.by_coin = min(self.by_coin, margin_of_draw(weights, coin, token))
+        return token
+
+
+def distance(one: float, other: float) -> float:
+    """Return how far two numbers lie apart, as a share of the larger."""
+    return abs(one - other) / max(one, other, UNDERFLOW)
+
+
+def margin_of_draw(weights: Array, coin: float, token: int) -> float:
+    """Return how far the aim of a coin lies from the ends of the token that it drew, as a share of the total."""
+    prefix, possible = np.cumsum(weights), np.flatnonzero(weights > 0)
+    if not len(possible):
+        return INFINITE
+    total = prefix[-1]
+    upper = (prefix[token] - coin * total) / total if token != possible[-1] else INFINITE
+    lower = (coin * total - (prefix[token] - weights[token])) / total if token != possible[0] else INFINITE
+    return float(min(abs(upper), abs(lower)))
+
+
+def margin_of_last(logits: Array, softened: Array, kept: Array) -> float:
+    """Return by which share the nearest token of another logit differs from the least probable token that is kept.
+
+    Tokens of equal logits stay together, however they are rounded.
+    """
+    last = np.flatnonzero(kept)[np.argmin(softened[kept > 0])]
+    others = softened[logits != logits[last]].astype(np.float64)
+    return float(np.abs(others / softened[last] - 1).min(initial=np.inf))
+
+
+def margin_of_filters(logits: Array, temperature: float, top_k: int, top_p: float, min_p: float) -> float:
+    """Return the margin of one row: that of the closest of its filters."""
+    if temperature == 0:
+        return INFINITE
+    closest, values = Closest(), logits.astype(np.float64)
+    softened = softmax(values / temperature)
+    rows = filtered(softened, top_k, top_p, min_p, closest.is_share, closest.reaches)
+    is_active = (top_k < len(logits), top_p < 1, min_p > 0)
+    lasts = [margin_of_last(values, softened, row) for row, active in zip(rows, is_active, strict=True) if active]
+    return min([closest.by_filter, *lasts])
+
+
 def top_p_renorm(arguments: Arguments) -> Array:
     """Return the margin of each row: how far its mass with and without the last kept value lies from the share."""
-    rows = zip(arguments["probabilities"], arguments["top_p"].tolist(), strict=True)
-    return _in_bounds([keep_top_p(row, top_p)[1] for row, top_p in rows], arguments["probabilities"].shape[1])
+    closest = [Closest() for _ in arguments["probabilities"]]
+    for one, row, top_p in zip(closest, arguments["probabilities"], arguments["top_p"].tolist(), strict=True):
+        keep_top_p(row, top_p, one.is_share)
+    return _in_bounds([one.by_filter for one in closest], arguments["probabilities"].shape[1])
 
 
 def min_p_renorm(arguments: Arguments) -> Array:
     """Return the margin of each row: how far its entries lie from the threshold."""
-    rows = zip(arguments["probabilities"], arguments["min_p"].tolist(), strict=True)
-    return _in_bounds([keep_min_p(row, min_p)[1] for row, min_p in rows], arguments["probabilities"].shape[1])
+    closest = [Closest() for _ in arguments["probabilities"]]
+    for one, row, min_p in zip(closest, arguments["probabilities"], arguments["min_p"].tolist(), strict=True):
+        keep_min_p(row, min_p, one.reaches)
+    return _in_bounds([one.by_filter for one in closest], arguments["probabilities"].shape[1])
 
 
 def target_probabilities(arguments: Arguments) -> Array:
@@ -38,32 +124,31 @@ def target_probabilities(arguments: Arguments) -> Array:
     margins = []
     for row, logits in enumerate(arguments["logits"]):
         request = row // arguments["num_draft_tokens"]
-        margin = distribution(logits, *filters_of(arguments, request))[1]
+        margin = margin_of_filters(logits, *filters_of(arguments, request))
         margins.append(margin / row_bound(logits, arguments, request))
     return np.array(margins, dtype=np.float64)
 
 
 def tree_speculative_sampling_target_only(arguments: Arguments) -> Array:
-    """Return the margin of each request: that of the closest decision of its walk."""
+    """Return the margin of each request: that of its closest coin; thresholds meet given probabilities exactly."""
     rows = arguments["target_probs"]
-    margins = [_walk(arguments, request, rows[request].__getitem__).margin for request in range(len(rows))]
+    margins = [_closest_of_walk(arguments, request, rows[request].__getitem__).by_coin for request in range(len(rows))]
     return _in_bounds(margins, rows.shape[2])
 
 
 def chain_speculative_sampling(arguments: Arguments) -> Array:
-    """Return the margin of each request: that of the closest decision of its walk."""
+    """Return the margin of each request: that of its closest coin."""
     offsets, draft_probs = arguments["cu_num_drafts"].tolist(), arguments["draft_probs"]
-    margins = [
+    closest = [Closest() for _ in offsets[1:]]
+    for request, (first, last) in enumerate(pairwise(offsets)):
         walk_chain(
-            arguments["draft_tokens"][first:last],
-            arguments["uniform_samples"][first:last],
-            float(arguments["uniform_samples_for_final_sampling"][request]),
+            arguments["draft_tokens"][first:last].tolist(),
+            _coins(arguments, request, slice(first, last)),
             None if draft_probs is None else draft_probs[first:last],
             arguments["target_probs"][first + request : last + request + 1],
-        ).margin
-        for request, (first, last) in enumerate(pairwise(offsets))
-    ]
-    return _in_bounds(margins, arguments["target_probs"].shape[1])
+            closest[request].decisions,
+        )
+    return _in_bounds([one.by_coin for one in closest], arguments["target_probs"].shape[1])
 
 
 def verify_tree_sampled_from_logits(arguments: Arguments) -> Array:
@@ -74,20 +159,19 @@ def verify_tree_sampled_from_logits(arguments: Arguments) -> Array:
 def _sampled_margin(arguments: Arguments, request: int) -> float:
     if arguments["temperature"][request] == 0:
         # NOTE: rows of zeros and a one round nothing.
-        return float("inf")
-    num_nodes = arguments["candidates"].shape[1]
+        return INFINITE
+    num_nodes, filters = arguments["candidates"].shape[1], filters_of(arguments, request)
     logits = arguments["logits"][request * num_nodes : (request + 1) * num_nodes]
-    closest, bound = float("inf"), 0.0
+    visited = list[int]()
 
     def row_of(node: int) -> Array:
-        nonlocal closest, bound
-        row, margin = distribution(logits[node], *filters_of(arguments, request))
-        closest = min(closest, margin)
-        bound = max(bound, row_bound(logits[node], arguments, request))
-        return row
+        visited.append(node)
+        return distribution(logits[node], *filters)
 
-    walk = _walk(arguments, request, row_of)
-    return min(closest, walk.margin, walk.single_margin) / bound
+    closest = _closest_of_walk(arguments, request, row_of)
+    by_filter = min(margin_of_filters(logits[node], *filters) for node in visited)
+    bound = max(row_bound(logits[node], arguments, request) for node in visited)
+    return min(closest.by_coin, closest.by_threshold, by_filter) / bound
 
 
 def filters_of(arguments: Arguments, request: int) -> tuple[float, int, float, float]:
@@ -104,19 +188,27 @@ def row_bound(logits: Array, arguments: Arguments, request: int) -> float:
     return softmax_bound(len(logits), min(widest, LARGEST_EXPONENT))
 
 
-def _walk(arguments: Arguments, request: int, row_of: Callable[[int], Array]) -> Walk:
-    return walk_tree(
-        arguments["candidates"][request],
-        arguments["retrieve_next_token"][request],
-        arguments["retrieve_next_sibling"][request],
-        arguments["uniform_samples"][request],
-        float(arguments["uniform_samples_for_final_sampling"][request]),
+def _closest_of_walk(arguments: Arguments, request: int, row_of: Callable[[int], Array]) -> Closest:
+    closest = Closest()
+    tree = Topology.from_links(arguments["retrieve_next_token"][request], arguments["retrieve_next_sibling"][request])
+    drafts = arguments["candidates"][request].tolist()
+    walk_tree(
+        DraftTree(tree, drafts, arguments["num_steps"], bool(arguments["skip_duplicates"])),
+        _coins(arguments, request, request),
         row_of,
-        (float(arguments["threshold_single"][request]), float(arguments["threshold_acc"][request])),
-        arguments["num_steps"],
-        bool(arguments["strict"]),
-        bool(arguments["skip_duplicates"]),
+        Acceptance(
+            float(arguments["threshold_single"][request]),
+            float(arguments["threshold_acc"][request]),
+            bool(arguments["strict"]),
+        ),
+        closest.decisions,
     )
+    return closest
+
+
+def _coins(arguments: Arguments, request: int, place: int | slice) -> Coins:
+    final = float(arguments["uniform_samples_for_final_sampling"][request])
+    return Coins(arguments["uniform_samples"][place], final)
 
 
 def _in_bounds(margins: list[float], vocab_size: int) -> Array:

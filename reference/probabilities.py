@@ -1,5 +1,8 @@
 """Probabilities: from raw logits to the target's distribution of every row; float64 inside, float32 outside."""
 
+import operator
+from collections.abc import Callable
+
 import numpy as np
 
 from specsim.conformance.arrays import Array
@@ -125,7 +128,7 @@ def top_p_renorm(probabilities: Array, top_p: Array) -> Array:
     axes = check_call("top_p_renorm", locals())
     renormalised = np.zeros(probabilities.shape, dtype=np.float32)
     for row in range(axes["token"]):
-        renormalised[row] = keep_top_p(probabilities[row], float(top_p[row]))[0]
+        renormalised[row] = keep_top_p(probabilities[row], float(top_p[row]))
     return renormalised
 
 
@@ -156,7 +159,7 @@ def min_p_renorm(probabilities: Array, min_p: Array) -> Array:
     axes = check_call("min_p_renorm", locals())
     renormalised = np.zeros(probabilities.shape, dtype=np.float32)
     for row in range(axes["token"]):
-        renormalised[row] = keep_min_p(probabilities[row], float(min_p[row]))[0]
+        renormalised[row] = keep_min_p(probabilities[row], float(min_p[row]))
     return renormalised
 
 
@@ -197,38 +200,34 @@ def target_probabilities(
     for row in range(axes["request"] * num_draft_tokens):
         request = row // num_draft_tokens
         filters = (float(temperature[request]), int(top_k[request]), float(top_p[request]), float(min_p[request]))
-        target_probs[row] = distribution(logits[row], *filters)[0]
+        target_probs[row] = distribution(logits[row], *filters)
     return target_probs
 
 
-def distribution(logits: Array, temperature: float, top_k: int, top_p: float, min_p: float) -> tuple[Array, float]:
-    """Return the distribution of one row in float32, and the margin of its closest decision.
+def has_share(mass: float, share: float, total: float) -> bool:
+    """Return whether a mass is at least a share of the total."""
+    return mass >= share * total
 
-    The margin of a filter is how far, as a share, the nearest token or mass lies from the threshold; tokens of equal
-    logits stay together, however they are rounded.
-    """
+
+def distribution(logits: Array, temperature: float, top_k: int, top_p: float, min_p: float) -> Array:
+    """Return the distribution of one row in float32."""
     if temperature == 0:
-        one_hot = np.zeros(len(logits), dtype=np.float32)
-        one_hot[np.argmax(logits.astype(np.float32))] = 1
-        return one_hot, float("inf")
-    values = logits.astype(np.float64)
-    softened = softmax(values / temperature)
+        return np.asarray(np.arange(len(logits)) == np.argmax(logits.astype(np.float32))).astype(np.float32)
+    return filtered(softmax(logits.astype(np.float64) / temperature), top_k, top_p, min_p)[-1]
+
+
+def filtered(
+    softened: Array,
+    top_k: int,
+    top_p: float,
+    min_p: float,
+    is_enough: Callable[[float, float, float], bool] = has_share,
+    reaches: Callable[[Array, float], Array] = operator.ge,
+) -> tuple[Array, Array, Array]:
+    """Return one row after top-k, after top-p as well, and after min-p as well; decisions as in the single filters."""
     by_k = keep_top_k(softened, top_k)
-    by_p, margin_p = keep_top_p(by_k, top_p)
-    kept, margin_min = keep_min_p(by_p, min_p)
-    margin_k = margin_of_last(values, softened, by_k) if top_k < len(logits) else float("inf")
-    if top_p < 1:
-        margin_p = min(margin_p, margin_of_last(values, softened, by_p))
-    if min_p > 0:
-        margin_min = min(margin_min, margin_of_last(values, softened, kept))
-    return kept, min(margin_k, margin_p, margin_min)
-
-
-def margin_of_last(logits: Array, softened: Array, kept: Array) -> float:
-    """Return by which share the nearest token of another logit differs from the least probable token that is kept."""
-    last = np.flatnonzero(kept)[np.argmin(softened[kept > 0])]
-    others = softened[logits != logits[last]].astype(np.float64)
-    return float(np.abs(others / softened[last] - 1).min(initial=np.inf))
+    by_p = keep_top_p(by_k, top_p, is_enough)
+    return by_k, by_p, keep_min_p(by_p, min_p, reaches)
 
 
 def softmax(values: Array) -> Array:
@@ -251,27 +250,25 @@ def keep_top_k(probabilities: Array, top_k: int) -> Array:
     return rounded(weights, weights.sum())
 
 
-def keep_top_p(probabilities: Array, top_p: float) -> tuple[Array, float]:
-    """Apply top-p to one row; also return how far p lies from the mass with and without the last kept value."""
+def keep_top_p(
+    probabilities: Array, top_p: float, is_enough: Callable[[float, float, float], bool] = has_share
+) -> Array:
+    """Apply top-p to one row; ``is_enough`` decides whether a mass is that share of the total."""
     weights = probabilities.astype(np.float64)
-    if top_p >= 1:
-        return rounded(weights, weights.sum()), float("inf")
-    total, mass = weights.sum(), 0.0
-    for threshold in np.unique(weights)[::-1]:
-        before = mass
-        mass += threshold * np.count_nonzero(weights == threshold)
-        if mass >= top_p * total:
-            break
-    weights = np.where(weights >= threshold, weights, 0.0)
-    return rounded(weights, weights.sum()), float(min(mass / total - top_p, top_p - before / total))
+    if top_p < 1:
+        total, mass = weights.sum(), 0.0
+        for threshold in np.unique(weights)[::-1]:
+            mass += threshold * np.count_nonzero(weights == threshold)
+            if is_enough(mass, top_p, total):
+                break
+        weights = np.where(weights >= threshold, weights, 0.0)
+    return rounded(weights, weights.sum())
 
 
-def keep_min_p(probabilities: Array, min_p: float) -> tuple[Array, float]:
-    """Apply min-p to one row; also return how close, as a share of the threshold, another than the largest comes."""
+def keep_min_p(probabilities: Array, min_p: float, reaches: Callable[[Array, float], Array] = operator.ge) -> Array:
+    """Apply min-p to one row; ``reaches`` decides which probabilities are at least the threshold."""
     weights = probabilities.astype(np.float64)
     threshold = min_p * weights.max()
-    if threshold == 0:
-        return rounded(weights, weights.sum()), float("inf")
-    margin = float(np.abs(weights[weights < weights.max()] / threshold - 1).min(initial=np.inf))
-    weights = np.where(weights >= threshold, weights, 0.0)
-    return rounded(weights, weights.sum()), margin
+    if threshold > 0:
+        weights = np.where(reaches(weights, threshold), weights, 0.0)
+    return rounded(weights, weights.sum())

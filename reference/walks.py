@@ -1,16 +1,17 @@
-"""One request's walk by chance, in float64, with the margin of its closest decision.
+"""One request's walk by chance, in float64.
 
-A margin says how far a coin lay from the boundary that decided, as a share of the larger of the two, or of the total
-mass where a token was drawn. What an implementation rounds otherwise can only matter below the rounding of its sums.
+Whoever wants to know how close its decisions were hands in decisions that write that down.
 """
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.contracts.rounding import UNDERFLOW
+from specsim.topology import Topology
 
 LEAST_THRESHOLD = 1e-9
 
@@ -20,91 +21,111 @@ class Walk:
     """What became of one request.
 
     ``path`` holds the accepted nodes, root first; ``tokens`` the output tokens, as many; ``rejected`` the pairs of
-    node and child token that were tried in vain; ``margin`` the distance of the closest decision by a coin, and
-    ``single_margin`` of the closest one by ``threshold_single``, which is exact where the probabilities are given.
+    node and child token that were tried in vain.
     """
 
     path: list[int]
     tokens: list[int]
     rejected: list[tuple[int, int]]
-    margin: float
-    single_margin: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Coins:
+    """The coin of each node or draft, and the one of the last token."""
+
+    each: Array
+    final: float
+
+
+def draw(weights: Array, coin: float) -> int:
+    """Return the first token whose prefix sum exceeds the coin's share of the total.
+
+    Without such a token it is the last one of positive weight, and without weight the last token of all.
+    """
+    prefix = np.cumsum(weights)
+    beyond = np.flatnonzero(prefix > coin * prefix[-1])
+    possible = np.flatnonzero(weights > 0)
+    return int([*beyond[:1], *possible[-1:], len(weights) - 1][0])
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How a walk decides: whether a coin lies below a boundary, a probability reaches a threshold, what is drawn."""
+
+    is_below: Callable[[float, float], bool] = operator.lt
+    is_enough: Callable[[float, float], bool] = operator.ge
+    draw: Callable[[Array, float], int] = draw
+
+
+PLAIN = Decisions()
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """When a draft is accepted; both thresholds at 1 and strictness leave the target's law as it is."""
+
+    threshold_single: float = 1.0
+    threshold_acc: float = 1.0
+    strict: bool = True
+
+    def accepts(self, coin: float, mass: float, probability: float, decide: Decisions) -> bool:
+        """Return whether a draft is accepted; ``mass`` is what has been tried at its parent, itself included."""
+        boundary = mass / max(self.threshold_acc, LEAST_THRESHOLD)
+        if self.strict and probability == 0:
+            return False
+        is_below = decide.is_below(coin, boundary) if self.strict else not decide.is_below(boundary, coin)
+        return is_below or decide.is_enough(probability, self.threshold_single)
+
+
+@dataclass(frozen=True)
+class DraftTree:
+    """The drafts of one request, its longest path, and whether a token that was rejected is passed over."""
+
+    topology: Topology
+    tokens: Sequence[int]
+    num_steps: int
+    skip_duplicates: bool = True
+
+    def drafts_after(self, node: int) -> list[tuple[int, int]]:
+        """Return the children of a node in the order in which they are tried, each with its token."""
+        drafts = [(child, int(self.tokens[child])) for child in self.topology.children[node]]
+        if not self.skip_duplicates:
+            return drafts
+        first = {token: child for child, token in reversed(drafts)}
+        return [(child, token) for child, token in drafts if first[token] == child]
 
 
 def walk_tree(
-    tokens: Array,
-    next_token: Array,
-    next_sibling: Array,
-    coins: Array,
-    final_coin: float,
-    row_of: Callable[[int], Array],
-    thresholds: tuple[float, float],
-    num_steps: int,
-    strict: bool,
-    skip_duplicates: bool,
+    tree: DraftTree, coins: Coins, row_of: Callable[[int], Array], acceptance: Acceptance, decide: Decisions = PLAIN
 ) -> Walk:
-    """Walk one tree; ``row_of`` returns the target's distribution after a node."""
-    threshold_single, threshold_acc = thresholds[0], max(thresholds[1], LEAST_THRESHOLD)
-    path, output, rejected = [0], list[int](), list[tuple[int, int]]()
-    margin = single_margin = float("inf")
-    row = row_of(0)
-    is_stuck = False
-    while len(path) <= num_steps and not is_stuck:
-        last, mass, tried = path[-1], 0.0, set[int]()
-        node, coin = int(next_token[last]), float(coins[last])
-        is_stuck = True
-        while node != -1:
-            token = int(tokens[node])
-            if not (skip_duplicates and token in tried):
-                probability = float(row[token])
-                mass += probability
-                boundary = mass / threshold_acc
-                is_below = coin < boundary if strict else coin <= boundary
-                is_possible = probability > 0 or not strict
-                if is_possible:
-                    margin = min(margin, distance(coin, boundary))
-                    if not is_below:
-                        single_margin = min(single_margin, distance(probability, threshold_single))
-                if is_possible and (is_below or probability >= threshold_single):
-                    path.append(node)
-                    output.append(token)
-                    row = row_of(node)
-                    is_stuck = False
-                    break
-                tried.add(token)
-                rejected.append((last, token))
-            node = int(next_sibling[node])
-    residual = row.astype(np.float64)
-    if len(path) <= num_steps:
-        for node, token in rejected:
-            if node == path[-1]:
-                residual[token] = 0.0
-    token, final_margin = draw(residual, final_coin)
-    return Walk(path, [*output, token], rejected, min(margin, final_margin), single_margin)
+    """Walk one tree (semantics B.8); ``row_of`` returns the target's distribution after a node."""
+    path, tokens, rejected = [0], list[int](), list[tuple[int, int]]()
+    row, is_stuck = row_of(0), False
+    while len(path) <= tree.num_steps and not is_stuck:
+        node, mass, is_stuck = path[-1], 0.0, True
+        for child, token in tree.drafts_after(node):
+            mass += float(row[token])
+            if acceptance.accepts(float(coins.each[node]), mass, float(row[token]), decide):
+                path, tokens, row, is_stuck = [*path, child], [*tokens, token], row_of(child), False
+                break
+            rejected.append((node, token))
+    rest = row.astype(np.float64)
+    rest[[token for node, token in rejected if node == path[-1]]] = 0.0
+    return Walk(path, [*tokens, decide.draw(rest, coins.final)], rejected)
 
 
-def walk_chain(tokens: Array, coins: Array, final_coin: float, draft_probs: Array | None, target_probs: Array) -> Walk:
-    """Walk one chain; a token of -1 ends it."""
-    output, margin = list[int](), float("inf")
-    for place, token in enumerate(tokens.tolist()):
+def walk_chain(
+    drafts: Sequence[int], coins: Coins, draft_probs: Array | None, target_probs: Array, decide: Decisions = PLAIN
+) -> list[int]:
+    """Return the output tokens of one chain (semantics B.9); a draft of -1 ends it."""
+    tokens = list[int]()
+    for place, token in enumerate(takewhile(lambda token: token >= 0, drafts)):
         target = target_probs[place].astype(np.float64)
-        if token < 0:
-            break
         proposal = certain(token, len(target)) if draft_probs is None else draft_probs[place].astype(np.float64)
-        if proposal[token] > 0:
-            margin = min(margin, distance(float(coins[place]) * proposal[token], target[token]))
-        if proposal[token] > 0 and coins[place] * proposal[token] < target[token]:
-            output.append(token)
-            continue
-        token, final_margin = draw(np.maximum(target - proposal, 0.0), final_coin)
-        return Walk([], [*output, token], [], min(margin, final_margin))
-    token, final_margin = draw(target_probs[len(output)].astype(np.float64), final_coin)
-    return Walk([], [*output, token], [], min(margin, final_margin))
-
-
-def distance(one: float, other: float) -> float:
-    """Return how far two numbers lie apart, as a share of the larger."""
-    return abs(one - other) / max(one, other, UNDERFLOW)
+        if not (proposal[token] > 0 and decide.is_below(float(coins.each[place]) * proposal[token], target[token])):
+            return [*tokens, decide.draw(np.maximum(target - proposal, 0.0), coins.final)]
+        tokens.append(token)
+    return [*tokens, decide.draw(target_probs[len(tokens)].astype(np.float64), coins.final)]
 
 
 def certain(token: int, vocab_size: int) -> Array:
@@ -112,20 +133,3 @@ def certain(token: int, vocab_size: int) -> Array:
     one_hot = np.zeros(vocab_size)
     one_hot[token] = 1.0
     return one_hot
-
-
-def draw(weights: Array, coin: float) -> tuple[int, float]:
-    """Return the first token whose prefix sum exceeds the coin's share of the total, and the margin.
-
-    Without such a token it is the last one of positive weight, and without weight the last token of all.
-    """
-    prefix = np.cumsum(weights)
-    total = prefix[-1]
-    beyond = np.flatnonzero(prefix > coin * total)
-    possible = np.flatnonzero(weights > 0)
-    if not len(possible):
-        return len(weights) - 1, float("inf")
-    token = int(beyond[0]) if len(beyond) else int(possible[-1])
-    upper = (prefix[token] - coin * total) / total if token != possible[-1] else float("inf")
-    lower = (coin * total - (prefix[token] - weights[token])) / total if token != possible[0] else float("inf")
-    return token, float(min(abs(upper), abs(lower)))

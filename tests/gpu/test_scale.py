@@ -14,9 +14,11 @@ from specsim.contracts.rounding import softmax_bound
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.properties.strategies.arrays import Bulk
-from specsim.properties.strategies.topologies import links_of, parents
+from specsim.properties.strategies.topologies import parents
+from specsim.reference.margins import Closest, margin_of_filters
 from specsim.reference.probabilities import distribution
-from specsim.reference.walks import walk_tree
+from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
+from specsim.topology import Topology
 
 KINDS = ("random", "deep", "binary", "chain", "star")
 FILTERS = (
@@ -54,8 +56,13 @@ def make_scene(num_requests, num_nodes, vocab, dtype, seed, num_steps=6):
     """Draw trees of several kinds, logits in which about two in three first children are likely, and all filters."""
     random = np.random.default_rng(seed)
     sources = [Bulk(seed * 7919 + request + 1) for request in range(num_requests)]
-    links = [links_of(parents(KINDS[i % len(KINDS)], num_nodes, source)) for i, source in enumerate(sources)]
-    next_token, next_sibling = (np.stack(column) for column in zip(*links, strict=True))
+    trees = [
+        Topology.from_parents(parents(KINDS[i % len(KINDS)], num_nodes, source)) for i, source in enumerate(sources)
+    ]
+    next_token, next_sibling = (
+        np.stack([tree.next_token for tree in trees]),
+        np.stack([tree.next_sibling for tree in trees]),
+    )
     tokens = random.integers(0, vocab, (num_requests, num_nodes))
     generator = torch.Generator(device=DEVICE).manual_seed(seed)
     logits = torch.empty((num_requests * num_nodes, vocab), dtype=dtype, device=DEVICE)
@@ -159,32 +166,27 @@ def count_margin_cases(scene, outputs, requests):
 
 
 def _oracle(scene, request, vocab):
-    num_nodes = scene.shape[1]
-    closest, largest = float("inf"), 0.0
+    num_nodes, filters = scene.shape[1], scene.filters[request]
+    margins, largest, closest = [], 0.0, Closest()
 
     def row_of(node):
-        nonlocal closest, largest
+        nonlocal largest
         logits = scene.logits[request * num_nodes + node].float().cpu().numpy()
-        row, margin = distribution(logits, *scene.filters[request])
-        temperature = scene.filters[request][0]
-        if temperature > 0:
-            largest = max(largest, float((logits.max() - logits[row > 0].min()) / temperature))
-        closest = min(closest, margin)
+        row = distribution(logits, *filters)
+        if filters[0] > 0:
+            largest = max(largest, float((logits.max() - logits[row > 0].min()) / filters[0]))
+        margins.append(margin_of_filters(logits, *filters))
         return row
 
+    tree = Topology.from_links(scene.next_token[request], scene.next_sibling[request])
     walk = walk_tree(
-        scene.tokens[request],
-        scene.next_token[request],
-        scene.next_sibling[request],
-        scene.coins[request],
-        float(scene.final_coins[request]),
+        DraftTree(tree, scene.tokens[request].tolist(), scene.num_steps),
+        Coins(scene.coins[request], float(scene.final_coins[request])),
         row_of,
-        (1.0, 1.0),
-        scene.num_steps,
-        True,
-        True,
+        Acceptance(),
+        closest.decisions,
     )
-    return walk, min(closest, walk.margin), softmax_bound(vocab, largest)
+    return walk, min([closest.by_coin, *margins]), softmax_bound(vocab, largest)
 
 
 def _device(values):

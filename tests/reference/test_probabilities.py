@@ -4,8 +4,7 @@ from ml_dtypes import bfloat16
 
 from specsim import Reason, SpecRejection, reference
 from specsim.contracts.rounding import rounding_bound
-from specsim.reference.margins import MARGINS
-from specsim.reference.probabilities import distribution, keep_min_p, keep_top_p
+from specsim.reference.margins import MARGINS, margin_of_filters
 
 INF = float("inf")
 
@@ -107,20 +106,31 @@ def test_a_scale_of_zero_is_rejected(f32):
     assert (caught.value.reason, caught.value.what) == (Reason.INFINITE_LOGIT, "scaling_penalty[0, 1]")
 
 
-def test_margins_say_how_far_the_nearest_mass_or_token_lies(f32):
-    row = f32([0.5, 0.25, 0.25])
-    assert keep_top_p(row, 0.5)[1] == 0
-    assert keep_top_p(row, 0.75)[1] == 0.25
-    assert keep_top_p(row, 1.0)[1] == INF
-    assert keep_min_p(row, 0.5)[1] == 0
-    assert keep_min_p(row, 0.25)[1] == 1
-    assert keep_min_p(row, 0.0)[1] == INF
+@pytest.mark.parametrize(
+    ("name", "share", "margin"),
+    [
+        ("top_p", 0.5, 0),
+        ("top_p", 0.75, 0.25),
+        ("top_p", 1, INF),
+        ("min_p", 0.5, 0),
+        ("min_p", 0.25, 1),
+        ("min_p", 0, INF),
+    ],
+)
+def test_margins_say_how_far_the_nearest_mass_or_token_lies(name, share, margin, f32):
+    call = {"probabilities": f32([[0.5, 0.25, 0.25]]), name: f32([share])}
+    assert MARGINS[f"{name}_renorm"](call).tolist() == [margin / rounding_bound(3)]
+
+
+def test_a_share_below_the_largest_probability_is_itself_the_margin(f32):
+    call = {"probabilities": f32([[0.5, 0.25, 0.25]]), "top_p": f32([0.125])}
+    assert MARGINS["top_p_renorm"](call).tolist() == [0.125 / rounding_bound(3)]
 
 
 def test_equal_logits_have_no_margin_and_close_ones_a_small_one(f32):
-    assert distribution(f32([0, 0, -5]), 1.0, 1, 1.0, 0.0)[1] > 0.9
-    assert distribution(f32([1e-9, 0, -5]), 1.0, 1, 1.0, 0.0)[1] == 0
-    assert distribution(f32([3, 1, -5]), 0.0, 1, 0.5, 1.0)[1] == INF
+    assert margin_of_filters(f32([0, 0, -5]), 1.0, 1, 1.0, 0.0) > 0.9
+    assert margin_of_filters(f32([1e-9, 0, -5]), 1.0, 1, 1.0, 0.0) == 0
+    assert margin_of_filters(f32([3, 1, -5]), 0.0, 1, 0.5, 1.0) == INF
 
 
 def test_margins_count_roundings(f32):

@@ -19,8 +19,9 @@ from specsim.properties.laws.sampled_engine import (
     sampled_output_follows_its_seed,
 )
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
-from specsim.reference.walks import walk_tree
+from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
 from specsim.simulation.models.language_models import HashModel
+from specsim.topology import Topology
 from tests.properties.laws.planted_samplers import tree_sampler
 
 REFERENCE = load("specsim.reference")
@@ -173,9 +174,8 @@ def test_planted_walks_without_a_fault_are_those_of_the_reference():
         probs = random.dirichlet(np.ones(3), 2).astype(np.float32)
         coins, final = random.random(2, dtype=np.float32), float(random.random(dtype=np.float32))
         links = np.array([[1, -1]]), np.array([[-1, -1]])
-        walk = walk_tree(
-            np.array([0, 2]), links[0][0], links[1][0], coins, final, probs.__getitem__, (1.0, 1.0), 1, True, True
-        )
+        tree = DraftTree(Topology.from_parents([-1, 0]), [0, 2], 1)
+        walk = walk_tree(tree, Coins(coins, final), probs.__getitem__, Acceptance())
         predict, accept_index, _ = tree_sampler()(
             np.array([[0, 2]]), np.array([[0, 1]]), *links, coins[None], np.array([final]), probs[None],
             np.zeros((1, 2, 3)), np.ones(1), np.ones(1), 1,
