@@ -5,10 +5,15 @@ Without a GPU the kernels run under Triton's interpreter.
 
 import os
 
-import torch
+from specsim.installation import explain_missing, find_missing
 
 if __name__ != "specsim.gpu":
     raise ImportError(f"import this package as specsim.gpu, not as {__name__}")
+if find_missing("gpu"):
+    raise ImportError(explain_missing("gpu", __name__))
+
+import torch
+
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 

@@ -1,22 +1,5 @@
-"""Options of the pytest plugin: which implementation the conformance suite tests, and how hard.
+"""The options of the pytest plugin, for ``-p specsim.properties.conformance.plugin``."""
 
-The module imports nothing heavy, because pytest loads it in every run of every project beside which specsim is
-installed.
-"""
+from specsim.conformance.plugin import pytest_addoption
 
-import pytest
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of ``pytest --pyargs specsim.properties.conformance``."""
-    group = parser.getgroup("specsim", "conformance of speculative-decoding operations")
-    group.addoption(
-        "--specsim-impl",
-        default="specsim.reference",
-        metavar="PACKAGE.MODULE",
-        help="implementation that specsim.properties.conformance tests",
-    )
-    group.addoption("--specsim-seed", type=int, default=0, metavar="SEED", help="seed of every property")
-    group.addoption(
-        "--specsim-examples", type=int, default=50, metavar="COUNT", help="examples of each agreement property"
-    )
+__all__ = ["pytest_addoption"]

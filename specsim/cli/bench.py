@@ -1,12 +1,11 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
-import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.device import INTERPRETER, OURS, choose_device, load_implementation, need_suite
+from specsim.cli.device import OURS, choose_device, is_interpreted, load_implementation, need_suite
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs
 def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
     """Check the measured operations against the reference, then time them by CUDA-graph replay."""
     device = choose_device()
-    if device == "absent" or "CPU" in device or os.environ.get(INTERPRETER) == "1":
+    if device == "absent" or "CPU" in device or is_interpreted():
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
     need_suite()
     backend = load_implementation(OURS)

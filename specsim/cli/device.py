@@ -1,6 +1,5 @@
 """What the Triton path runs on, decided before anything imports Triton, and the loading of implementations."""
 
-import importlib.util
 import os
 import sys
 import tempfile
@@ -8,9 +7,12 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed
 from specsim.conformance.backend import Backend, BackendUnavailable, load
+from specsim.installation import explain_missing, find_missing
 
 INTERPRETER = "TRITON_INTERPRET"
 OURS = "specsim.gpu"
+YES = ("1", "on", "true", "y", "yes")
+"""What Triton takes for yes in a variable of the environment, in any case."""
 
 
 def choose_device() -> str:
@@ -19,17 +21,42 @@ def choose_device() -> str:
     Returns
     -------
     device : str
-        ``absent`` if there is no torch; a choice that the environment already makes is kept.
+        ``absent`` if torch or Triton are; a choice that the environment already makes is kept.
     """
-    try:
-        import torch
-    except ImportError:
+    if find_missing("gpu"):
         return "absent"
+    import torch
+
     has_gpu = bool(torch.cuda.is_available())
     if not has_gpu:
         os.environ.setdefault(INTERPRETER, "1")
     name = str(torch.cuda.get_device_name()) if has_gpu else "CPU"
-    return f"{name}, interpreted" if os.environ.get(INTERPRETER) == "1" else name
+    return f"{name}, interpreted" if is_interpreted() else name
+
+
+def is_interpreted() -> bool:
+    """Return whether the environment asks for Triton's interpreter."""
+    return os.environ.get(INTERPRETER, "").lower() in YES
+
+
+def need_device(who: str = OURS) -> str:
+    """Return what kernels will run on.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: there is no torch, no Triton, or neither a GPU nor the interpreter.
+    """
+    device = choose_device()
+    if device == "absent":
+        raise Failed(explain_missing("gpu", who), Exit.UNAVAILABLE)
+    if device == "CPU":
+        value = os.environ[INTERPRETER]
+        raise Failed(
+            f"{who} needs a GPU, or Triton's interpreter in its place: {INTERPRETER} is {value!r}, but should be 1",
+            Exit.UNAVAILABLE,
+        )
+    return device
 
 
 def load_implementation(name: str) -> Backend:
@@ -40,10 +67,11 @@ def load_implementation(name: str) -> Backend:
     Failed
         UNAVAILABLE: it does not import.
     """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    if choose_device() == "absent" and name == OURS:
-        raise Failed(f"{OURS} needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
+    _find_modules_of_the_working_directory()
+    if name == OURS or name.startswith(f"{OURS}."):
+        need_device()
+    else:
+        choose_device()
     try:
         return load(name)
     except BackendUnavailable as error:
@@ -60,7 +88,15 @@ def need_suite() -> None:
     Failed
         UNAVAILABLE: it is not.
     """
-    for distribution in ("hypothesis", "pytest"):
-        if importlib.util.find_spec(distribution) is None:
-            raise Failed(f"the suite needs {distribution}: pip install 'specsim[properties]'", Exit.UNAVAILABLE)
+    if find_missing("properties"):
+        raise Failed(explain_missing("properties", "the suite"), Exit.UNAVAILABLE)
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "specsim-hypothesis"))
+
+
+def _find_modules_of_the_working_directory() -> None:
+    try:
+        folder = os.getcwd()
+    except OSError:  # NOTE: it may be gone or closed to the user; installed modules are found without it.
+        return
+    if folder not in sys.path:
+        sys.path.insert(0, folder)

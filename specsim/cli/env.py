@@ -1,13 +1,15 @@
 """``specsim env``: what a bug report needs."""
 
 import importlib.metadata
-import os
 import platform
 
 import click
+from rich.markup import escape
 
-from specsim.cli.device import INTERPRETER, choose_device
+import specsim
+from specsim.cli.device import choose_device, is_interpreted
 from specsim.cli.output import EXIT_CODES, console, plain_table, print_json
+from specsim.installation import EXTRAS, explain_missing, find_missing
 
 DISTRIBUTIONS = (
     "specsim",
@@ -16,6 +18,7 @@ DISTRIBUTIONS = (
     "triton",
     "hypothesis",
     "pytest",
+    "scipy",
     "click",
     "rich",
     "msgspec",
@@ -27,6 +30,9 @@ def versions_of(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str
     """Return the installed versions by distribution name; those that are absent are left out."""
     versions = {"python": platform.python_version()}
     for name in distributions:
+        if name == specsim.__name__:
+            versions[name] = specsim.__version__
+            continue
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -37,14 +43,15 @@ def versions_of(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str
 @click.command(epilog=EXIT_CODES)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def env(as_json: bool) -> None:
-    """Print versions, device and mode, for bug reports."""
+    """Print versions, device, mode and what is missing, for bug reports."""
     device = choose_device()
-    mode = "interpreted" if os.environ.get(INTERPRETER) == "1" else "compiled"
+    mode = "absent" if device in ("absent", "CPU") else "interpreted" if is_interpreted() else "compiled"
     document = {
         "versions": versions_of(),
         "platform": platform.platform(),
         "device": device,
-        "mode": "absent" if device == "absent" else mode,
+        "mode": mode,
+        "missing": {f"specsim.{extra}": list(find_missing(extra)) for extra in EXTRAS},
     }
     if as_json:
         print_json(document)
@@ -54,4 +61,6 @@ def env(as_json: bool) -> None:
         table.add_row(name, version)
     for name in ("platform", "device", "mode"):
         table.add_row(name, str(document[name]))
+    lacking = [explain_missing(extra, f"specsim.{extra}") for extra in EXTRAS if find_missing(extra)]
+    table.add_row("missing", escape("\n".join(lacking)) or "nothing")
     console().print(table)

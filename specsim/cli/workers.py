@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from specsim.cli.device import choose_device
+from specsim.cli.device import need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
@@ -65,12 +65,10 @@ def build_worker(
     Raises
     ------
     Failed
-        UNAVAILABLE: the GPU path needs torch and Triton; USAGE: graphs of a worker that has none.
+        UNAVAILABLE: kernels cannot run; USAGE: graphs of a worker that has none.
     """
     sizes = engine.sizes_for(config, requests, max_batch)
-    device = "cpu" if kind == "reference" else choose_device()
-    if device == "absent":
-        raise Failed("the gpu worker needs torch and triton: pip install 'specsim[gpu]'", Exit.UNAVAILABLE)
+    device = "cpu" if kind == "reference" else need_device("the gpu worker")
     if plan.worker == "v1":
         from specsim.reference.worker.v1 import ReferenceWorkerV1
 

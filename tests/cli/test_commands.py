@@ -1,10 +1,12 @@
 import json
+import sys
 from typing import ClassVar
 
 import pytest
 
 from specsim.cli import mutants as mutants_command
 from specsim.cli.output import EXIT_CODES
+from specsim.installation import DISTRIBUTION
 from specsim.operations import RECORDS
 
 COMMANDS = ("check", "simulate", "rules", "replay", "show", "mutants", "bench", "env")
@@ -25,10 +27,26 @@ def test_env(specsim):
     got = specsim("env", "--json")
     document = json.loads(got.stdout)
     assert got.exit_code == 0
-    assert document.keys() == {"versions", "platform", "device", "mode"}
+    assert document.keys() == {"versions", "platform", "device", "mode", "missing"}
     assert {"python", "specsim", "numpy"} <= document["versions"].keys()
     assert document["mode"] in ("interpreted", "compiled", "absent")
     assert document["versions"]["numpy"] in specsim("env").stdout
+
+
+def test_env_says_what_is_missing(specsim, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert json.loads(specsim("env", "--json").stdout)["missing"] == {
+        "specsim.gpu": [],
+        "specsim.properties": ["scipy"],
+    }
+    advice = f"specsim.properties needs scipy: pip install '{DISTRIBUTION}[properties]'"
+    assert advice in words(specsim("env").stdout)
+    got = specsim("check", "specsim.reference")
+    assert (got.exit_code, got.stdout, got.stderr) == (
+        4,
+        "",
+        advice.replace("specsim.properties", "specsim: the suite") + "\n",
+    )
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -1,0 +1,20 @@
+"""What the distribution is called, and what each part of it needs beside NumPy.
+
+The distribution ``specsim`` of the Python Package Index is somebody else's; the import name is the same.
+"""
+
+import importlib.util
+
+DISTRIBUTION = "specsim-decoding"
+EXTRAS = {"gpu": ("torch", "triton"), "properties": ("hypothesis", "pytest", "scipy")}
+"""What ``specsim.<extra>`` imports; ``pyproject.toml`` has the versions."""
+
+
+def find_missing(extra: str) -> tuple[str, ...]:
+    """Return what an extra needs and this installation lacks."""
+    return tuple(name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None)
+
+
+def explain_missing(extra: str, who: str) -> str:
+    """Return the sentence that says what of an extra is missing, and how to install it."""
+    return f"{who} needs {' and '.join(find_missing(extra))}: pip install '{DISTRIBUTION}[{extra}]'"
