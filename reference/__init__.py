@@ -3,113 +3,21 @@
 if __name__ != "specsim.reference":
     raise ImportError(f"import this package as specsim.reference, not as {__name__}")
 
-from specsim.reference.acceptance import (
-    chain_speculative_sampling,
-    generate_coins,
-    generate_simulated_accept_index,
-    tree_speculative_sampling_target_only,
-)
-from specsim.reference.attention import verify_cascade_metadata, verify_custom_mask_metadata, verify_extend_metadata
-from specsim.reference.compact import (
-    compact_accepted_to_front,
-    fill_accept_out_cache_loc,
-    fill_accept_target_cache_loc,
-    fill_bonus_tokens,
-    gather_accept_tokens,
-    move_kv_cache,
-)
-from specsim.reference.draft import (
-    fast_topk,
-    map_hot_tokens,
-    organize_chain_draft_results,
-    organize_draft_results,
-    select_top_k_tokens,
-)
-from specsim.reference.draft_cache import (
-    assign_draft_cache_locs,
-    generate_draft_decode_kv_indices,
-    per_step_draft_out_cache_loc,
-)
-from specsim.reference.extend import (
-    create_extend_after_decode_spec_info,
-    generate_attn_arg_prefill,
-    prepare_for_extend_to_fill_draft_kvcache,
-    rotate_prefill_input_ids,
-)
-from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
-from specsim.reference.grammar import generate_token_bitmask
-from specsim.reference.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
-from specsim.reference.models.heads import (
-    hash_draft_probabilities,
-    hash_sampling_logits,
-    hash_target_logits,
-    text_draft_probabilities,
-    text_target_logits,
-)
-from specsim.reference.probabilities import (
-    min_p_renorm,
-    prepare_logits,
-    target_probabilities,
-    top_k_renorm,
-    top_p_renorm,
-)
-from specsim.reference.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
-from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mask
-from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
+from typing import TYPE_CHECKING
+
+from specsim.reference import exports
+from specsim.reference.exports import *  # noqa: F403
 
 HOST = "specsim.conformance.catalogue"
 REJECTS = True
 
-__all__ = [
-    "HOST",
-    "REJECTS",
-    "argmax_target_predict",
-    "assign_draft_cache_locs",
-    "assign_extend_cache_locs",
-    "assign_req_to_token_pool",
-    "build_tree",
-    "chain_speculative_sampling",
-    "compact_accepted_to_front",
-    "create_extend_after_decode_spec_info",
-    "draft_decode_forward",
-    "draft_extend_forward",
-    "fast_topk",
-    "fill_accept_out_cache_loc",
-    "fill_accept_target_cache_loc",
-    "fill_bonus_tokens",
-    "gather_accept_tokens",
-    "generate_attn_arg_prefill",
-    "generate_coins",
-    "generate_draft_decode_kv_indices",
-    "generate_simulated_accept_index",
-    "generate_token_bitmask",
-    "hash_draft_probabilities",
-    "hash_sampling_logits",
-    "hash_target_logits",
-    "map_hot_tokens",
-    "min_p_renorm",
-    "move_kv_cache",
-    "organize_chain_draft_results",
-    "organize_draft_results",
-    "per_step_draft_out_cache_loc",
-    "prepare_for_extend_to_fill_draft_kvcache",
-    "prepare_logits",
-    "reconstruct_indices_from_tree_mask",
-    "remap_accepted_slots",
-    "rotate_prefill_input_ids",
-    "select_top_k_tokens",
-    "target_forward",
-    "target_probabilities",
-    "target_verify_metadata",
-    "text_draft_probabilities",
-    "text_target_logits",
-    "top_k_renorm",
-    "top_p_renorm",
-    "tree_speculative_sampling_target_only",
-    "verify_cascade_metadata",
-    "verify_custom_mask_metadata",
-    "verify_extend_metadata",
-    "verify_tree_greedy",
-    "verify_tree_greedy_from_logits",
-    "verify_tree_sampled_from_logits",
-]
+if TYPE_CHECKING:
+    from specsim.conformance.arrays import Array
+    from specsim.operations.protocol import ModelOperations, Operations
+
+    # NOTE: type checkers compare the signatures of all functions with the tables here.
+    _OPERATIONS: Operations[Array] = exports
+    _MODEL_OPERATIONS: ModelOperations[Array] = exports
+
+__all__ = ["HOST", "REJECTS"]
+__all__ += exports.__all__

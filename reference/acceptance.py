@@ -5,6 +5,12 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts, count_tokens, path_width
 from specsim.hashing import digest
+from specsim.operations.outputs import (
+    ChainSpeculativeSamplingOutputs,
+    GenerateCoinsOutputs,
+    GenerateSimulatedAcceptIndexOutputs,
+    TreeSpeculativeSamplingTargetOnlyOutputs,
+)
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_chain, walk_tree
 from specsim.topology import Topology
 from specsim.validation.checking import check_call
@@ -14,7 +20,7 @@ FINAL_COLUMN = 1024
 SIMULATED_TOKEN = 100
 
 
-def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> tuple[Array, Array]:
+def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> GenerateCoinsOutputs[Array]:
     """Draw the coins of a verify, each a hash of the request's seed, its length and a column.
 
     Parameters
@@ -44,7 +50,7 @@ def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> tupl
         for node in range(num_draft_tokens):
             uniform_samples[request, node] = coin(int(seeds[request]), int(seq_lens[request]), node)
         final[request] = coin(int(seeds[request]), int(seq_lens[request]), FINAL_COLUMN)
-    return uniform_samples, final
+    return GenerateCoinsOutputs(uniform_samples, final)
 
 
 def coin(seed: int, seq_len: int, column: int) -> float:
@@ -66,7 +72,7 @@ def tree_speculative_sampling_target_only(
     num_steps: int,
     strict: bool = True,
     skip_duplicates: bool = True,
-) -> tuple[Array, Array, Array]:
+) -> TreeSpeculativeSamplingTargetOnlyOutputs[Array]:
     """Walk each tree by chance: one coin a node, shared by its children, against the target's running mass.
 
     Parameters
@@ -134,7 +140,7 @@ def tree_speculative_sampling_target_only(
         num_accepted_drafts[request] = count_drafts(len(walk.tokens))
         for node, token in walk.rejected:
             draft_probs[request, node, token] = target_probs[request, node, token]
-    return predict, accept_index, num_accepted_drafts
+    return TreeSpeculativeSamplingTargetOnlyOutputs(predict, accept_index, num_accepted_drafts)
 
 
 def chain_speculative_sampling(
@@ -145,7 +151,7 @@ def chain_speculative_sampling(
     draft_probs: Array | None,
     target_probs: Array,
     max_num_drafts: int,
-) -> tuple[Array, Array]:
+) -> ChainSpeculativeSamplingOutputs[Array]:
     """Accept ragged chains by rejection sampling against the draft's own probabilities.
 
     Parameters
@@ -196,12 +202,12 @@ def chain_speculative_sampling(
         )
         output_tokens[request, : len(tokens)] = tokens
         num_accepted_drafts[request] = count_drafts(len(tokens))
-    return output_tokens, num_accepted_drafts
+    return ChainSpeculativeSamplingOutputs(output_tokens, num_accepted_drafts)
 
 
 def generate_simulated_accept_index(
     accept_index: Array, simulated_num_tokens: int, num_draft_tokens: int
-) -> tuple[Array, Array, Array]:
+) -> GenerateSimulatedAcceptIndexOutputs[Array]:
     """Pretend that every request accepted the same number of tokens along its first nodes.
 
     Parameters
@@ -239,4 +245,4 @@ def generate_simulated_accept_index(
         for place in range(simulated_num_tokens):
             simulated_accept_index[request, place] = accept_index[request, 0] + place
         num_accepted_drafts[request] = count_drafts(simulated_num_tokens)
-    return predict, simulated_accept_index, num_accepted_drafts
+    return GenerateSimulatedAcceptIndexOutputs(predict, simulated_accept_index, num_accepted_drafts)

@@ -3,6 +3,11 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import (
+    VerifyCascadeMetadataOutputs,
+    VerifyCustomMaskMetadataOutputs,
+    VerifyExtendMetadataOutputs,
+)
 from specsim.validation.checking import check_call
 
 
@@ -13,7 +18,7 @@ def verify_cascade_metadata(
     tree_mask: Array,
     num_draft_tokens: int,
     max_prefix_len: int,
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> VerifyCascadeMetadataOutputs[Array]:
     """Lay out two passes: all nodes over the prefix, then every node alone over the nodes that it sees.
 
     Parameters
@@ -75,7 +80,9 @@ def verify_cascade_metadata(
             expand_cache_seqlens[request * num_nodes + node] = len(seen)
             for column, other in enumerate(seen + unseen):
                 expand_page_table[request * num_nodes + node, column] = row[length + other]
-    return cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table
+    return VerifyCascadeMetadataOutputs(
+        cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table
+    )
 
 
 def verify_custom_mask_metadata(
@@ -85,7 +92,7 @@ def verify_custom_mask_metadata(
     tree_mask: Array,
     num_draft_tokens: int,
     seq_lens_sum: int,
-) -> tuple[Array, Array, Array, Array]:
+) -> VerifyCustomMaskMetadataOutputs[Array]:
     """Lay out one pass over prefix and window under the full mask, which padded rows extend by visible entries.
 
     Parameters
@@ -137,12 +144,12 @@ def verify_custom_mask_metadata(
             kv_indices[kv_indptr[request] + key] = req_to_token[req_pool_indices[request], key]
     for entry in range(min(len(tree_mask), len(custom_mask))):
         custom_mask[entry] = tree_mask[entry]
-    return qo_indptr, kv_indptr, kv_indices, custom_mask
+    return VerifyCustomMaskMetadataOutputs(qo_indptr, kv_indptr, kv_indices, custom_mask)
 
 
 def verify_extend_metadata(
     req_pool_indices: Array, req_to_token: Array, seq_lens: Array, num_draft_tokens: int, seq_lens_sum: int
-) -> tuple[Array, Array, Array, Array]:
+) -> VerifyExtendMetadataOutputs[Array]:
     """Lay out the keys of the prefix alone; the window's own keys go through the mask, whose offsets are given.
 
     Parameters
@@ -191,4 +198,4 @@ def verify_extend_metadata(
         mask_indptr[request + 1] = mask_indptr[request] + num_draft_tokens * (length + num_draft_tokens)
         for key in range(length):
             kv_indices[kv_indptr[request] + key] = req_to_token[req_pool_indices[request], key]
-    return qo_indptr, kv_indptr, kv_indices, mask_indptr
+    return VerifyExtendMetadataOutputs(qo_indptr, kv_indptr, kv_indices, mask_indptr)

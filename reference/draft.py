@@ -6,10 +6,16 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.counts import count_draft_nodes
+from specsim.operations.outputs import (
+    FastTopkOutputs,
+    OrganizeChainDraftResultsOutputs,
+    OrganizeDraftResultsOutputs,
+    SelectTopKTokensOutputs,
+)
 from specsim.validation.checking import check_call
 
 
-def fast_topk(values: Array, k: int) -> tuple[Array, Array]:
+def fast_topk(values: Array, k: int) -> FastTopkOutputs[Array]:
     """Pick the k largest entries of each row, ties by lower index.
 
     Parameters
@@ -43,12 +49,12 @@ def fast_topk(values: Array, k: int) -> tuple[Array, Array]:
         for place, column in enumerate(order[:k]):
             topk_values[row, place] = values[row, column]
             topk_index[row, place] = column
-    return topk_values, topk_index
+    return FastTopkOutputs(topk_values, topk_index)
 
 
 def select_top_k_tokens(
     step_index: int, topk_p: Array, topk_index: Array, hidden_states: Array | None, scores: Array | None, topk: int
-) -> tuple[Array, Array | None, Array, Array, Array, Array]:
+) -> SelectTopKTokensOutputs[Array]:
     """Choose the beams of the next depth by cumulative score and emit the tree blocks of this depth.
 
     Parameters
@@ -122,12 +128,12 @@ def select_top_k_tokens(
             if hidden_states is not None and next_hidden_states is not None:
                 parent_row = request * branch + candidate // topk
                 next_hidden_states[request * topk + place] = hidden_states[parent_row]
-    return input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block
+    return SelectTopKTokensOutputs(input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block)
 
 
 def organize_draft_results(
     score_list: Sequence[Array], token_list: Sequence[Array], parents_list: Sequence[Array], num_draft_tokens: int
-) -> tuple[Array, Array, Array]:
+) -> OrganizeDraftResultsOutputs[Array]:
     """Keep the N-1 best candidates of all depths, in flat-id order, with the parents' flat ids.
 
     Parameters
@@ -174,10 +180,10 @@ def organize_draft_results(
         for place, candidate in enumerate(sorted(order[:num_kept])):
             top_scores_index[request, place] = candidate
             draft_tokens[request, place] = tokens[candidate]
-    return parent_list, top_scores_index, draft_tokens
+    return OrganizeDraftResultsOutputs(parent_list, top_scores_index, draft_tokens)
 
 
-def organize_chain_draft_results(token_list: Sequence[Array]) -> tuple[Array, Array, Array]:
+def organize_chain_draft_results(token_list: Sequence[Array]) -> OrganizeChainDraftResultsOutputs[Array]:
     """Organise the drafts of a chain, where nothing is pruned.
 
     Parameters
@@ -209,7 +215,7 @@ def organize_chain_draft_results(token_list: Sequence[Array]) -> tuple[Array, Ar
             draft_tokens[request, step] = token_list[step][request, 0]
             if num_steps > 1:
                 parent_list[request, step] = step - 1
-    return parent_list, top_scores_index, draft_tokens
+    return OrganizeChainDraftResultsOutputs(parent_list, top_scores_index, draft_tokens)
 
 
 def map_hot_tokens(topk_index: Array, hot_token_id: Array) -> Array:

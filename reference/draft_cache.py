@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import GenerateDraftDecodeKvIndicesOutputs
 from specsim.validation.checking import check_call
 
 
@@ -81,7 +82,7 @@ def per_step_draft_out_cache_loc(out_cache_loc: Array, topk: int, num_steps: int
 
 def generate_draft_decode_kv_indices(
     req_pool_indices: Array, req_to_token: Array, seq_lens: Array, positions: Array, topk: int, num_steps: int
-) -> tuple[Array, Array]:
+) -> GenerateDraftDecodeKvIndicesOutputs[Array]:
     """List, for every step and beam, the slots that the beam attends to: the prefix and its own entries.
 
     Parameters
@@ -128,4 +129,4 @@ def generate_draft_decode_kv_indices(
             kv_indices[step, end : end + len(visible)] = visible
             end += len(visible)
             kv_indptr[step, row + 1] = end
-    return kv_indices, kv_indptr
+    return GenerateDraftDecodeKvIndicesOutputs(kv_indices, kv_indptr)

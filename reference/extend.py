@@ -3,6 +3,11 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import (
+    CreateExtendAfterDecodeSpecInfoOutputs,
+    GenerateAttnArgPrefillOutputs,
+    PrepareForExtendToFillDraftKvcacheOutputs,
+)
 from specsim.validation.checking import check_call
 
 
@@ -46,7 +51,7 @@ def rotate_prefill_input_ids(input_ids: Array, extend_lens: Array, tail_tokens: 
 
 def prepare_for_extend_to_fill_draft_kvcache(
     seq_lens: Array, num_accepted_tokens: Array, num_draft_tokens: int
-) -> tuple[Array, Array, Array]:
+) -> PrepareForExtendToFillDraftKvcacheOutputs[Array]:
     """Lay out positions, forward lengths and the selected row of a fixed-width draft-extend.
 
     Parameters
@@ -85,12 +90,12 @@ def prepare_for_extend_to_fill_draft_kvcache(
             positions[request * num_draft_tokens + place] = seq_lens[request] + place
         forward_seq_lens[request] = seq_lens[request] + num_draft_tokens
         select_index[request] = request * num_draft_tokens + num_accepted_tokens[request] - 1
-    return positions, forward_seq_lens, select_index
+    return PrepareForExtendToFillDraftKvcacheOutputs(positions, forward_seq_lens, select_index)
 
 
 def create_extend_after_decode_spec_info(
     input_ids: Array, seq_lens: Array, num_accepted_tokens: Array
-) -> tuple[Array, Array]:
+) -> CreateExtendAfterDecodeSpecInfoOutputs[Array]:
     """Lay out the positions of a ragged draft-extend and pick each request's last token.
 
     Parameters
@@ -128,12 +133,12 @@ def create_extend_after_decode_spec_info(
             positions[start + place] = seq_lens[request] - count + place
         bonus_tokens[request] = input_ids[start + count - 1]
         start += count
-    return positions, bonus_tokens
+    return CreateExtendAfterDecodeSpecInfoOutputs(positions, bonus_tokens)
 
 
 def generate_attn_arg_prefill(
     req_pool_indices: Array, req_to_token: Array, kv_lens: Array, num_accepted_tokens: Array, kv_lens_sum: int
-) -> tuple[Array, Array, Array]:
+) -> GenerateAttnArgPrefillOutputs[Array]:
     """Lay out the attention metadata of a ragged draft-extend: causal, the queries are the last keys.
 
     Parameters
@@ -176,4 +181,4 @@ def generate_attn_arg_prefill(
         kv_indptr[request + 1] = kv_indptr[request] + kv_lens[request]
         for position in range(kv_lens[request]):
             kv_indices[kv_indptr[request] + position] = req_to_token[req_pool_indices[request], position]
-    return qo_indptr, kv_indptr, kv_indices
+    return GenerateAttnArgPrefillOutputs(qo_indptr, kv_indptr, kv_indices)

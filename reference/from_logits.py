@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import VerifyTreeGreedyFromLogitsOutputs, VerifyTreeSampledFromLogitsOutputs
 from specsim.reference.acceptance import tree_speculative_sampling_target_only
 from specsim.reference.probabilities import target_probabilities
 from specsim.reference.verify import argmax_target_predict, verify_tree_greedy
@@ -16,7 +17,7 @@ def verify_tree_greedy_from_logits(
     retrieve_next_sibling: Array,
     logits: Array,
     num_steps: int,
-) -> tuple[Array, Array, Array]:
+) -> VerifyTreeGreedyFromLogitsOutputs[Array]:
     """Accept greedily from raw logits: the composition of the argmax and the greedy walk.
 
     Parameters
@@ -50,8 +51,10 @@ def verify_tree_greedy_from_logits(
     """
     axes = check_call("verify_tree_greedy_from_logits", locals())
     target_predict = argmax_target_predict(logits.astype(np.float32)).reshape(axes["request"], axes["node"])
-    return verify_tree_greedy(
-        candidates, retrieve_index, retrieve_next_token, retrieve_next_sibling, target_predict, num_steps
+    return VerifyTreeGreedyFromLogitsOutputs(
+        *verify_tree_greedy(
+            candidates, retrieve_index, retrieve_next_token, retrieve_next_sibling, target_predict, num_steps
+        )
     )
 
 
@@ -72,7 +75,7 @@ def verify_tree_sampled_from_logits(
     num_steps: int,
     strict: bool = True,
     skip_duplicates: bool = True,
-) -> tuple[Array, Array, Array]:
+) -> VerifyTreeSampledFromLogitsOutputs[Array]:
     """Accept by chance from raw logits: the composition of temperature, filters and the tree sampler.
 
     Parameters
@@ -119,18 +122,20 @@ def verify_tree_sampled_from_logits(
     axes = check_call("verify_tree_sampled_from_logits", locals())
     target_probs = target_probabilities(logits, temperature, top_k, top_p, min_p, axes["node"])
     target_probs = target_probs.reshape(axes["request"], axes["node"], axes["vocab"])
-    return tree_speculative_sampling_target_only(
-        candidates,
-        retrieve_index,
-        retrieve_next_token,
-        retrieve_next_sibling,
-        uniform_samples,
-        uniform_samples_for_final_sampling,
-        target_probs,
-        np.zeros_like(target_probs),
-        threshold_single,
-        threshold_acc,
-        num_steps,
-        strict,
-        skip_duplicates,
+    return VerifyTreeSampledFromLogitsOutputs(
+        *tree_speculative_sampling_target_only(
+            candidates,
+            retrieve_index,
+            retrieve_next_token,
+            retrieve_next_sibling,
+            uniform_samples,
+            uniform_samples_for_final_sampling,
+            target_probs,
+            np.zeros_like(target_probs),
+            threshold_single,
+            threshold_acc,
+            num_steps,
+            strict,
+            skip_duplicates,
+        )
     )

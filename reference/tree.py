@@ -4,6 +4,7 @@ import numpy as np
 
 from specsim.config import TreeMaskMode
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import BuildTreeOutputs, ReconstructIndicesFromTreeMaskOutputs
 from specsim.validation.checking import check_call
 
 
@@ -18,7 +19,7 @@ def build_tree(
     num_draft_tokens: int,
     mask_mode: int = TreeMaskMode.QLEN_ONLY,
     seq_lens_sum: int = 0,
-) -> tuple[Array, Array, Array, Array, Array, Array]:
+) -> BuildTreeOutputs[Array]:
     """Turn kept candidates into draft tokens, child and sibling links, positions and the visibility mask.
 
     Parameters
@@ -95,7 +96,9 @@ def build_tree(
             retrieve_next_token[request, parent[node]] = node
 
     tree_mask = lay_out_mask(visible, seq_lens, TreeMaskMode(mask_mode), seq_lens_sum)
-    return draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask
+    return BuildTreeOutputs(
+        draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask
+    )
 
 
 def lay_out_mask(visible: Array, seq_lens: Array, mask_mode: TreeMaskMode, seq_lens_sum: int) -> Array:
@@ -121,7 +124,9 @@ def lay_out_mask(visible: Array, seq_lens: Array, mask_mode: TreeMaskMode, seq_l
     return full
 
 
-def reconstruct_indices_from_tree_mask(tree_mask: Array, seq_lens: Array) -> tuple[Array, Array, Array, Array]:
+def reconstruct_indices_from_tree_mask(
+    tree_mask: Array, seq_lens: Array
+) -> ReconstructIndicesFromTreeMaskOutputs[Array]:
     """Recover positions and links from an ancestor matrix.
 
     Parameters
@@ -170,4 +175,4 @@ def reconstruct_indices_from_tree_mask(tree_mask: Array, seq_lens: Array) -> tup
             if parent[node] >= 0:
                 siblings = (k for k in later if parent[k] == parent[node])
                 retrieve_next_sibling[request, node] = min(siblings, default=-1)
-    return positions, retrieve_index, retrieve_next_token, retrieve_next_sibling
+    return ReconstructIndicesFromTreeMaskOutputs(positions, retrieve_index, retrieve_next_token, retrieve_next_sibling)

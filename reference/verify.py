@@ -4,6 +4,7 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.counts import path_width
+from specsim.operations.outputs import TargetVerifyMetadataOutputs, VerifyTreeGreedyOutputs
 from specsim.validation.checking import check_call
 
 
@@ -14,7 +15,7 @@ def target_verify_metadata(
     num_tokens: int,
     max_seq_len_k: int,
     page_size: int = 1,
-) -> tuple[Array, Array, Array, Array]:
+) -> TargetVerifyMetadataOutputs[Array]:
     """Lay out lengths and page table of a verify forward; tokens per request are derived, not configured.
 
     Parameters
@@ -65,7 +66,7 @@ def target_verify_metadata(
         cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
         for page in range(num_pages):
             page_table[request, page] = req_to_token[req_pool_indices[request], page * page_size] // page_size
-    return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
+    return TargetVerifyMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)
 
 
 def argmax_target_predict(logits: Array) -> Array:
@@ -101,7 +102,7 @@ def verify_tree_greedy(
     retrieve_next_sibling: Array,
     target_predict: Array,
     num_steps: int,
-) -> tuple[Array, Array, Array]:
+) -> VerifyTreeGreedyOutputs[Array]:
     """Walk each tree along the target's greedy choices and record the accepted path.
 
     Parameters
@@ -156,4 +157,4 @@ def verify_tree_greedy(
             accept_index[request, num_accepted_drafts[request]] = retrieve_index[request, node]
             last = node
         predict[retrieve_index[request, last]] = target_predict[request, last]
-    return predict, accept_index, num_accepted_drafts
+    return VerifyTreeGreedyOutputs(predict, accept_index, num_accepted_drafts)

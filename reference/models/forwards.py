@@ -10,6 +10,7 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.hashing import MASK, digest, digest_rows
+from specsim.operations.outputs import DraftDecodeForwardOutputs, DraftExtendForwardOutputs
 from specsim.validation.checking import check_call
 
 
@@ -88,7 +89,7 @@ def draft_extend_forward(
     cache_seqlens: Array,
     cu_seqlens_q: Array,
     page_size: int = 1,
-) -> tuple[Array, Array]:
+) -> DraftExtendForwardOutputs[Array]:
     """Run the draft model over several new tokens a request, causal.
 
     Parameters
@@ -122,7 +123,9 @@ def draft_extend_forward(
     """
     check_call("draft_extend_forward", locals())
     visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
-    return draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
+    return DraftExtendForwardOutputs(
+        *draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
+    )
 
 
 def draft_decode_forward(
@@ -133,7 +136,7 @@ def draft_decode_forward(
     out_cache_loc: Array,
     kv_indices: Array,
     kv_indptr: Array,
-) -> tuple[Array, Array]:
+) -> DraftDecodeForwardOutputs[Array]:
     """Run the draft model over one new token a beam, each beam with its own list of slots.
 
     Parameters
@@ -163,7 +166,9 @@ def draft_decode_forward(
     """
     axes = check_call("draft_decode_forward", locals())
     visible_slots = [kv_indices[kv_indptr[row] : kv_indptr[row + 1]] for row in range(axes["token"])]
-    return draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
+    return DraftDecodeForwardOutputs(
+        *draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
+    )
 
 
 def draft_forward(

@@ -1,27 +1,35 @@
 """What an operation with several outputs returns: a named tuple of its own, generic in the array type.
 
-The classes follow from the table; ``outputs.pyi``, which ``python -m specsim.operations.stub`` writes, names them for
-editors and type checkers.
+The classes follow from the table, each made when it is first asked for; ``outputs.pyi``, which
+``python -m specsim.operations.stub`` writes, names them for editors and type checkers.
 """
 
 from collections import namedtuple
+from functools import cache
 from types import GenericAlias
 from typing import Any
 
 from specsim.operations import RECORDS
-from specsim.operations.record import Operation
 from specsim.operations.signature import outputs_class_of
 
+_OPERATIONS = {outputs_class_of(one): one for one in RECORDS.values() if len(one.contract.outputs) > 1}
 
-def _named_tuple(operation: Operation) -> Any:
-    name = outputs_class_of(operation)
-    outputs = namedtuple(name, [spec.name for spec in operation.contract.outputs], module=__name__)  # type: ignore[misc]
-    outputs.__doc__ = f"What ``{operation.name}`` returns."
-    outputs.__class_getitem__ = classmethod(GenericAlias)  # type: ignore[attr-defined]
+
+@cache
+def outputs_of(operation: str) -> Any:
+    """Return the class of an operation with several outputs."""
+    name = outputs_class_of(RECORDS[operation])
+    outputs = namedtuple(name, [spec.name for spec in RECORDS[operation].contract.outputs], module=__name__)
+    outputs.__doc__ = f"What ``{operation}`` returns."
+    outputs.__class_getitem__ = classmethod(GenericAlias)
     return outputs
 
 
-OUTPUTS = {name: _named_tuple(record) for name, record in RECORDS.items() if len(record.contract.outputs) > 1}
-"""The class of each operation that has several outputs, by the operation's name."""
+def __getattr__(name: str) -> Any:
+    if name not in _OPERATIONS:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return outputs_of(_OPERATIONS[name].name)
 
-globals().update({outputs.__name__: outputs for outputs in OUTPUTS.values()})
+
+def __dir__() -> list[str]:
+    return [*globals(), *_OPERATIONS]

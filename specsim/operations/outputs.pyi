@@ -1,11 +1,10 @@
 # Written by python -m specsim.operations.stub; edit the table instead.
 
-from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 ArrayT = TypeVar("ArrayT")
 
-OUTPUTS: Mapping[str, type[tuple[Any, ...]]]
+def outputs_of(operation: str) -> type[Any]: ...
 
 class FastTopkOutputs(NamedTuple, Generic[ArrayT]):
     """What ``fast_topk`` returns."""
@@ -17,7 +16,7 @@ class SelectTopKTokensOutputs(NamedTuple, Generic[ArrayT]):
     """What ``select_top_k_tokens`` returns."""
 
     input_ids: ArrayT
-    next_hidden_states: ArrayT
+    next_hidden_states: ArrayT | None
     next_scores: ArrayT
     score_block: ArrayT
     token_block: ArrayT

@@ -1,10 +1,12 @@
-"""The signature that an operation has in every layer."""
+"""The signature that an operation has in every layer, and arguments put to the names of its parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.operations.record import Operation
+from specsim.rejection import Reason, SpecRejection
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,58 @@ def parameters_of(operation: Operation) -> list[Parameter]:
     for spec in reversed(operation.contract.parameters):
         is_last = all(parameter.default is not None for parameter in parameters)
         default = _default_of_array(spec, is_last) if isinstance(spec, ArraySpec) else _default_of_scalar(spec)
-        parameters.append(Parameter(spec.name, _annotation(spec), default))
+        parameters.append(Parameter(spec.name, annotation_of(spec), default))
     return parameters[::-1]
+
+
+def name_arguments(operation: Operation, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every argument of a call by the name of its parameter, in call order, defaults filled in.
+
+    An optional array that is left out is None, whatever stands behind it.
+
+    Raises
+    ------
+    SpecRejection
+        UNKNOWN_ARGUMENT: a name is no parameter, a parameter is given twice, or there are more arguments than
+        parameters; MISSING_ARGUMENT.
+    """
+    specs = operation.contract.parameters
+    names = [spec.name for spec in specs]
+    takes = f"{operation.name} takes {', '.join(names)}"
+    if len(positional) > len(names):
+        given, most = f"{len(positional)} arguments", f"at most {len(names)}"
+        raise SpecRejection(
+            Reason.UNKNOWN_ARGUMENT, what=f"call of {operation.name}", got=given, expected=most, because=takes
+        )
+    arguments = dict(zip(names, positional, strict=False))
+    for name in named:
+        if name not in names:
+            expected = " or ".join(nearest(name, names)) or "a parameter"
+            raise SpecRejection(
+                Reason.UNKNOWN_ARGUMENT, what=name, got="no parameter", expected=expected, because=takes
+            )
+        if name in arguments:
+            raise SpecRejection(Reason.UNKNOWN_ARGUMENT, what=name, got="given twice", expected="once", because=takes)
+    arguments.update(named)
+    for spec in specs:
+        default = None if isinstance(spec, ArraySpec) else spec.default
+        is_needed = not spec.optional if isinstance(spec, ArraySpec) else default is None
+        if spec.name not in arguments:
+            if is_needed:
+                expected = "an array" if isinstance(spec, ArraySpec) else "a number"
+                raise SpecRejection(
+                    Reason.MISSING_ARGUMENT, what=spec.name, got="absent", expected=expected, because=takes
+                )
+            arguments[spec.name] = default
+    return {name: arguments[name] for name in names}
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """Return up to three names that are spelt nearly like a name that is not one of them."""
+    # NOTE: imported here, because only mistakes need it.
+    import difflib
+
+    return difflib.get_close_matches(name, list(names), n=3)
 
 
 def outputs_class_of(operation: Operation) -> str:
@@ -43,10 +95,11 @@ def returns_of(operation: Operation) -> str:
     outputs: Sequence[ArraySpec] = operation.contract.outputs
     if len(outputs) > 1:
         return f"{outputs_class_of(operation)}[ArrayT]"
-    return "ArrayT" if outputs else "None"
+    return annotation_of(outputs[0]) if outputs else "None"
 
 
-def _annotation(spec: ArraySpec | ScalarSpec) -> str:
+def annotation_of(spec: ArraySpec | ScalarSpec) -> str:
+    """Return the type of a parameter or an output, with ``ArrayT`` for an array."""
     if not isinstance(spec, ArraySpec):
         return "bool" if spec.flag else "int"
     annotation = "ArrayT" if spec.each is None else "Sequence[ArrayT]"

@@ -1,32 +1,54 @@
-"""The stub files of the tables: ``python -m specsim.operations.stub`` writes ``outputs.pyi`` and ``protocol.pyi``."""
+"""Files that follow from the tables; ``python -m specsim.operations.stub`` writes them.
+
+These are the stubs ``outputs.pyi`` and ``protocol.pyi``, and ``exports.py`` of each layer. Exports are written out
+rather than computed, because editors and type checkers follow imports that they can read.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from specsim.operations import MODEL_TABLE, RECORDS, TABLE
 from specsim.operations.record import Operation
-from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
+from specsim.operations.signature import annotation_of, outputs_class_of, parameters_of, returns_of
 
 GENERATED = "# Written by python -m specsim.operations.stub; edit the table instead.\n"
 LINE_LENGTH = 120
+ROOT = Path(__file__).parents[1]
+LAYERS = ("gpu", "reference")
 
 
-def stubs() -> dict[str, str]:
-    """Return the text of each stub file by its name."""
-    return {"outputs.pyi": outputs_stub(), "protocol.pyi": protocol_stub()}
+def generated_files() -> dict[str, str]:
+    """Return the text of each file by its path inside specsim."""
+    return {
+        "operations/outputs.pyi": outputs_stub(),
+        "operations/protocol.pyi": protocol_stub(),
+        **{f"{layer}/exports.py": exports_of(layer) for layer in LAYERS},
+    }
+
+
+def exports_of(layer: str) -> str:
+    """Return the module that imports every operation of a layer from the module of its group."""
+    modules: dict[str, list[str]] = {}
+    for name, record in RECORDS.items():
+        room = "models." if name in MODEL_TABLE else ""
+        modules.setdefault(f"specsim.{layer}.{room}{record.group}", []).append(name)
+    imports = "".join(_import(module, sorted(names)) for module, names in sorted(modules.items()))
+    exported = "".join(f'    "{name}",\n' for name in sorted(RECORDS))
+    docstring = f'"""Every operation of ``specsim.{layer}``, from the module of its group."""\n'
+    return f"{GENERATED}{docstring}\n{imports}\n__all__ = [\n{exported}]\n"
 
 
 def outputs_stub() -> str:
     """Return the named tuples of operations with several outputs."""
     parts = [
         GENERATED,
-        "from collections.abc import Mapping\nfrom typing import Any, Generic, NamedTuple, TypeVar\n",
-        'ArrayT = TypeVar("ArrayT")\n\nOUTPUTS: Mapping[str, type[tuple[Any, ...]]]\n',
+        "from typing import Any, Generic, NamedTuple, TypeVar\n",
+        'ArrayT = TypeVar("ArrayT")\n\ndef outputs_of(operation: str) -> type[Any]: ...\n',
     ]
     for operation in _with_several_outputs(RECORDS.values()):
         lines = [f"class {outputs_class_of(operation)}(NamedTuple, Generic[ArrayT]):"]
         lines.append(f'    """What ``{operation.name}`` returns."""\n')
-        lines += [f"    {spec.name}: ArrayT" for spec in operation.contract.outputs]
+        lines += [f"    {spec.name}: {annotation_of(spec)}" for spec in operation.contract.outputs]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -34,12 +56,11 @@ def outputs_stub() -> str:
 def protocol_stub() -> str:
     """Return one protocol class for each table."""
     imported = sorted(outputs_class_of(operation) for operation in _with_several_outputs(RECORDS.values()))
-    names = "".join(f"    {name},\n" for name in imported)
     return "\n".join(
         [
             GENERATED,
             "from collections.abc import Sequence\nfrom typing import Protocol, TypeVar\n",
-            f"from specsim.operations.outputs import (\n{names})\n",
+            f"from specsim.operations.outputs import (\n{_lines(imported)})\n",
             'ArrayT = TypeVar("ArrayT")\n',
             _protocol("Operations", "The public operations.", TABLE),
             _protocol("ModelOperations", "The operations of the toy models.", MODEL_TABLE),
@@ -62,10 +83,21 @@ def _method(operation: Operation) -> str:
     return f'{head}\n        """{operation.summary}"""\n'
 
 
+def _import(module: str, names: list[str]) -> str:
+    line = f"from {module} import {', '.join(names)}\n"
+    if len(line) <= LINE_LENGTH + 1:
+        return line
+    return f"from {module} import (\n{_lines(names)})\n"
+
+
+def _lines(names: list[str]) -> str:
+    return "".join(f"    {name},\n" for name in names)
+
+
 def _with_several_outputs(operations: Iterable[Operation]) -> list[Operation]:
     return [operation for operation in operations if len(operation.contract.outputs) > 1]
 
 
 if __name__ == "__main__":
-    for file, text in stubs().items():
-        (Path(__file__).parent / file).write_text(text, encoding="utf-8")
+    for file, text in generated_files().items():
+        (ROOT / file).write_text(text, encoding="utf-8")

@@ -1,0 +1,46 @@
+"""Find modules where they stand, so that no list of them is written by hand."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+
+def modules_of(package: str, names: Collection[str] | None = None) -> dict[str, ModuleType]:
+    """Import the modules of a package and return them by their last name; packages inside it are left out.
+
+    Parameters
+    ----------
+    package : str
+        As in an import; it has been imported, or is being imported.
+    names : collection of str or None
+        Import only these, those that are there, in this order; by default all, in alphabetical order.
+    """
+    path = importlib.import_module(package).__path__
+    there = sorted(module.name for module in pkgutil.iter_modules(path) if not module.ispkg)
+    chosen = there if names is None else [name for name in names if name in there]
+    return {name: importlib.import_module(f"{package}.{name}") for name in chosen}
+
+
+@cache
+def modules_that_say(constant: str, file: str) -> dict[str, str]:
+    """Find the modules of one name inside the packages of specsim that assign a string to a constant.
+
+    The sources are read and not imported, because a package may need what is not installed.
+
+    Returns
+    -------
+    modules : dict
+        Name of the module, as in an import, by what it says.
+    """
+    root = Path(__file__).parent
+    found: dict[str, str] = {}
+    for path in sorted(root.glob(f"*/{file}.py")):
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))) if name == constant:
+                    found[value] = f"{__package__}.{path.parent.name}.{file}"
+    return found
