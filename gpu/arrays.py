@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from specsim.gpu.switches import debugging
 from specsim.gpu.switches import poisoned as poisoned_outputs
 
-__all__ = ["DEVICE", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
+__all__ = ["DEVICE", "KIND", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
+
+KIND = "torch"
+"""What a module says as its ``ARRAYS`` to be called with these."""
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

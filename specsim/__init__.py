@@ -1,10 +1,26 @@
 """specsim: the executable specification of speculative decoding.
 
 Start with ``specsim.operations`` (what each operation takes and returns), ``specsim.reference`` (what it means),
-``specsim.gpu`` (the Triton path) and ``specsim.properties`` (how the two are compared).
+``specsim.gpu`` (the Triton path) and ``specsim.properties`` (how the two are compared). ``specsim.load`` makes one of
+them, or a module of yours, callable on NumPy arrays.
 """
 
 from specsim.rejection import Reason, SpecRejection
 
-__all__ = ["Reason", "SpecRejection"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from specsim.conformance.backend import load
+
+__all__ = ["Reason", "SpecRejection", "load"]
 __version__ = "0.1.0"
+
+_LAZY = {"load": "specsim.conformance.backend"}
+"""Where the names stand that are imported when they are first asked for, because NumPy comes with them."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return vars(import_module(_LAZY[name]))[name]

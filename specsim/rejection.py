@@ -7,6 +7,7 @@ class Reason(StrEnum):
     """One member a kind of bad input; tests assert the member, never the prose."""
 
     MISSING_ARGUMENT = "A required argument is absent."
+    UNKNOWN_ARGUMENT = "An argument is no parameter of the operation, or is given twice."
     WRONG_DTYPE = "An array has another element type than the contract states."
     WRONG_SHAPE = "An array has another shape than the contract states."
     WRONG_DEVICE = "The arrays of one call do not share a device."

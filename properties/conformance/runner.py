@@ -15,9 +15,9 @@ from hypothesis import seed as seeded
 from hypothesis.errors import Unsatisfiable
 
 from specsim.conformance.backend import Backend, load
-from specsim.conformance.catalogue import HOST_TABLE
+from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 from specsim.contracts.contract import Contract
-from specsim.operations import RECORDS
+from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
@@ -38,6 +38,7 @@ def check(
     operations: Sequence[str] | None = None,
     slow_examples: int | None = None,
     jobs: int = 1,
+    with_models: bool = False,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Run the suite.
@@ -56,10 +57,12 @@ def check(
         Examples of each property that runs a whole engine; by default a share of ``max_examples``.
     jobs : int
         Processes; with more than one each of them imports the implementation by its name.
+    with_models : bool
+        Also run the operations of the toy models against an implementation that has none of them and no worker.
     on_progress : callable or None
         Called with the name of a property, how many are done, and how many there are.
     """
-    chosen = [one for one in all_properties() if is_selected(one, backend, operations)]
+    chosen = [one for one in all_properties() if is_selected(one, backend, operations, with_models)]
     examples_by_name = {one.name: examples_of(one, max_examples, slow_examples) for one in chosen}
     found = {}
     finished = (
@@ -73,9 +76,8 @@ def check(
             on_progress(name, done, len(chosen))
     reports = {one.name: found[one.name][0] for one in chosen}
     failures = [found[one.name][1] for one in chosen if found[one.name][1] is not None]
-    reported = (*RECORDS, *(name for name in HOST_TABLE if backend.has(name)))
-    wanted = [name for name in reported if operations is None or name in operations]
-    by_operation = {name: _operation_report(name, backend, chosen, reports) for name in wanted}
+    reported = _reported(backend, operations, with_models)
+    by_operation = {name: _operation_report(name, backend, chosen, reports) for name in reported}
     examples = sum(report.examples for report in reports.values())
     return Report(
         implementation=backend.name,
@@ -89,14 +91,26 @@ def check(
     )
 
 
-def is_selected(one: Property, backend: Backend, operations: Sequence[str] | None = None) -> bool:
-    """Return whether a property is run: it names a wanted operation, and the backend promises what it asks for."""
+def brings_models(backend: Backend) -> bool:
+    """Return whether an implementation is checked with the operations of the toy models without being asked to."""
+    return backend.worker is not None or any(backend.has(name) for name in MODEL_TABLE)
+
+
+def is_selected(
+    one: Property, backend: Backend, operations: Sequence[str] | None = None, with_models: bool = False
+) -> bool:
+    """Return whether a property is run: it names a wanted operation, and the backend promises what it asks for.
+
+    Where nothing in particular is wanted, operations of the toy models are wanted of an implementation that brings
+    them or is asked for them; properties that call none, or get them from the reference, are wanted of all.
+    """
     if group_of(one) == "rejection" and not backend.rejects:
         return False
     if not all(backend.has(name) for name in WITHOUT_COINS.keys() & set(one.operations)):
         return False
     if operations is None:
-        return True
+        calls_models = not one.fills_missing and not MODEL_TABLE.keys().isdisjoint(one.operations)
+        return not calls_models or with_models or brings_models(backend)
     wanted = set(operations) & set(one.operations)
     return any(backend.has(name) for name in wanted) if one.fills_missing else bool(wanted)
 
@@ -206,6 +220,16 @@ def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples:
     seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()
 
 
+def _reported(backend: Backend, operations: Sequence[str] | None, with_models: bool) -> list[str]:
+    """Return the names that a report lists: operations even if they are missing, host functions that are there."""
+    kinds = [Kind.OPERATION]
+    if operations is not None or with_models or brings_models(backend):
+        kinds.append(Kind.MODEL_OPERATION)
+    there = [name for name in names_of(Kind.HOST_FUNCTION) if backend.has(name)]
+    listed = {*names_of(*kinds), *there}
+    return [name for name in CATALOGUE if name in listed and (operations is None or name in operations)]
+
+
 def _failure(one: Property, error: Exception, case: Any) -> Failure:
     operation = next(
         (name for name in one.operations if name in RECORDS and _is_call(RECORDS[name].contract, case)), None
@@ -250,6 +274,7 @@ __all__ = [
     "OperationReport",
     "PropertyReport",
     "Report",
+    "brings_models",
     "check",
     "examples_of",
     "is_selected",

@@ -14,7 +14,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         backend = load(metafunc.config.getoption("--specsim-impl"))
     except BackendUnavailable as error:
         raise pytest.UsageError(str(error)) from error
-    chosen = [one for one in all_properties() if is_selected(one, backend)]
+    with_models = metafunc.config.getoption("--specsim-models")
+    chosen = [one for one in all_properties() if is_selected(one, backend, with_models=with_models)]
     metafunc.parametrize("one", chosen, ids=[one.name for one in chosen])
 
 

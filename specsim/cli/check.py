@@ -14,11 +14,10 @@ from specsim.cli.env import versions_of
 from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import Case, case_arguments, write_case
-from specsim.conformance.catalogue import HOST_TABLE
+from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 from specsim.conformance.outcomes import observe
 from specsim.conformance.stored import Provenance
 from specsim.operations import RECORDS
-from specsim.operations.without_coins import WITHOUT_COINS
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Failure, Report
@@ -43,8 +42,14 @@ VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice((*RECORDS, *HOST_TABLE, *WITHOUT_COINS)),
+    type=click.Choice(tuple(CATALOGUE)),
     help="Check only this operation; repeatable.",
+)
+@click.option(
+    "--models",
+    "with_models",
+    is_flag=True,
+    help="Check the operations of the toy models too; an implementation with a worker or one of them gets them anyway.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
@@ -61,6 +66,7 @@ def check(
     slow_examples: int | None,
     jobs: int,
     operations: tuple[str, ...],
+    with_models: bool,
     as_json: bool,
     cases_dir: Path,
 ) -> None:
@@ -86,9 +92,10 @@ def check(
             operations=operations or None,
             slow_examples=slow_examples,
             jobs=jobs,
+            with_models=with_models,
             on_progress=on_progress,
         )
-    is_nothing = not any(backend.has(name) for name in operations or (*RECORDS, *HOST_TABLE, *WITHOUT_COINS))
+    is_nothing = not any(backend.has(name) for name in operations or CATALOGUE)
     verdict = "nothing selected" if is_nothing else report.verdict
     oracle = load("specsim.reference")
     with redirect_stdout(sys.stderr):
@@ -184,21 +191,26 @@ def _print_report(report: "Report", verdict: str, written: list[tuple[Path | Non
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
     held = len(report.properties) - unrun - failed - undecided
-    operations = [entry for name, entry in report.operations.items() if name in RECORDS]
-    defined = sum(1 for entry in operations if not entry.missing)
-    of_the_host = len(report.operations.keys() & HOST_TABLE.keys())
-    click.echo(
-        f"\n{report.implementation} defines {defined} of {len(operations)} operations and {of_the_host} host functions"
-    )
+    click.echo(f"\n{report.implementation} defines {_defined(report)}")
     click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
     click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
     click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
 
 
+def _defined(report: "Report") -> str:
+    """Count what is defined, of the kinds that the report lists."""
+    words = []
+    for kind in (Kind.OPERATION, Kind.MODEL_OPERATION):
+        listed = [report.operations[name] for name in names_of(kind) if name in report.operations]
+        if listed or kind is Kind.OPERATION:
+            words.append(f"{sum(not entry.missing for entry in listed)} of {len(listed)} {kind}s")
+    of_the_host = len(report.operations.keys() & set(names_of(Kind.HOST_FUNCTION)))
+    return f"{', '.join(words)} and {of_the_host} host functions"
+
+
 def _group_of(name: str) -> str:
-    if name in HOST_TABLE:
-        return f"{HOST_TABLE[name].group} (host)"
-    return RECORDS[name].group if name in RECORDS else ""
+    entry = CATALOGUE[name]
+    return f"{entry.group} (host)" if entry.kind is Kind.HOST_FUNCTION else entry.group
 
 
 def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:

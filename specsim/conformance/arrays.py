@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+KIND = "numpy"
+"""What a module says as its ``ARRAYS`` to be called with these; it is the default."""
+
 
 def from_numpy(value: Array) -> Array:
     """Return the array as it is."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.catalogue import HOST_TABLE
-from specsim.contracts.contract import ArraySpec
-from specsim.operations import RECORDS
-from specsim.operations.without_coins import WITHOUT_COINS
-
-CALLABLE = {**RECORDS, **WITHOUT_COINS}
-"""What a backend can be called with: the operations, and the samplers that draw their own coins."""
-
-ARRAY_MODULES = {"numpy": "specsim.conformance.arrays", "torch": "specsim.gpu.arrays"}
+from specsim.conformance import arrays as numpy_arrays
+from specsim.conformance.calls import CallsByName
+from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
+from specsim.contracts.contract import ArraySpec, ScalarSpec
+from specsim.discovery import modules_that_say
+from specsim.operations.outputs import outputs_of
+from specsim.operations.record import Operation
+from specsim.operations.signature import name_arguments
+from specsim.operations.without_coins import SUFFIX
 
 
 class BackendUnavailable(RuntimeError):
@@ -36,14 +36,16 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Backend:
-    """Functions by operation name, and the module that carries arrays to and from them.
+class Backend(CallsByName):
+    """Functions by name, and the module that carries arrays to and from them.
 
-    ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy module returns the very
-    same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and ``debugging()`` switch
-    the checks of the layer on, where it has any. ``rejects`` says that bad input raises ``SpecRejection``. ``worker``
-    builds the implementation's own worker from a configuration, a model and pool sizes, if it has one. ``max_samples``
-    is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
+    Every callable of the catalogue is a method: ``backend.verify_tree_greedy(candidates, …)`` on NumPy arrays, by
+    position or by name. ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy
+    module returns the very same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and
+    ``debugging()`` switch the checks of the layer on, where it has any. ``rejects`` says that bad input raises
+    ``SpecRejection``. ``worker`` builds the implementation's own worker from a configuration, a model and pool sizes,
+    if it has one. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the
+    law needs.
     """
 
     name: str
@@ -53,9 +55,9 @@ class Backend:
     worker: Callable[..., Any] | None = None
     max_samples: int | None = None
 
-    def has(self, operation: str) -> bool:
-        """Return whether the implementation defines the operation."""
-        return operation in self.functions
+    def has(self, name: str) -> bool:
+        """Return whether the implementation defines a callable."""
+        return name in self.functions
 
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
         """Return a copy in which one operation is replaced."""
@@ -73,36 +75,39 @@ class Backend:
             raise NotImplementedError(f"{self.name} does not define {name}")
         return self.functions[name]
 
-    def call(self, operation: str, /, **arguments: Any) -> Any:
-        """Call an operation on NumPy arrays; what the table lets it write is written into the arguments.
+    def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
+        """Call a host function as it is, and an operation on NumPy arrays.
+
+        What the table lets an operation write is written into the arguments.
 
         Returns
         -------
-        outputs : array, tuple of arrays, or None
+        outputs : array, named tuple of arrays, or None
             As the reference function returns them.
 
         Raises
         ------
         NotImplementedError
-            The implementation lacks the operation.
+            The implementation lacks the callable.
+        SpecRejection
+            UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; and whatever the operation refuses.
         """
-        outcome = self.run(operation, arguments)
-        contract = CALLABLE[operation].contract
-        for name in contract.writes:
-            written, given = outcome.outputs[name], arguments[name]
-            for target, source in zip(_as_list(given), _as_list(written), strict=True):
+        if find_entry(name).kind is Kind.HOST_FUNCTION:
+            return self.host(name)(*positional, **named)
+        record = self._defined(name)
+        arguments = name_arguments(record, positional, named)
+        outcome = self.run(name, arguments)
+        for written in record.contract.writes:
+            for target, source in zip(_as_list(arguments[written]), _as_list(outcome.outputs[written]), strict=True):
                 target[...] = source
-        outputs = tuple(outcome.outputs[spec.name] for spec in contract.outputs)
-        if len(outputs) == 1:
-            return outputs[0]
-        return outputs or None
+        outputs = [outcome.outputs[spec.name] for spec in record.contract.outputs]
+        if len(outputs) > 1:
+            return outputs_of(name.removesuffix(SUFFIX))(*outputs)
+        return outputs[0] if outputs else None
 
     def run(self, operation: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
-        if operation not in self.functions:
-            group = CALLABLE[operation].group
-            raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {group}.py")
-        contract = CALLABLE[operation].contract
+        contract = self._defined(operation).contract
         carried = self.carry(operation, arguments)
         try:
             returned = self.functions[operation](**carried)
@@ -119,21 +124,31 @@ class Backend:
         return Outcome(outputs=outputs, arguments=after)
 
     def carry(self, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return copies of the arguments in the arrays of this backend, defaults filled in."""
-        carried: dict[str, Any] = {}
-        for spec in CALLABLE[operation].contract.parameters:
-            value = arguments.get(spec.name)
-            carried[spec.name] = self._carry(value) if isinstance(spec, ArraySpec) else value
-            if not isinstance(spec, ArraySpec) and value is None:
-                carried[spec.name] = spec.default
-        return carried
+        """Return copies of the arguments in the arrays of this backend, defaults filled in.
+
+        Integers and truth values of NumPy become those of Python: kernels and their launchers know no others.
+        """
+        record = record_of(operation)
+        given = name_arguments(record, (), arguments)
+        return {
+            spec.name: _plain_scalar(spec, given[spec.name])
+            if isinstance(spec, ScalarSpec)
+            else self._carry(given[spec.name])
+            for spec in record.contract.parameters
+        }
 
     def fetch(self, operation: str, carried: Mapping[str, Any]) -> dict[str, Any]:
         """Bring carried arguments back to the host."""
         return {
             spec.name: self._fetch(carried[spec.name]) if isinstance(spec, ArraySpec) else carried[spec.name]
-            for spec in CALLABLE[operation].contract.parameters
+            for spec in record_of(operation).contract.parameters
         }
+
+    def _defined(self, operation: str) -> Operation:
+        record = record_of(operation)
+        if operation not in self.functions:
+            raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {record.group}.py")
+        return record
 
     def _carry(self, value: Any) -> Any:
         if value is None:
@@ -151,15 +166,19 @@ class Backend:
 
 
 @dataclass(frozen=True)
-class Completed:
+class Completed(CallsByName):
     """An implementation whose missing operations another one supplies."""
 
     first: Backend
     other: Backend
 
-    def call(self, operation: str, /, **arguments: Any) -> Any:
+    def has(self, name: str) -> bool:
+        """Return whether one of the two defines a callable."""
+        return self.first.has(name) or self.other.has(name)
+
+    def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation where it is defined."""
-        return (self.first if self.first.has(operation) else self.other).call(operation, **arguments)
+        return (self.first if self.first.has(name) else self.other).call(name, *positional, **named)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host from where it is defined."""
@@ -167,7 +186,7 @@ class Completed:
 
 
 def load(name: str) -> Backend:
-    """Import ``package.module`` and take its functions that are named like operations or like host functions.
+    """Import ``package.module`` and take its functions that are named as in the catalogue.
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
@@ -183,23 +202,21 @@ def load(name: str) -> Backend:
         raise BackendUnavailable(f"{name!r} does not import: name a module as in an import, without slashes and .py")
     try:
         module = importlib.import_module(name)
-        kind = str(vars(module).get("ARRAYS", "numpy"))
-        if kind not in ARRAY_MODULES:
-            raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(ARRAY_MODULES)}")
-        arrays = importlib.import_module(ARRAY_MODULES[kind])
+        kind = str(vars(module).get("ARRAYS", numpy_arrays.KIND))
+        carriers = modules_that_say("KIND", "arrays")
+        if kind not in carriers:
+            raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
+        arrays = importlib.import_module(carriers[kind])
         worker = _import_class(vars(module).get("WORKER"))
         host = importlib.import_module(str(vars(module).get("HOST", name)))
     except BackendUnavailable:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
-    places = {**dict.fromkeys(CALLABLE, (module,)), **dict.fromkeys(HOST_TABLE, (module, host))}
-    functions = {
-        name: vars(place)[name]
-        for name, where in places.items()
-        for place in reversed(where)
-        if callable(vars(place).get(name))
-    }
+    at_home = {name: vars(module)[name] for name in CATALOGUE if callable(vars(module).get(name))}
+    from_host = {name: vars(host)[name] for name in names_of(Kind.HOST_FUNCTION) if callable(vars(host).get(name))}
+    defined = {**from_host, **at_home}
+    functions = {name: defined[name] for name in CATALOGUE if name in defined}
     rejects = bool(vars(module).get("REJECTS", False))
     most = vars(module).get("MAX_SAMPLES")
     return Backend(
@@ -218,6 +235,12 @@ def _import_class(path: str | None) -> Callable[..., Any] | None:
     module, _, name = path.rpartition(".")
     loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
     return loaded
+
+
+def _plain_scalar(spec: ScalarSpec, value: Any) -> Any:
+    if value is None:
+        return spec.default
+    return value.item() if isinstance(value, np.integer | np.bool_) else value
 
 
 def _as_list(value: Any) -> list[Any]:

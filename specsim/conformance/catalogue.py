@@ -1,11 +1,13 @@
-"""Functions that run on the host and take no arrays of a device: rules, figures, stops, hand-overs.
+"""Everything that an implementation may define under a name of ours, and what kind of callable it is.
 
-They stand beside the table: an implementation may define functions of these names, and the laws then hold of its own.
-A module that says ``HOST = "package.module"`` takes those it does not define itself from there.
+Operations have a record in one of the tables. Host functions run on the host and take no arrays of a device: rules,
+figures, stops, hand-overs; the laws hold of an implementation's own as well. A module that says
+``HOST = "package.module"`` takes those that it does not define itself from there.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from specsim.algorithms import check_registration, find_algorithm, target_verify_width
@@ -24,6 +26,10 @@ from specsim.host.processors import apply_logit_processors
 from specsim.host.simulated import simulated_num_tokens
 from specsim.host.stopping import append_run, clip_drafts, find_stop, play_runs
 from specsim.host.truncation import truncate_at_stop
+from specsim.operations import MODEL_TABLE, TABLE
+from specsim.operations.record import Operation
+from specsim.operations.signature import nearest
+from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.phases import (
     expect_phase,
     filter_batch,
@@ -34,58 +40,151 @@ from specsim.phases import (
     merge_batch,
     to_frozen_kv_mtp_draft_extend_input,
 )
+from specsim.rejection import Reason, SpecRejection
 from specsim.rules import resolve
 
 
-@dataclass(frozen=True)
-class HostFunction:
-    """One function of the host.
+class Kind(StrEnum):
+    """What a callable is."""
 
-    ``group`` names the laws module; ``source`` says where the meaning comes from.
+    OPERATION = "operation"
+    MODEL_OPERATION = "model operation"
+    HOST_FUNCTION = "host function"
+    SAMPLER_WITHOUT_COINS = "sampler without coins"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One callable.
+
+    Parameters
+    ----------
+    name : str
+        The name in every implementation.
+    kind : Kind
+        What it is.
+    group : str
+        The module of its laws.
+    source : str
+        Where the meaning comes from.
+    record : Operation or None
+        Its contract; None for a function of the host.
+    function : callable or None
+        A function of the host; None where layers implement it.
+    is_conformance_only : bool
+        Whether nothing in specsim calls it: it is there for engines that are checked.
     """
 
-    function: Callable[..., Any]
+    name: str
+    kind: Kind
     group: str
     source: str
-
-    @property
-    def name(self) -> str:
-        """Return the name in every implementation."""
-        return self.function.__name__
+    record: Operation | None = None
+    function: Callable[..., Any] | None = None
+    is_conformance_only: bool = False
 
 
-_FUNCTIONS: tuple[HostFunction, ...] = (
-    HostFunction(adapt_num_steps, "adaptive", "semantics F.6"),
-    HostFunction(route_batch_size, "adaptive", "semantics F.6"),
-    HostFunction(check_registration, "algorithms", "semantics G.3"),
-    HostFunction(find_algorithm, "algorithms", "semantics G.1"),
-    HostFunction(target_verify_width, "algorithms", "semantics G.4"),
-    HostFunction(traverse_tree, "grammar", "semantics B.5"),
-    HostFunction(count_batch, "metrics", "semantics H.1, I.3"),
-    HostFunction(count_verify, "metrics", "semantics H.3"),
-    HostFunction(drafts_per_round, "metrics", "semantics H.1"),
-    HostFunction(interval_rates, "metrics", "semantics H.1"),
-    HostFunction(meta_info, "metrics", "semantics H.3"),
-    HostFunction(report_decode_stats, "metrics", "semantics H.1"),
-    HostFunction(update_spec_metrics, "metrics", "semantics H.1"),
-    HostFunction(expect_phase, "phases", "semantics D.1"),
-    HostFunction(filter_batch, "phases", "semantics D.8"),
-    HostFunction(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5"),
-    HostFunction(get_spec_adjusted_global_num_tokens, "phases", "semantics D.9, G.5"),
-    HostFunction(is_draft_input, "phases", "semantics G.5"),
-    HostFunction(is_verify_input, "phases", "semantics G.5"),
-    HostFunction(merge_batch, "phases", "semantics D.8"),
-    HostFunction(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11"),
-    HostFunction(apply_logit_processors, "processors", "semantics B.4"),
-    HostFunction(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
-    HostFunction(simulated_num_tokens, "simulated", "semantics B.10"),
-    HostFunction(append_run, "stops", "semantics B.11"),
-    HostFunction(clip_drafts, "stops", "semantics B.11"),
-    HostFunction(find_stop, "stops", "semantics B.11"),
-    HostFunction(play_runs, "stops", "semantics B.11"),
-    HostFunction(advance_grammar, "stops", "semantics B.11"),
-    HostFunction(truncate_at_stop, "stops", "semantics B.11"),
+def _host(function: Callable[..., Any], group: str, source: str, *, conformance_only: bool = False) -> Entry:
+    return Entry(
+        function.__name__,
+        Kind.HOST_FUNCTION,
+        group,
+        source,
+        function=function,
+        is_conformance_only=conformance_only,
+    )
+
+
+_HOST_FUNCTIONS = (
+    _host(adapt_num_steps, "adaptive", "semantics F.6"),
+    _host(route_batch_size, "adaptive", "semantics F.6"),
+    _host(check_registration, "algorithms", "semantics G.3"),
+    _host(find_algorithm, "algorithms", "semantics G.1"),
+    _host(target_verify_width, "algorithms", "semantics G.4"),
+    _host(traverse_tree, "grammar", "semantics B.5"),
+    _host(count_batch, "metrics", "semantics H.1, I.3"),
+    _host(count_verify, "metrics", "semantics H.3"),
+    _host(drafts_per_round, "metrics", "semantics H.1"),
+    _host(interval_rates, "metrics", "semantics H.1"),
+    _host(meta_info, "metrics", "semantics H.3"),
+    _host(report_decode_stats, "metrics", "semantics H.1"),
+    _host(update_spec_metrics, "metrics", "semantics H.1"),
+    _host(expect_phase, "phases", "semantics D.1"),
+    _host(filter_batch, "phases", "semantics D.8"),
+    _host(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5", conformance_only=True),
+    _host(get_spec_adjusted_global_num_tokens, "phases", "semantics D.9, G.5", conformance_only=True),
+    _host(is_draft_input, "phases", "semantics G.5"),
+    _host(is_verify_input, "phases", "semantics G.5"),
+    _host(merge_batch, "phases", "semantics D.8"),
+    _host(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11", conformance_only=True),
+    _host(apply_logit_processors, "processors", "semantics B.4"),
+    _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
+    _host(simulated_num_tokens, "simulated", "semantics B.10"),
+    _host(append_run, "stops", "semantics B.11"),
+    _host(clip_drafts, "stops", "semantics B.11"),
+    _host(find_stop, "stops", "semantics B.11"),
+    _host(play_runs, "stops", "semantics B.11"),
+    _host(advance_grammar, "stops", "semantics B.11"),
+    _host(truncate_at_stop, "stops", "semantics B.11"),
 )
 
-HOST_TABLE: dict[str, HostFunction] = {entry.name: entry for entry in _FUNCTIONS}
-"""Every host function by its name."""
+CATALOGUE: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        *(Entry(one.name, Kind.OPERATION, one.group, one.source, one) for one in TABLE.values()),
+        *(Entry(one.name, Kind.MODEL_OPERATION, one.group, one.source, one) for one in MODEL_TABLE.values()),
+        *_HOST_FUNCTIONS,
+        *(Entry(one.name, Kind.SAMPLER_WITHOUT_COINS, one.group, one.source, one) for one in WITHOUT_COINS.values()),
+    )
+}
+"""Every callable by its name: operations in pipeline order, those of the toy models, host functions, samplers."""
+
+
+def names_of(*kinds: Kind) -> tuple[str, ...]:
+    """Return the names of the callables of some kinds."""
+    return tuple(name for name, entry in CATALOGUE.items() if entry.kind in kinds)
+
+
+def find_entry(name: str) -> Entry:
+    """Return what stands under a name.
+
+    Raises
+    ------
+    SpecRejection
+        UNKNOWN_NAME, with the names that are spelt nearly like it.
+    """
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    raise SpecRejection(
+        Reason.UNKNOWN_NAME,
+        what="name of the callable",
+        got=name,
+        expected=" or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md",
+        because="the catalogue lists operations and host functions",
+    )
+
+
+def record_of(name: str) -> Operation:
+    """Return the record of an operation or of a sampler without coins.
+
+    Raises
+    ------
+    SpecRejection
+        UNKNOWN_NAME: nothing stands under that name, or a host function, which has no contract.
+    """
+    entry = find_entry(name)
+    if entry.record is not None:
+        return entry.record
+    raise SpecRejection(
+        Reason.UNKNOWN_NAME,
+        what="name of the operation",
+        got=name,
+        expected="an operation",
+        because="a host function has no contract",
+    )
+
+
+def unknown_name(name: str) -> str:
+    """Return the end of a sentence that says what was perhaps meant by a name, or nothing."""
+    near = nearest(name, CATALOGUE)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -20,3 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--specsim-examples", type=int, default=50, metavar="COUNT", help="examples of each agreement property"
     )
+    group.addoption(
+        "--specsim-models",
+        action="store_true",
+        help="also test the operations of the toy models, as check --models does",
+    )

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from specsim.operations import RECORDS
+from specsim.operations import TABLE
 
 GOOD = """
 import numpy as np
@@ -40,7 +40,7 @@ def test_a_module_that_conforms(specsim, module):
     lines = got.stdout.splitlines()
     assert lines[0].startswith(f"{name} on ") and lines[0].endswith("seed 3")
     assert lines[-1].startswith("conforms: ") and lines[-1].endswith("seed 3")
-    assert f"{name} defines 1 of {len(RECORDS)} operations" in got.stdout
+    assert f"{name} defines 1 of {len(TABLE)} operations" in got.stdout
 
 
 def test_the_same_seed_gives_the_same_report(specsim, module):

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend, Completed
+from specsim.conformance.calls import CallsByName
+from specsim.operations import RECORDS
+from specsim.operations.signature import name_arguments
 from specsim.properties.distribution import (
     EVERYTHING,
     NOTHING,
@@ -45,7 +48,7 @@ Choices = list[tuple[Coins, Fraction]]
 
 
 @dataclass
-class Watched:
+class Watched(CallsByName):
     """Operations that steer the coins of the one sampled request of a batch.
 
     ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
@@ -61,11 +64,12 @@ class Watched:
     weight: Fraction = EVERYTHING
     known: dict[TreeScene, Choices] = field(default_factory=dict)
 
-    def call(self, operation: str, /, **arguments: Any) -> Any:
+    def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation; a verify by chance gets chosen coins."""
-        if operation == WATCHED:
-            return self.operations.call(operation, **self._steered(arguments))
-        return self.operations.call(operation, **arguments)
+        if name == WATCHED:
+            arguments = name_arguments(RECORDS[WATCHED], positional, named)
+            return self.operations.call(name, **self._steered(arguments))
+        return self.operations.call(name, *positional, **named)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host."""
@@ -104,8 +108,8 @@ class Watched:
         case["logits"] = np.tile(arguments["logits"][request * num_nodes : (request + 1) * num_nodes], (count, 1))
         case["uniform_samples"] = np.ascontiguousarray(coins[:, :-1])
         case["uniform_samples_for_final_sampling"] = np.ascontiguousarray(coins[:, -1])
-        names = ("predict", "accept_index", "num_accepted_drafts")
-        return dict(zip(names, self.operations.call(WATCHED, **case), strict=True))
+        outputs: dict[str, Any] = self.operations.call(WATCHED, **case)._asdict()
+        return outputs
 
 
 def scene_of(arguments: dict[str, Any], request: int) -> TreeScene:

@@ -1,0 +1,49 @@
+# Written by python -m specsim.conformance.stub; edit the catalogue instead.
+
+import specsim.algorithms.builtin
+import specsim.algorithms.registry
+import specsim.host.adaptive
+import specsim.host.grammar
+import specsim.host.metrics
+import specsim.host.processors
+import specsim.host.simulated
+import specsim.host.stopping
+import specsim.host.truncation
+import specsim.phases.frozen_kv_mtp
+import specsim.phases.joining
+import specsim.phases.kinds
+import specsim.rules.order
+
+class HostFunctions:
+    """The functions of the host."""
+
+    adapt_num_steps = staticmethod(specsim.host.adaptive.adapt_num_steps)
+    route_batch_size = staticmethod(specsim.host.adaptive.route_batch_size)
+    check_registration = staticmethod(specsim.algorithms.registry.check_registration)
+    find_algorithm = staticmethod(specsim.algorithms.builtin.find_algorithm)
+    target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
+    traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
+    count_batch = staticmethod(specsim.host.metrics.count_batch)
+    count_verify = staticmethod(specsim.host.metrics.count_verify)
+    drafts_per_round = staticmethod(specsim.host.metrics.drafts_per_round)
+    interval_rates = staticmethod(specsim.host.metrics.interval_rates)
+    meta_info = staticmethod(specsim.host.metrics.meta_info)
+    report_decode_stats = staticmethod(specsim.host.metrics.report_decode_stats)
+    update_spec_metrics = staticmethod(specsim.host.metrics.update_spec_metrics)
+    expect_phase = staticmethod(specsim.phases.kinds.expect_phase)
+    filter_batch = staticmethod(specsim.phases.joining.filter_batch)
+    get_spec_adjust_token_coefficient = staticmethod(specsim.phases.kinds.get_spec_adjust_token_coefficient)
+    get_spec_adjusted_global_num_tokens = staticmethod(specsim.phases.kinds.get_spec_adjusted_global_num_tokens)
+    is_draft_input = staticmethod(specsim.phases.kinds.is_draft_input)
+    is_verify_input = staticmethod(specsim.phases.kinds.is_verify_input)
+    merge_batch = staticmethod(specsim.phases.joining.merge_batch)
+    to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
+    apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
+    resolve = staticmethod(specsim.rules.order.resolve)
+    simulated_num_tokens = staticmethod(specsim.host.simulated.simulated_num_tokens)
+    append_run = staticmethod(specsim.host.stopping.append_run)
+    clip_drafts = staticmethod(specsim.host.stopping.clip_drafts)
+    find_stop = staticmethod(specsim.host.stopping.find_stop)
+    play_runs = staticmethod(specsim.host.stopping.play_runs)
+    advance_grammar = staticmethod(specsim.host.grammar.advance_grammar)
+    truncate_at_stop = staticmethod(specsim.host.truncation.truncate_at_stop)
