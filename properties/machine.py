@@ -18,7 +18,7 @@ from specsim.properties.laws.support.histories import (
     start,
 )
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.language_models import greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.scheduler import Request
 
 LONGEST = Arrival(prompt=(0,) * 6, max_new_tokens=9, eos_token=None, delay=0)
@@ -37,6 +37,7 @@ def engine_machine(backend: Backend, is_v1: bool = False) -> type[RuleBasedState
         )
         def build(self, config: Any, model: Any, max_batch: int, seed: int) -> None:
             scenario = Scenario(config, model, (LONGEST,) * max_batch, max_batch, seed, is_v1)
+            self.model = model
             self.engine = start((make_worker if is_v1 else own_worker)(backend, scenario), scenario)
             self.num_submitted = 0
 
@@ -68,9 +69,8 @@ def engine_machine(backend: Backend, is_v1: bool = False) -> type[RuleBasedState
         def finished_text_is_autoregressive(self) -> None:
             if not hasattr(self, "engine"):
                 return
-            model = self.engine.worker.model
             for request in self.engine.scheduler.finished[-2:]:
-                expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
+                expected = greedy_decode(self.model, request.prompt, request.max_new_tokens, request.eos_token)
                 what = f"output of request {request.request_id}"
                 require(request.output == expected, what, request.output, expected)
 

@@ -15,9 +15,10 @@ from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.from_logits import from_logits_cases, measure_compositions
 from specsim.gpu.bench.timing import Case, Latency, measure, summary, time_of
+from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.scheduler import Request
 
 __all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
@@ -136,7 +137,9 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
     for batch in batches:
         requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
         for use_graphs in (True, False):
-            worker = GpuWorker(config, HashModel(256), sizes_for(config, requests, batch), use_graphs=use_graphs)
+            worker = GpuWorker(
+                config, load_model(HashModel(256)), sizes_for(config, requests, batch), use_graphs=use_graphs
+            )
             engine = Engine(worker, batch)
             for request in requests:
                 engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))

@@ -1,26 +1,36 @@
-"""The production V2 worker: EAGLE with a chain or a tree, page size 1, on Triton kernels and CUDA graphs."""
+"""The production V2 worker: EAGLE with a chain or a tree, page size 1, on Triton kernels and CUDA graphs.
+
+It runs any model that computes on torch tensors, of which it knows what the protocol says.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from specsim import gpu
 from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker.compact import compact
+from specsim.gpu.worker.draft import draft
+from specsim.gpu.worker.extend import extend
 from specsim.gpu.worker.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
-from specsim.gpu.worker.iteration import DeviceState, Phases, load_model, run_iteration
-from specsim.gpu.worker.sampling import DeviceSampling
+from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.prefill import device_array, prefill
+from specsim.gpu.worker.verify import verify, verify_keys
 from specsim.host.sampling import SamplingParameters
-from specsim.phases import Phase
+from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.scheduler import SlotRange
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, PromptChunk
+
+Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]
 
 
 class GpuWorker:
@@ -30,18 +40,19 @@ class GpuWorker:
     ----------
     config : SpecConfig
         Branching factor, depth and width of the trees.
-    model : LanguageModel
-        Target and draft.
+    model : Model
+        Target and draft, on torch tensors.
     sizes : PoolSizes
         Slots, rows and row width.
     use_graphs : bool, optional
-        Capture and replay; by default wherever there is a GPU.
+        Capture and replay; by default wherever there is a GPU and the model can be captured.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
 
     Raises
     ------
     SpecRejection
+        BAD_CONFIGURATION: no model, one that this worker cannot run, or graphs of a model that cannot be captured;
         WRONG_DEVICE: graphs were asked for where there is no GPU.
     """
 
@@ -50,29 +61,26 @@ class GpuWorker:
     def __init__(
         self,
         config: SpecConfig,
-        model: LanguageModel,
+        model: Model[Tensor],
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
     ) -> None:
+        description = require_model(model, "torch")
         self.config = config
         self.model = model
         self.sizes = sizes
-        self.use_graphs = DEVICE.type == "cuda" if use_graphs is None else use_graphs
-        if self.use_graphs and DEVICE.type != "cuda":
-            raise SpecRejection(
-                Reason.WRONG_DEVICE,
-                what="use_graphs",
-                got=True,
-                expected="False",
-                because="there is no GPU to capture on",
-            )
+        is_possible = DEVICE.type == "cuda" and description.is_capturable
+        self.use_graphs = is_possible if use_graphs is None else use_graphs
+        if self.use_graphs:
+            _require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        self._state = DeviceState(config, model, sizes, DEVICE)
-        self._model = load_model(model, DEVICE)
+        self._pools = Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE)
+        hot = description.hot_token_id
+        self._hot_token_id = None if hot is None else device_array(hot, DEVICE)
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
-        self._sampling = DeviceSampling(sizes.num_rows, DEVICE)
+        self._sampling = SamplingRows(sizes.num_rows, DEVICE)
         self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
         self._phases: Phases | None = None
         self._num_live = 0
@@ -82,46 +90,22 @@ class GpuWorker:
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
         gpu.assign_req_to_token_pool(
-            _device_array([given.row for given in ranges]),
-            self._state.req_to_token,
-            _device_array([given.start for given in ranges]),
-            _device_array([given.end for given in ranges]),
-            _device_array([slot for given in ranges for slot in given.slots]),
+            device_array([given.row for given in ranges], DEVICE),
+            self._pools.req_to_token,
+            device_array([given.start for given in ranges], DEVICE),
+            device_array([given.end for given in ranges], DEVICE),
+            device_array([slot for given in ranges for slot in given.slots], DEVICE),
         )
 
     def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
         """Keep how joining requests are sampled."""
         self._sampling.assign(rows, parameters)
 
-    def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
-        """Run the prompts of new requests through target and draft; return the first output tokens."""
-        state = self._state
-        row = _device_array(rows)
-        lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int32)
-        ends = np.cumsum(lengths)
-        total = int(ends[-1])
-        seq_lens = _device_array(lengths)
-        input_ids = _device_array([token for prompt in prompts for token in prompt])
-        positions = torch.cat([torch.arange(length, device=DEVICE) for length in lengths.tolist()])
-        out_cache_loc = gpu.assign_extend_cache_locs(
-            row, state.req_to_token, torch.zeros_like(seq_lens), seq_lens, total
-        )
-        page_table = state.req_to_token.index_select(0, row)[:, : int(lengths.max())]
-        cu_seqlens_q = _device_array(np.concatenate([[0], ends]).astype(np.int32))
-        layout = (positions, out_cache_loc, page_table, _device_array(lengths, torch.int32), cu_seqlens_q.int())
-        hidden_states = gpu.target_forward(state.target_kv, input_ids, *layout)
-        last = _device_array(ends - 1)
-        first_tokens = self._model.target_predict(hidden_states.index_select(0, last))
-        if self._sampling.has_sampled(rows):
-            logits = self._model.logits_for_sampling(hidden_states.index_select(0, last))
-            first_tokens = self._sampling.first_tokens(row, seq_lens, logits, first_tokens)
-        rotated = gpu.rotate_prefill_input_ids(input_ids, _device_array(lengths, torch.int32), first_tokens)
-        next_hidden_states, context = gpu.draft_extend_forward(state.draft_kv, rotated, hidden_states, *layout)
-        next_hidden_states = next_hidden_states.index_select(0, last)
-        probabilities = self._model.propose(next_hidden_states, context.index_select(0, last), 1)
-        proposal = gpu.fast_topk(probabilities, self.config.topk)
-        state.stash(row, seq_lens, first_tokens.int(), proposal, next_hidden_states)
-        return [int(token) for token in first_tokens.tolist()]
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token behind each."""
+        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling)
+        self._pools.stash(phase)
+        return [int(token) for token in phase.bonus_tokens.tolist()]
 
     def decode(self, rows: Sequence[int]) -> Iteration:
         """Run one iteration and bring its tokens and counts to the host."""
@@ -139,7 +123,7 @@ class GpuWorker:
         self._num_live = len(rows)
         is_sampled = self._sampling.has_sampled(rows)
         if not rows:
-            self._phases = self.iterate(_device_array([]))
+            self._phases = self.iterate(device_array([], DEVICE))
             return
         size = bucket_for(len(rows), self._buckets) if self._pads else len(rows)
         padded = pad_rows(rows, size)
@@ -153,10 +137,10 @@ class GpuWorker:
 
     def rewinder(self) -> Callable[[], None]:
         """Return a function that brings the lengths back to what they are now, to run one iteration many times."""
-        saved = self._state.seq_lens.clone()
+        saved = self._pools.seq_lens.clone()
 
         def rewind() -> None:
-            self._state.seq_lens.copy_(saved)
+            self._pools.seq_lens.copy_(saved)
 
         return rewind
 
@@ -166,14 +150,22 @@ class GpuWorker:
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, as NumPy arrays."""
-        return {
-            name: [to_numpy(buffer) for buffer in value] if isinstance(value, tuple | list) else to_numpy(value)
-            for name, value in vars(self._state).items()
-        }
+        return self._pools.state()
 
-    def iterate(self, rows: torch.Tensor, is_sampled: bool = False) -> Phases:
-        """Run one iteration eagerly on int64 [request] rows, without a host synchronisation."""
-        return run_iteration(rows, self.config, self._model, self._state, self._sampling if is_sampled else None)
+    def iterate(self, rows: Tensor, is_sampled: bool = False) -> Phases:
+        """Run one iteration eagerly on int64 [request] rows, padding 0, without a host synchronisation.
+
+        Everything here can be captured: sizes come from the batch and the configuration, lengths are tensors.
+        """
+        config, model, pools = self.config, self.model, self._pools
+        is_chain, sampling = config.topk == 1, self._sampling if is_sampled else None
+        draft_input = pools.draft_input(rows)
+        verify_input = draft(draft_input, config, model, pools, self._hot_token_id)
+        keys = verify_keys(rows, verify_input, pools)
+        verify_output, scratch = verify(rows, verify_input, keys, config.num_steps, model, pools, sampling)
+        extend_input = compact(rows, verify_input, verify_output, is_chain, config.num_steps, pools, scratch)
+        pools.stash(extend(rows, verify_input, verify_output, extend_input, keys, config.topk, model, pools))
+        return draft_input, verify_input, verify_output, extend_input
 
     def _capture_all(self) -> None:
         """Capture the greedy graph of every bucket, the largest first."""
@@ -188,8 +180,24 @@ class GpuWorker:
         return self._graphs[size, is_sampled]
 
 
-def _device_array(values: Any, dtype: torch.dtype = torch.int64) -> torch.Tensor:
-    return torch.as_tensor(np.asarray(values), dtype=dtype).to(DEVICE)
+def _require_graphs(name: str, is_capturable: bool) -> None:
+    """Raise unless graphs can be captured here."""
+    if DEVICE.type != "cuda":
+        raise SpecRejection(
+            Reason.WRONG_DEVICE,
+            what="use_graphs",
+            got=True,
+            expected="False",
+            because="there is no GPU to capture on",
+        )
+    if not is_capturable:
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="use_graphs",
+            got=True,
+            expected="False",
+            because=f"forwards of {name} cannot be captured, says its description",
+        )
 
 
 def _on_host(phase: Phase, num_live: int) -> Phase:

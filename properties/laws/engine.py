@@ -6,7 +6,7 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import Scenario, make_worker, play, scenarios, start
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.language_models import greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
 
 _GROUPS = ("draft", "draft_cache", "tree", "verify", "compact", "slots", "extend", "forwards", "heads")
 _NOT_CALLED = (

@@ -15,10 +15,12 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
+from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.models.language_models import HashModel, greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.sampled import next_shares
 from specsim.simulation.scheduler import Request
 
@@ -49,7 +51,8 @@ def decode(operations: Any, run: SampledRun, max_batch: int, order: Sequence[int
     """Run an engine to its end and return the requests by number."""
     requests = run.requests()
     sizes = sizes_for(run.config, requests, max_batch)
-    engine = Engine(WORKERS[run.is_v1](run.config, run.model, sizes, operations=operations), max_batch, shuffle_seed=1)
+    worker = WORKERS[run.is_v1](run.config, load_model(run.model, operations), sizes, operations=operations)
+    engine = Engine(worker, max_batch, shuffle_seed=1)
     for number in range(len(requests)) if order is None else order:
         engine.submit(requests[number])
     return {request.request_id: request for request in engine.run()}

@@ -19,11 +19,14 @@ from specsim.properties.laws.support.histories import (
     trees_or_any_scenario,
 )
 from specsim.properties.property import Property
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import sizes_for
 from specsim.simulation.history import first_divergence
-from specsim.simulation.models.language_models import HashModel, Prefix
+from specsim.simulation.models.ground_truth import Prefix
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.scheduler import Request, SlotRange
+from specsim.simulation.worker import PromptChunk
 
 Tags = list[list[list[int]]]
 
@@ -87,11 +90,11 @@ def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Sc
     for _ in play([engine], scenario):
         state = engine.worker.state()
         for request in engine.scheduler.running:
-            fresh = ReferenceWorker(scenario.config, scenario.model, engine.worker.sizes)
+            fresh = ReferenceWorker(scenario.config, load_model(scenario.model), engine.worker.sizes)
             committed = [*request.prompt, *request.output][:-1]
             slots = tuple(range(1, len(committed) + 1))
             fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-            bonus = fresh.prefill([1], [committed])
+            bonus = fresh.prefill([1], [PromptChunk.whole(committed)])
             require(bonus == request.output[-1:], "bonus token", request.output[-1], bonus[0])
             expected = fresh.state()
             for name in ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states"):
@@ -123,7 +126,7 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
 def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
     """Every phase of every iteration hands over what the reference's does; the first difference is named."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    reference = start(ReferenceWorker(scenario.config, scenario.model, sizes), scenario)
+    reference = start(ReferenceWorker(scenario.config, load_model(scenario.model), sizes), scenario)
     engine = start(own_worker(backend, scenario), scenario)
     for number, (expected, got) in enumerate(play([reference, engine], scenario)):
         require((expected is None) == (got is None), f"iteration {number}", got, expected)

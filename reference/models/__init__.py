@@ -1,1 +1,14 @@
-"""The toy models' operations in NumPy."""
+"""The toy models' operations in NumPy, and the models that they make up."""
+
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import load
+from specsim.operations.protocol import ModelOperations
+from specsim.reference.models.toy_model import ToyModel
+from specsim.simulation.models.ground_truth import LanguageModel
+
+__all__ = ["ToyModel", "load_model"]
+
+
+def load_model(language_model: LanguageModel, operations: ModelOperations[Array] | None = None) -> ToyModel:
+    """Return a toy model that a NumPy worker can run; ``operations``, or else the oracle, computes it."""
+    return ToyModel(language_model, operations or load("specsim.reference"))

@@ -1,24 +1,26 @@
 """The draft phase: from the candidates of depth 1 to the tree that the target verifies."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
+from specsim.operations.protocol import Operations
 from specsim.phases import DraftInput, PhaseTag, VerifyInput, expect_phase
-from specsim.reference.worker.heads import Heads
+from specsim.reference.worker.pools import Pools
+from specsim.simulation.models.batches import DraftStepBatch, ListedKeys
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
 
 
 def draft(
     phase: DraftInput,
     config: SpecConfig,
-    heads: Heads,
-    req_to_token: Array,
-    draft_kv: list[Array],
+    model: Model[Array],
+    pools: Pools,
     verify_slots: Callable[[], Array],
-    call: Callable[..., Any],
+    operations: Operations[Array],
 ) -> VerifyInput:
     """Draft a tree for every request: ``num_steps`` selections, one forward less, then pruning and linking.
 
@@ -26,14 +28,10 @@ def draft(
     ----------
     phase : DraftInput
         The candidates of depth 1 and what is behind them.
-    req_to_token : int32 [row, position]
-        Slot of each position, allocated far enough ahead.
-    draft_kv : list of int64 [slot, 4]
-        The draft's pool; written in place.
+    pools : Pools
+        Slots are allocated far enough ahead; the draft's KV is written in place.
     verify_slots : callable
         Returns int64 [request*node], the slots that the target will write; called when the trees are built.
-    call : callable
-        Runs an operation by name.
 
     Returns
     -------
@@ -46,63 +44,56 @@ def draft(
     """
     expect_phase(phase, PhaseTag.EAGLE_DRAFT)
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
-    where = {
-        "req_pool_indices": phase.req_pool_indices,
-        "req_to_token": req_to_token,
-        "seq_lens": phase.seq_lens,
-    }
-    shape = {"topk": topk, "num_steps": num_steps}
-    positions = np.repeat(phase.seq_lens, topk)
-    out_cache_loc = call("assign_draft_cache_locs", **where, **shape)
-    step_cache_loc = call("per_step_draft_out_cache_loc", out_cache_loc=out_cache_loc, **shape)
-    kv_indices, kv_indptr = call("generate_draft_decode_kv_indices", **where, positions=positions, **shape)
-    topk_p, topk_index, hidden_states = phase.topk_p, heads.map_hot(phase.topk_index), phase.hidden_states
-    scores, blocks = None, []
+    row, req_to_token, seq_lens = phase.req_pool_indices, pools.req_to_token, phase.seq_lens
+    positions = np.repeat(seq_lens, topk)
+    out_cache_loc = operations.assign_draft_cache_locs(row, req_to_token, seq_lens, topk, num_steps)
+    step_cache_loc = operations.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
+    keys = operations.generate_draft_decode_kv_indices(row, req_to_token, seq_lens, positions, topk, num_steps)
+    topk_p, hidden_states, scores = phase.topk_p, phase.hidden_states, None
+    topk_index = map_hot(phase.topk_index, model, operations)
+    score_list, token_list, parents_list = [], [], []
     for step in range(num_steps):
-        input_ids, hidden_states, scores, *block = call(
-            "select_top_k_tokens",
-            step_index=step,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=hidden_states,
-            scores=scores,
-            topk=topk,
-        )
-        blocks.append(block)
+        chosen = operations.select_top_k_tokens(step, topk_p, topk_index, hidden_states, scores, topk)
+        scores = chosen.next_scores
+        score_list.append(chosen.score_block)
+        token_list.append(chosen.token_block)
+        parents_list.append(chosen.parent_block)
         if step == num_steps - 1:
             break
-        hidden_states, context = call(
-            "draft_decode_forward",
-            kv_buffers=draft_kv,
-            input_ids=input_ids,
-            hidden_states=hidden_states,
-            positions=positions + step,
-            out_cache_loc=step_cache_loc[step],
-            kv_indices=kv_indices[step],
-            kv_indptr=kv_indptr[step],
+        drafted = model.draft_step(
+            DraftStepBatch(
+                req_pool_indices=row,
+                input_ids=chosen.input_ids,
+                positions=positions + step,
+                out_cache_loc=step_cache_loc[step],
+                keys=ListedKeys(keys.kv_indices[step], keys.kv_indptr[step], req_to_token.shape[1]),
+                hidden_states=chosen.next_hidden_states,
+                depth=step + 2,
+            ),
+            pools.kv[Side.DRAFT],
         )
-        topk_p, topk_index = heads.propose(hidden_states, context, depth=step + 2)
-        topk_index = heads.map_hot(topk_index)
-    score_list, token_list, parents_list = (list(column) for column in zip(*blocks, strict=True))
-    if topk == 1:
-        kept = call("organize_chain_draft_results", token_list=token_list)
-    else:
-        kept = call(
-            "organize_draft_results",
-            score_list=score_list,
-            token_list=token_list,
-            parents_list=parents_list,
-            num_draft_tokens=width,
-        )
-    parent_list, top_scores_index, draft_tokens = kept
-    tree: tuple[Array, Array, Array, Array, Array, Array] = call(
-        "build_tree",
-        bonus_tokens=phase.bonus_tokens,
-        parent_list=parent_list,
-        top_scores_index=top_scores_index,
-        draft_tokens=draft_tokens,
-        seq_lens=phase.seq_lens,
-        num_draft_tokens=width,
-        **shape,
+        hidden_states = drafted.hidden_states
+        topk_p, topk_index = operations.fast_topk(drafted.probabilities, topk)
+        topk_index = map_hot(topk_index, model, operations)
+    kept = (
+        operations.organize_chain_draft_results(token_list)
+        if topk == 1
+        else operations.organize_draft_results(score_list, token_list, parents_list, width)
     )
-    return VerifyInput(*tree, verify_slots(), phase.seq_lens, width)
+    tree = operations.build_tree(
+        phase.bonus_tokens,
+        kept.parent_list,
+        kept.top_scores_index,
+        kept.draft_tokens,
+        seq_lens,
+        topk,
+        num_steps,
+        width,
+    )
+    return VerifyInput(*tree, verify_slots(), seq_lens, width)
+
+
+def map_hot(topk_index: Array, model: Model[Array], operations: Operations[Array]) -> Array:
+    """Return target-vocabulary ids of what a draft proposes."""
+    hot_token_id = model.description.hot_token_id
+    return topk_index if hot_token_id is None else operations.map_hot_tokens(topk_index, hot_token_id)

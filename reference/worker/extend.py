@@ -1,8 +1,9 @@
-"""V1 after verify: the ragged hand-over to the draft model, its forward, and what starts the next draft."""
+"""The draft-extend: the draft catches up with the target, and what it proposes starts the next draft.
 
-from collections.abc import Callable
+V2 extends ``node`` rows a request, V1 exactly the accepted tokens of the requests that go on.
+"""
+
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from specsim.assertion import require_kind
 from specsim.conformance.arrays import Array
 from specsim.counts import count_tokens
 from specsim.host.truncation import Truncation
+from specsim.operations.protocol import Operations
 from specsim.phases import (
     Batch,
+    DraftExtendInput,
     DraftInput,
     EagleDraftExtendInput,
     ForwardMode,
@@ -20,8 +23,59 @@ from specsim.phases import (
     VerifyOutput,
     expect_phase,
 )
-from specsim.reference.worker.heads import Heads
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.verify import verify_keys
+from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+
+
+def extend(
+    row: Array,
+    verify_input: VerifyInput,
+    verify_output: VerifyOutput,
+    phase: DraftExtendInput,
+    topk: int,
+    model: Model[Array],
+    pools: Pools,
+    operations: Operations[Array],
+) -> DraftInput:
+    """Run the draft model over ``node`` rows a request; the row behind the accepted path starts the next draft.
+
+    Parameters
+    ----------
+    row : int64 [request]
+        Row of each request.
+    phase : DraftExtendInput
+        As ``compact`` returns it.
+
+    Notes
+    -----
+    Source: semantics D.6.
+    """
+    expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND_V2)
+    keys = verify_keys(row, verify_input, pools, operations)
+    drafted = model.draft_extend(
+        DraftExtendBatch(
+            req_pool_indices=row,
+            input_ids=phase.input_ids,
+            positions=phase.positions,
+            out_cache_loc=phase.out_cache_loc,
+            keys=PagedKeys(keys.page_table, phase.forward_seq_lens.astype(np.int32), keys.cu_seqlens_q, 1),
+            hidden_states=phase.hidden_states,
+            select=phase.select_index,
+        ),
+        pools.kv[Side.DRAFT],
+    )
+    proposal = operations.fast_topk(drafted.probabilities, topk)
+    return DraftInput(
+        req_pool_indices=row,
+        seq_lens=verify_input.seq_lens + phase.num_accepted_tokens,
+        topk_p=proposal.topk_values,
+        topk_index=proposal.topk_index,
+        hidden_states=drafted.hidden_states,
+        bonus_tokens=verify_output.bonus_tokens,
+    )
 
 
 def collect_extend_input(
@@ -42,6 +96,7 @@ def collect_extend_input(
     """
     expect_phase(verify_output, PhaseTag.EAGLE_VERIFY_OUTPUT)
     accept_indices = truncation.accept_index[truncation.accept_index >= 0]
+    hidden_states = verify_output.hidden_states
     num_accepted_drafts = truncation.batch_num_accepted_drafts
     num_accepted_tokens = count_tokens(num_accepted_drafts)
     seq_lens = verify_input.seq_lens + num_accepted_tokens
@@ -53,12 +108,12 @@ def collect_extend_input(
         num_accepted_tokens=num_accepted_tokens,
         num_accepted_tokens_cpu=tuple(num_accepted_tokens.tolist()),
         input_ids=verify_output.predict[accept_indices].astype(np.int64),
-        hidden_states=verify_output.hidden_states[accept_indices],
+        hidden_states=None if hidden_states is None else hidden_states[accept_indices],
         out_cache_loc=verify_input.out_cache_loc[accept_indices],
     )
 
 
-def prepare_extend_after_decode(batch: Batch, num_steps: int, call: Callable[..., Any]) -> Batch:
+def prepare_extend_after_decode(batch: Batch, num_steps: int, operations: Operations[Array]) -> Batch:
     """Return the batch as the draft-extend sees it: the requests that go on, their positions and bonus tokens.
 
     Parameters
@@ -67,8 +122,6 @@ def prepare_extend_after_decode(batch: Batch, num_steps: int, call: Callable[...
         With a ragged draft-extend input installed; it is left as it is.
     num_steps : int
         Depth of a tree: a request has at most one token more.
-    call : callable
-        Runs an operation by name.
 
     Raises
     ------
@@ -81,11 +134,8 @@ def prepare_extend_after_decode(batch: Batch, num_steps: int, call: Callable[...
     """
     expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
     phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
-    positions, bonus_tokens = call(
-        "create_extend_after_decode_spec_info",
-        input_ids=phase.input_ids,
-        seq_lens=phase.seq_lens,
-        num_accepted_tokens=phase.num_accepted_tokens,
+    prepared = operations.create_extend_after_decode_spec_info(
+        phase.input_ids, phase.seq_lens, phase.num_accepted_tokens
     )
     return Batch(
         mode=ForwardMode.DRAFT_EXTEND if phase.num_requests else ForwardMode.IDLE,
@@ -93,14 +143,16 @@ def prepare_extend_after_decode(batch: Batch, num_steps: int, call: Callable[...
         seq_lens=phase.seq_lens,
         info=replace(
             phase,
-            positions=positions,
-            bonus_tokens=bonus_tokens,
+            positions=prepared.positions,
+            bonus_tokens=prepared.bonus_tokens,
             num_tokens_per_req=int(count_tokens(num_steps)),
         ),
     )
 
 
-def forward_draft_extend(batch: Batch, pools: Pools, heads: Heads, call: Callable[..., Any]) -> DraftInput:
+def forward_draft_extend(
+    batch: Batch, topk: int, model: Model[Array], pools: Pools, operations: Operations[Array]
+) -> DraftInput:
     """Run the draft model over the accepted tokens; the last row of each request starts its next draft.
 
     Parameters
@@ -114,34 +166,33 @@ def forward_draft_extend(batch: Batch, pools: Pools, heads: Heads, call: Callabl
     """
     expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
     phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
-    qo_indptr, kv_indptr, kv_indices = call(
-        "generate_attn_arg_prefill",
-        req_pool_indices=phase.req_pool_indices,
-        req_to_token=pools.req_to_token,
-        kv_lens=phase.seq_lens,
-        num_accepted_tokens=phase.num_accepted_tokens,
-        kv_lens_sum=sum(phase.seq_lens_cpu),
+    metadata = operations.generate_attn_arg_prefill(
+        phase.req_pool_indices, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, sum(phase.seq_lens_cpu)
     )
-    next_hidden_states, context = call(
-        "draft_extend_forward",
-        kv_buffers=pools.draft_kv,
-        input_ids=phase.input_ids,
-        hidden_states=phase.hidden_states,
-        positions=phase.positions,
-        out_cache_loc=phase.out_cache_loc,
-        page_table=_page_table(kv_indptr, kv_indices),
-        cache_seqlens=np.diff(kv_indptr),
-        cu_seqlens_q=qo_indptr,
-        page_size=1,
+    drafted = model.draft_extend(
+        DraftExtendBatch(
+            req_pool_indices=phase.req_pool_indices,
+            input_ids=phase.input_ids,
+            positions=phase.positions,
+            out_cache_loc=phase.out_cache_loc,
+            keys=PagedKeys(
+                _page_table(metadata.kv_indptr, metadata.kv_indices),
+                np.diff(metadata.kv_indptr),
+                metadata.qo_indptr,
+                1,
+            ),
+            hidden_states=phase.hidden_states,
+            select=metadata.qo_indptr[1:].astype(np.int64) - 1,
+        ),
+        pools.kv[Side.DRAFT],
     )
-    last = qo_indptr[1:] - 1
-    topk_p, topk_index = heads.propose(next_hidden_states[last], context[last], depth=1)
+    proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(
         req_pool_indices=phase.req_pool_indices,
         seq_lens=phase.seq_lens,
-        topk_p=topk_p,
-        topk_index=topk_index,
-        hidden_states=next_hidden_states[last],
+        topk_p=proposal.topk_values,
+        topk_index=proposal.topk_index,
+        hidden_states=drafted.hidden_states,
         bonus_tokens=phase.bonus_tokens,
     )
 

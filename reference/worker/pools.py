@@ -1,40 +1,91 @@
-"""What all requests of a worker share: the request-to-token map and the KV pools of target and draft."""
+"""What all requests of a worker share: the request-to-token map, the KV pools of both sides, and recurrent state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes  # noqa: F401 - NumPy knows the names of small floating-point types by it.
 import numpy as np
 
 from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.operations.protocol import Operations
+from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.simulation.models.poison import poison_of
 from specsim.simulation.scheduler import SlotRange
 
-TAG_WORDS = 4
+Buffers = Mapping[str, Sequence[Array]]
 
 
 @dataclass(frozen=True)
 class Pools:
-    """One map and two lists of KV buffers, written in place; the map is int32 [row, position]."""
+    """One map and the buffers of every component by side and name, all written in place.
+
+    The map is int32 [row, position], a KV buffer [slot, *row_shape], a state buffer [row, *row_shape].
+    """
 
     req_to_token: Array
-    target_kv: list[Array]
-    draft_kv: list[Array]
+    kv: Mapping[Side, Buffers]
+    states: Buffers
+    scratch_forms: Mapping[str, tuple[int, tuple[int, ...], str]]
 
     @classmethod
-    def of(cls, model: LanguageModel, sizes: PoolSizes) -> "Pools":
-        """Return empty pools, one K and one V buffer a layer."""
+    def of(cls, description: ModelDescription, sizes: PoolSizes) -> "Pools":
+        """Return empty pools of what a model declares."""
+        states = description.state_components
         return cls(
             req_to_token=np.zeros((sizes.num_rows, sizes.row_width), dtype=np.int32),
-            target_kv=[empty_buffer(sizes) for _ in range(2 * model.num_target_layers)],
-            draft_kv=[empty_buffer(sizes) for _ in range(2 * model.num_draft_layers)],
+            kv={
+                side: {one.name: empty_buffers(one, sizes) for one in description.components_of(side)} for side in Side
+            },
+            states={
+                one.name: [np.zeros((sizes.num_rows, *one.row_shape), one.dtype) for _ in range(one.num_layers)]
+                for one in states
+            },
+            scratch_forms={one.name: (one.num_layers, one.row_shape, one.dtype) for one in states},
         )
 
-    def assign_slots(self, ranges: Sequence[SlotRange], call: Callable[..., Any]) -> None:
-        """Write allocated slots into the map; ``call`` runs an operation by name."""
-        call(
-            "assign_req_to_token_pool",
+    def buffers_of(self, side: Side) -> list[Array]:
+        """Return every KV buffer of a side, layer by layer."""
+        columns = list(self.kv[side].values())
+        most_layers = max((len(column) for column in columns), default=0)
+        return [column[layer] for layer in range(most_layers) for column in columns if layer < len(column)]
+
+    def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
+        """Return fresh buffers [request, node, *row_shape] for the states after every node of a batch."""
+        return {
+            name: [np.full((num_requests, num_nodes, *shape), poison_of(dtype), dtype) for _ in range(num_layers)]
+            for name, (num_layers, shape, dtype) in self.scratch_forms.items()
+        }
+
+    def reset_states(self, row: Array) -> None:
+        """Bring requests to where they are before their first token."""
+        for layers in self.states.values():
+            for state in layers:
+                state[row] = 0
+
+    def commit_states(self, scratch: Buffers, row: Array, step: Array) -> None:
+        """Keep the state after one node of each request.
+
+        Parameters
+        ----------
+        row : int64 [request]
+            Row of each request.
+        step : int64 [request]
+            Node number, inside its tree, of the last accepted node.
+
+        Notes
+        -----
+        Source: semantics C.9.
+        """
+        request = np.arange(len(row))
+        for name, layers in self.states.items():
+            for state, written in zip(layers, scratch[name], strict=True):
+                state[row] = written[request, step]
+
+    def assign_slots(self, ranges: Sequence[SlotRange], operations: Operations[Array]) -> None:
+        """Write allocated slots into the map."""
+        operations.assign_req_to_token_pool(
             req_pool_indices=np.array([given.row for given in ranges], dtype=np.int64),
             req_to_token=self.req_to_token,
             start_offsets=np.array([given.start for given in ranges], dtype=np.int64),
@@ -42,19 +93,46 @@ class Pools:
             out_cache_loc=np.array([slot for given in ranges for slot in given.slots], dtype=np.int64),
         )
 
-    def read_slots(self, row: Array, seq_lens: Array, count: int, call: Callable[..., Any]) -> Array:
+    def read_slots(self, row: Array, seq_lens: Array, count: int, operations: Operations[Array]) -> Array:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""
-        slots: Array = call(
-            "assign_extend_cache_locs",
+        return operations.assign_extend_cache_locs(
             req_pool_indices=row,
             req_to_token=self.req_to_token,
             start_offsets=seq_lens,
             end_offsets=seq_lens + count,
             num_locations=len(row) * count,
         )
-        return slots
+
+    def state(self) -> dict[str, Any]:
+        """Return everything by name, for comparison."""
+        return {
+            "req_to_token": self.req_to_token,
+            "target_kv": self.buffers_of(Side.TARGET),
+            "draft_kv": self.buffers_of(Side.DRAFT),
+            "states": [state for layers in self.states.values() for state in layers],
+        }
 
 
-def empty_buffer(sizes: PoolSizes) -> Array:
-    """Return one KV buffer in which every unwritten entry is recognisably wrong."""
-    return np.full((sizes.num_slots, TAG_WORDS), -1, dtype=np.int64)
+def empty_buffers(component: KVComponent, sizes: PoolSizes) -> list[Array]:
+    """Return one KV buffer a layer in which every unwritten entry is recognisably wrong."""
+    shape = (sizes.num_slots, *component.row_shape)
+    poison = poison_of(component.dtype)
+    return [np.full(shape, poison, dtype=component.dtype) for _ in range(component.num_layers)]
+
+
+CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
+"""Fields of a draft input that wait by request row between iterations."""
+
+
+def carried_rows(description: ModelDescription, topk: int, sizes: PoolSizes) -> dict[str, Array]:
+    """Return one buffer [row, ...] a carried field; none for hidden states that no draft forward takes."""
+    rows = sizes.num_rows
+    carried: dict[str, Array] = {
+        "seq_lens": np.zeros(rows, dtype=np.int64),
+        "bonus_tokens": np.zeros(rows, dtype=np.int32),
+        "topk_p": np.zeros((rows, topk), dtype=np.float32),
+        "topk_index": np.zeros((rows, topk), dtype=np.int64),
+    }
+    if description.has_draft_hidden:
+        carried["hidden_states"] = np.zeros((rows, description.draft_hidden_width), dtype=description.hidden_dtype)
+    return carried

@@ -1,64 +1,93 @@
-"""The prefill: prompts through the target and, shifted by one, through the draft."""
+"""The prefill: chunks of prompts through the target and, shifted by one, through the draft."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from specsim.conformance.arrays import Array
+from specsim.operations.protocol import Operations
 from specsim.phases import DraftInput
-from specsim.reference.worker.heads import Heads
+from specsim.reference.worker.parameters import SamplingRows
 from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sampling import first_tokens
+from specsim.reference.worker.sampling import first_tokens, greedy_choices
+from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.worker import PromptChunk
 
 
 def prefill(
-    rows: Sequence[int], prompts: Sequence[Sequence[int]], pools: Pools, heads: Heads, call: Callable[..., Any]
+    rows: Sequence[int],
+    chunks: Sequence[PromptChunk],
+    topk: int,
+    model: Model[Array],
+    pools: Pools,
+    sampling: SamplingRows,
+    operations: Operations[Array],
 ) -> DraftInput:
-    """Run the prompts of joining requests; their first output tokens are the roots of their first drafts.
+    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+
+    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token.
 
     Parameters
     ----------
-    rows, prompts : sequence
-        Request row and prompt of each request; the prompt's slots are assigned.
-    call : callable
-        Runs an operation by name.
+    rows, chunks : sequence
+        Request row and chunk of each request; slots are assigned up to its end, and hold KV up to its start.
 
     Notes
     -----
-    Source: semantics D.7.
+    Source: semantics D.7, I.8.
     """
     row = np.array(rows, dtype=np.int64)
-    lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int32)
-    input_ids = np.array([token for prompt in prompts for token in prompt], dtype=np.int64)
-    layout = {
-        "positions": np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
-        "out_cache_loc": call(
-            "assign_extend_cache_locs",
+    starts = np.array([chunk.start for chunk in chunks], dtype=np.int32)
+    ends = np.array([chunk.end for chunk in chunks], dtype=np.int32)
+    lengths = ends - starts
+    cu_lengths = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    input_ids = np.array([token for chunk in chunks for token in chunk.tokens], dtype=np.int64)
+    positions = np.concatenate([np.arange(chunk.start, chunk.end, dtype=np.int64) for chunk in chunks])
+    out_cache_loc = operations.assign_extend_cache_locs(row, pools.req_to_token, starts, ends, len(input_ids))
+    keys = PagedKeys(pools.req_to_token[row, : ends.max()], ends, cu_lengths, 1)
+    last = cu_lengths[1:].astype(np.int64) - 1
+    pools.reset_states(row[starts == 0])
+    output = model.prefill(
+        TargetBatch(
             req_pool_indices=row,
-            req_to_token=pools.req_to_token,
-            start_offsets=np.zeros_like(lengths),
-            end_offsets=lengths,
-            num_locations=len(input_ids),
+            input_ids=input_ids,
+            positions=positions,
+            out_cache_loc=out_cache_loc,
+            prefix_lens=starts.astype(np.int64),
+            keys=keys,
+            tree_mask=None,
+            parents=None,
+            select=last,
+            hidden_layers=model.description.hidden_layers,
+            is_sampled=sampling.has_sampled(row),
         ),
-        "page_table": pools.req_to_token[row, : lengths.max()],
-        "cache_seqlens": lengths,
-        "cu_seqlens_q": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        "page_size": 1,
-    }
-    hidden_states = call("target_forward", kv_buffers=pools.target_kv, input_ids=input_ids, tree_mask=None, **layout)
-    last = np.cumsum(lengths) - 1
-    chosen = heads.target_predict(hidden_states[last])
-    bonus_tokens = first_tokens(row, lengths, hidden_states[last], chosen, heads, call)
-    rotated = call("rotate_prefill_input_ids", input_ids=input_ids, extend_lens=lengths, tail_tokens=bonus_tokens)
-    next_hidden_states, context = call(
-        "draft_extend_forward", kv_buffers=pools.draft_kv, input_ids=rotated, hidden_states=hidden_states, **layout
+        pools.kv[Side.TARGET],
+        pools.states,
     )
-    topk_p, topk_index = heads.propose(next_hidden_states[last], context[last], depth=1)
+    chosen = greedy_choices(output, operations)
+    first = first_tokens(row, ends, output, chosen, sampling, operations)
+    is_last = np.array([chunk.next_token is None for chunk in chunks])
+    following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
+    drafted = model.draft_extend(
+        DraftExtendBatch(
+            req_pool_indices=row,
+            input_ids=operations.rotate_prefill_input_ids(input_ids, lengths, following),
+            positions=positions,
+            out_cache_loc=out_cache_loc,
+            keys=keys,
+            hidden_states=output.hidden_states,
+            select=last,
+        ),
+        pools.kv[Side.DRAFT],
+    )
+    proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(
         req_pool_indices=row,
-        seq_lens=lengths.astype(np.int64),
-        topk_p=topk_p,
-        topk_index=topk_index,
-        hidden_states=next_hidden_states[last],
-        bonus_tokens=bonus_tokens.astype(np.int32),
+        seq_lens=ends.astype(np.int64),
+        topk_p=proposal.topk_values,
+        topk_index=proposal.topk_index,
+        hidden_states=drafted.hidden_states,
+        bonus_tokens=following.astype(np.int32),
     )

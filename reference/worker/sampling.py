@@ -1,25 +1,50 @@
 """Acceptance of a batch in which requests are sampled, greedy, or both."""
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.operations.outputs import VerifyTreeGreedyOutputs, VerifyTreeSampledFromLogitsOutputs
+from specsim.operations.protocol import Operations
 from specsim.phases import VerifyInput
-from specsim.reference.worker.heads import Heads
+from specsim.reference.worker.parameters import SamplingRows
+from specsim.simulation.models.batches import TargetOutput
 
-Accepted = tuple[Array, Array, Array]
+Accepted = VerifyTreeGreedyOutputs[Array] | VerifyTreeSampledFromLogitsOutputs[Array]
+SAMPLED_DTYPES = (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
+
+
+@dataclass(frozen=True)
+class Links:
+    """The trees of a batch as a verification takes them, each int64 [request, node]."""
+
+    candidates: Array
+    retrieve_index: Array
+    retrieve_next_token: Array
+    retrieve_next_sibling: Array
+
+    def all(self) -> tuple[Array, Array, Array, Array]:
+        """Return them in order."""
+        return self.candidates, self.retrieve_index, self.retrieve_next_token, self.retrieve_next_sibling
+
+
+def greedy_choices(output: TargetOutput[Array], operations: Operations[Array]) -> Array:
+    """Return the target's greedy choice of every row of logits, int64 [row]."""
+    logits = output.logits
+    is_comparable = logits.dtype in (np.dtype(np.int64), np.dtype(np.float32))
+    return operations.argmax_target_predict(logits if is_comparable else logits.astype(np.float32))
 
 
 def accept(
     row: Array,
     phase: VerifyInput,
-    hidden_states: Array,
+    output: TargetOutput[Array],
     target_predict: Array,
     num_steps: int,
-    heads: Heads,
-    call: Callable[..., Any],
+    sampling: SamplingRows,
+    operations: Operations[Array],
 ) -> Accepted:
     """Accept along the trees: greedily where nothing is sampled, else by chance for the whole batch.
 
@@ -27,12 +52,10 @@ def accept(
     ----------
     row : int64 [request]
         Row of each request.
-    hidden_states : int64 [request*node, hidden]
-        Of the target, after every node.
+    output : TargetOutput
+        The target's logits after every node.
     target_predict : int64 [request*node]
         The target's greedy choice after every node.
-    call : callable
-        Runs an operation by name.
 
     Returns
     -------
@@ -44,67 +67,80 @@ def accept(
     Source: semantics B.8, B.9. Beside a sampled request a greedy one has temperature 0 and keeps its own choices.
     """
     shape = phase.retrieve_index.shape
-    tree = {
-        "candidates": phase.draft_token.reshape(shape),
-        "retrieve_index": phase.retrieve_index,
-        "retrieve_next_token": phase.retrieve_next_token,
-        "retrieve_next_sibling": phase.retrieve_next_sibling,
-        "num_steps": num_steps,
-    }
-    accepted: Accepted
-    if not heads.sampling.has_sampled(row):
-        accepted = call("verify_tree_greedy", **tree, target_predict=target_predict.reshape(shape))
-    else:
-        accepted = verify_sampled(row, tree, phase.seq_lens, hidden_states, target_predict, heads, call)
-    return accepted
+    links = Links(
+        phase.draft_token.reshape(shape),
+        phase.retrieve_index,
+        phase.retrieve_next_token,
+        phase.retrieve_next_sibling,
+    )
+    if not sampling.has_sampled(row):
+        return operations.verify_tree_greedy(*links.all(), target_predict.reshape(shape), num_steps)
+    return verify_sampled(row, links, phase.seq_lens, output, target_predict, num_steps, sampling, operations)
 
 
 def first_tokens(
     row: Array,
     lengths: Array,
-    hidden_states: Array,
+    output: TargetOutput[Array],
     target_predict: Array,
-    heads: Heads,
-    call: Callable[..., Any],
+    sampling: SamplingRows,
+    operations: Operations[Array],
 ) -> Array:
     """Return the token behind each prompt, int64 [request]: a verify of the last prompt token without drafts.
 
     Its coins are those of the length before that token, so that no later verify of the request shares them.
     """
-    if not heads.sampling.has_sampled(row):
+    if not sampling.has_sampled(row):
         return target_predict
     alone = np.full((len(row), 1), -1, dtype=np.int64)
-    tree = {
-        "candidates": np.zeros((len(row), 1), dtype=np.int64),
-        "retrieve_index": np.arange(len(row), dtype=np.int64)[:, None],
-        "retrieve_next_token": alone,
-        "retrieve_next_sibling": alone,
-        "num_steps": 0,
-    }
-    predict, _, _ = verify_sampled(row, tree, lengths.astype(np.int64) - 1, hidden_states, target_predict, heads, call)
-    return predict.astype(np.int64)
+    links = Links(np.zeros((len(row), 1), dtype=np.int64), np.arange(len(row), dtype=np.int64)[:, None], alone, alone)
+    before = lengths.astype(np.int64) - 1
+    accepted = verify_sampled(row, links, before, output, target_predict, 0, sampling, operations)
+    first: Array = accepted.predict.astype(np.int64)
+    return first
 
 
 def verify_sampled(
     row: Array,
-    tree: dict[str, Any],
+    links: Links,
     seq_lens: Array,
-    hidden_states: Array,
+    output: TargetOutput[Array],
     target_predict: Array,
-    heads: Heads,
-    call: Callable[..., Any],
-) -> Accepted:
+    num_steps: int,
+    sampling: SamplingRows,
+    operations: Operations[Array],
+) -> VerifyTreeSampledFromLogitsOutputs[Array]:
     """Draw the coins of every request and accept by chance."""
-    sampling, num_nodes = heads.sampling, tree["candidates"].shape[1]
-    uniform_samples, final = call(
-        "generate_coins", seeds=sampling.seeds(row), seq_lens=seq_lens, num_draft_tokens=num_nodes
+    num_nodes, filters = links.candidates.shape[1], sampling.parameters(row)
+    coins = operations.generate_coins(sampling.seeds(row), seq_lens, num_nodes)
+    return operations.verify_tree_sampled_from_logits(
+        *links.all(),
+        coins.uniform_samples,
+        coins.uniform_samples_for_final_sampling,
+        sampling_logits(output, target_predict, np.repeat(sampling.is_greedy(row), num_nodes)),
+        filters["temperature"],
+        filters["top_k"],
+        filters["top_p"],
+        filters["min_p"],
+        filters["threshold_single"],
+        filters["threshold_acc"],
+        num_steps,
     )
-    accepted: Accepted = call(
-        "verify_tree_sampled_from_logits",
-        **tree,
-        uniform_samples=uniform_samples,
-        uniform_samples_for_final_sampling=final,
-        logits=heads.sampling_logits(hidden_states, target_predict, np.repeat(sampling.is_greedy(row), num_nodes)),
-        **sampling.parameters(row),
-    )
-    return accepted
+
+
+def sampling_logits(output: TargetOutput[Array], target_predict: Array, is_greedy: Array) -> Array:
+    """Return logits that can be sampled from; those of greedy requests have the greedy choice alone on top.
+
+    Parameters
+    ----------
+    is_greedy : bool [row]
+        Whether the row belongs to a greedy request.
+    """
+    logits = output.logits if output.sampling_logits is None else output.sampling_logits
+    if logits.dtype not in SAMPLED_DTYPES:
+        logits = logits.astype(np.float32)
+    if output.sampling_logits is None:
+        return logits
+    is_chosen = np.arange(logits.shape[1]) == target_predict[:, None]
+    chosen: Array = np.where(is_greedy[:, None], np.where(is_chosen, 0, -1), logits).astype(logits.dtype)
+    return chosen

@@ -29,15 +29,14 @@ from specsim.phases import (
 )
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
-from specsim.reference.worker.heads import Heads
-from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.pools import CARRIED, Buffers, Pools
 from specsim.reference.worker.prefill import prefill
-from specsim.reference.worker.v2 import CARRIED
-from specsim.reference.worker.verify import verify
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.reference.worker.verify import last_accepted_nodes, verify
+from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, PromptChunk
 
 
 class ReferenceWorkerV1:
@@ -47,8 +46,8 @@ class ReferenceWorkerV1:
     ----------
     config : SpecConfig
         Branching factor, depth and width of the trees.
-    model : LanguageModel
-        Target and draft.
+    model : Model
+        Target and draft, on NumPy arrays.
     sizes : PoolSizes
         Slots, rows and row width.
     operations : Backend or Completed, optional
@@ -58,6 +57,11 @@ class ReferenceWorkerV1:
     has_dp_attention : bool
         Other ranks wait for the forwards of this one, so that the extend runs without requests too.
 
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, or one that this worker cannot run.
+
     Notes
     -----
     Source: semantics J.1.
@@ -66,13 +70,14 @@ class ReferenceWorkerV1:
     def __init__(
         self,
         config: SpecConfig,
-        model: LanguageModel,
+        model: Model[Array],
         sizes: PoolSizes,
         operations: Backend | Completed | None = None,
         name: str = "reference-v1",
         device: str = "cpu",
         has_dp_attention: bool = False,
     ) -> None:
+        description = require_model(model, "numpy")
         self.name = name
         self.config = config
         self.model = model
@@ -80,9 +85,8 @@ class ReferenceWorkerV1:
         self.device = device
         self.has_dp_attention = has_dp_attention
         self._operations = operations or load("specsim.reference")
-        self._heads = Heads(model, config.topk, sizes.num_rows, self._call)
-        self._pools = Pools.of(model, sizes)
-        self._hidden_width = model.num_target_layers + 1
+        self._sampling = SamplingRows(sizes.num_rows)
+        self._pools = Pools.of(description, sizes)
         self._joining = self._idle_draft_input()
         self.batch = Batch(
             ForwardMode.IDLE, self._joining.req_pool_indices, self._joining.seq_lens, self._idle_draft_input()
@@ -95,15 +99,15 @@ class ReferenceWorkerV1:
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
-        self._pools.assign_slots(ranges, self._call)
+        self._pools.assign_slots(ranges, self._operations)
 
     def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
         """Keep how joining requests are sampled."""
-        self._heads.sampling.assign(rows, parameters)
+        self._sampling.assign(rows, parameters)
 
-    def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
-        """Run the prompts of joining requests through target and draft; return the first output tokens."""
-        joining = prefill(rows, prompts, self._pools, self._heads, self._call)
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token behind each."""
+        joining = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling, self._operations)
         known = self._joining.req_pool_indices.tolist()
         still_there = [place for place, row in enumerate(known) if row not in rows]
         self._joining = self._merge(self._filter(self._joining, still_there), joining)
@@ -116,11 +120,13 @@ class ReferenceWorkerV1:
         verify_input = self._draft(draft_input)
         self.batch = replace(self.batch, info=verify_input, mode=ForwardMode.TARGET_VERIFY)
         row, num_steps = self.batch.req_pool_indices, self.config.num_steps
-        verify_output = verify(row, verify_input, num_steps, self._pools, self._heads, self._call)
+        verify_output, scratch = verify(
+            row, verify_input, num_steps, self.model, self._pools, self._sampling, self._operations
+        )
         truncation = self._ledger.end_requests(
             verify_output.accept_index, verify_output.predict, self._operations.host("truncate_at_stop")
         )
-        everyone = self._reclaim(verify_input, verify_output, truncation)
+        everyone = self._reclaim(verify_input, verify_output, truncation, scratch)
         unfinished = [request for request, finish in enumerate(truncation.finishes) if finish is None]
         extend_input = self._filter(everyone, unfinished)
         self.batch = replace(self.batch, info=extend_input, seq_lens=everyone.seq_lens, mode=ForwardMode.DECODE)
@@ -142,10 +148,12 @@ class ReferenceWorkerV1:
         carried = {}
         for name in CARRIED:
             values = getattr(info, name)
+            if values is None:
+                continue
             carried[name] = np.zeros((self.sizes.num_rows, *values.shape[1:]), dtype=values.dtype)
             for phase in (info, self._joining):
                 carried[name][phase.req_pool_indices] = getattr(phase, name)
-        return {**vars(self._pools), **carried}
+        return {**self._pools.state(), **carried}
 
     def _form_batch(self, rows: Sequence[int]) -> Batch:
         """Let those requests leave that have ended, and those join that were prefilled."""
@@ -160,30 +168,32 @@ class ReferenceWorkerV1:
         return Batch(ForwardMode.DECODE, info.req_pool_indices, info.seq_lens, info)
 
     def _draft(self, phase: DraftInput) -> VerifyInput:
-        config, pools = self.config, self._pools
+        config, pools, operations = self.config, self._pools, self._operations
+        row = phase.req_pool_indices
         self.assign_slots(self._ledger.borrow_draft_slots(config.num_steps * config.topk))
 
         def verify_slots() -> Array:
             self.assign_slots(self._ledger.allocate_verify_slots(config.num_draft_tokens))
-            return pools.read_slots(phase.req_pool_indices, phase.seq_lens, config.num_draft_tokens, self._call)
+            return pools.read_slots(row, phase.seq_lens, config.num_draft_tokens, operations)
 
-        return draft(phase, config, self._heads, pools.req_to_token, pools.draft_kv, verify_slots, self._call)
+        return draft(phase, config, self.model, pools, verify_slots, operations)
 
     def _reclaim(
-        self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation
+        self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation, scratch: Buffers
     ) -> EagleDraftExtendInput:
         """Map the accepted positions, free every other verify slot, and return what all requests hand over."""
-        row = self.batch.req_pool_indices
-        evict_mask = self._call(
-            "remap_accepted_slots",
-            req_pool_indices=row,
-            req_to_token=self._pools.req_to_token,
-            seq_lens=verify_input.seq_lens,
-            out_cache_loc=verify_input.out_cache_loc,
-            accept_index=truncation.accept_index,
+        row, num_nodes = self.batch.req_pool_indices, verify_input.num_draft_tokens
+        evict_mask = self._operations.remap_accepted_slots(
+            row,
+            self._pools.req_to_token,
+            verify_input.seq_lens,
+            verify_input.out_cache_loc,
+            truncation.accept_index,
         )
         self._ledger.free(verify_input.out_cache_loc[evict_mask])
         everyone = collect_extend_input(row, verify_input, verify_output, truncation)
+        last = last_accepted_nodes(truncation.accept_index, everyone.num_accepted_tokens, num_nodes)
+        self._pools.commit_states(scratch, row, last)
         ends = np.cumsum(everyone.num_accepted_tokens)
         self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
         return everyone
@@ -193,11 +203,13 @@ class ReferenceWorkerV1:
         expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
         if not batch.info.num_requests and not self.has_dp_attention:
             return self._idle_draft_input()
-        prepared = prepare_extend_after_decode(batch, self.config.num_steps, self._call)
-        return forward_draft_extend(prepared, self._pools, self._heads, self._call)
+        prepared = prepare_extend_after_decode(batch, self.config.num_steps, self._operations)
+        return forward_draft_extend(prepared, self.config.topk, self.model, self._pools, self._operations)
 
     def _idle_draft_input(self) -> DraftInput:
-        return DraftInput.create_idle_input(self.config.topk, self._hidden_width, "int64")
+        told = self.model.description
+        width = told.draft_hidden_width if told.has_draft_hidden else None
+        return DraftInput.create_idle_input(self.config.topk, width, told.hidden_dtype)
 
     def _filter(self, phase: Any, indices: Sequence[int], has_been_filtered: bool = False) -> Any:
         return self._operations.host("filter_batch")(phase, indices, has_been_filtered)
@@ -206,12 +218,11 @@ class ReferenceWorkerV1:
         merge_batch: Callable[[DraftInput, DraftInput], DraftInput] = self._operations.host("merge_batch")
         return merge_batch(one, other)
 
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._operations.call(operation, **arguments)
-
 
 def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:
-    return [place for place, row in enumerate(phase.req_pool_indices.tolist()) if row in rows]
+    """Return where the requests of these rows are, in the order of the rows."""
+    known = phase.req_pool_indices.tolist()
+    return [known.index(row) for row in rows if row in known]
 
 
 def _packed(truncation: Truncation, width: int) -> Array:

@@ -1,7 +1,7 @@
 """The V2 worker in NumPy: EAGLE with a chain or a tree, page size 1.
 
-It calls every operation through a backend, so that the same loop runs on the oracle, on a foreign implementation, or
-on an implementation with a planted fault.
+It takes its operations as a parameter, so that the same loop runs on the oracle, on a foreign implementation, or on an
+implementation with a planted fault; and any model, of which it knows what the protocol says.
 """
 
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ import numpy as np
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import load
 from specsim.host.sampling import SamplingParameters
-from specsim.phases import DraftExtendInput, DraftInput, Phase, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.operations.protocol import Operations
+from specsim.phases import DraftInput, Phase
+from specsim.reference.worker.compact import compact
 from specsim.reference.worker.draft import draft
-from specsim.reference.worker.heads import Heads
-from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.extend import extend
+from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.pools import CARRIED, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
-from specsim.reference.worker.verify import verify, verify_metadata
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.reference.worker.verify import verify
+from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.scheduler import SlotRange
-from specsim.simulation.worker import Iteration
-
-CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
-"""Fields of a draft input that wait by request row between iterations."""
+from specsim.simulation.worker import Iteration, PromptChunk
 
 
 class ReferenceWorker:
@@ -34,68 +34,69 @@ class ReferenceWorker:
     ----------
     config : SpecConfig
         Branching factor, depth and width of the trees.
-    model : LanguageModel
-        Target and draft.
+    model : Model
+        Target and draft, on NumPy arrays.
     sizes : PoolSizes
         Slots, rows and row width.
-    operations : Backend or Completed, optional
+    operations : Operations, optional
         Who computes; the oracle by default.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, or one that this worker cannot run.
     """
 
     name = "reference"
 
     def __init__(
-        self, config: SpecConfig, model: LanguageModel, sizes: PoolSizes, operations: Backend | Completed | None = None
+        self,
+        config: SpecConfig,
+        model: Model[Array],
+        sizes: PoolSizes,
+        operations: Operations[Array] | None = None,
     ) -> None:
+        description = require_model(model, "numpy")
         self.config = config
         self.model = model
         self.sizes = sizes
         self.device = "cpu"
-        self._operations = operations or load("specsim.reference")
-        self._heads = Heads(model, config.topk, sizes.num_rows, self._call)
-        self._pools = Pools.of(model, sizes)
-        self._carried: dict[str, Array] = {
-            "seq_lens": np.zeros(sizes.num_rows, dtype=np.int64),
-            "bonus_tokens": np.zeros(sizes.num_rows, dtype=np.int32),
-            "topk_p": np.zeros((sizes.num_rows, config.topk), dtype=np.float32),
-            "topk_index": np.zeros((sizes.num_rows, config.topk), dtype=np.int64),
-            "hidden_states": np.zeros((sizes.num_rows, model.num_target_layers + 1), dtype=np.int64),
-        }
+        self._operations: Operations[Array] = operations or load("specsim.reference")
+        self._sampling = SamplingRows(sizes.num_rows)
+        self._pools = Pools.of(description, sizes)
+        self._carried = carried_rows(description, config.topk, sizes)
         self._phases: tuple[Phase, ...] = ()
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
-        self._pools.assign_slots(ranges, self._call)
+        self._pools.assign_slots(ranges, self._operations)
 
     def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
         """Keep how joining requests are sampled."""
-        self._heads.sampling.assign(rows, parameters)
+        self._sampling.assign(rows, parameters)
 
-    def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
-        """Run the prompts of new requests through target and draft; return the first output tokens."""
-        phase = prefill(rows, prompts, self._pools, self._heads, self._call)
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token behind each."""
+        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling, self._operations)
         self._stash(phase)
         return [int(token) for token in phase.bonus_tokens]
 
     def decode(self, rows: Sequence[int]) -> Iteration:
         """Run one iteration: draft, verify, compact, extend."""
-        row = np.array(rows, dtype=np.int64)
-        draft_input = DraftInput(req_pool_indices=row, **{name: self._carried[name][row] for name in CARRIED})
-        pools = self._pools
-        verify_input = draft(
-            draft_input,
-            self.config,
-            self._heads,
-            pools.req_to_token,
-            pools.draft_kv,
-            lambda: pools.read_slots(row, draft_input.seq_lens, self.config.num_draft_tokens, self._call),
-            self._call,
+        config, model, pools, operations = self.config, self.model, self._pools, self._operations
+        row, width = np.array(rows, dtype=np.int64), config.num_draft_tokens
+        draft_input = DraftInput(req_pool_indices=row, **self._gather(row))
+
+        def verify_slots() -> Array:
+            return pools.read_slots(row, draft_input.seq_lens, width, operations)
+
+        verify_input = draft(draft_input, config, model, pools, verify_slots, operations)
+        verify_output, scratch = verify(row, verify_input, config.num_steps, model, pools, self._sampling, operations)
+        extend_input = compact(
+            row, verify_input, verify_output, config.topk == 1, config.num_steps, pools, scratch, operations
         )
-        verify_output = verify(row, verify_input, self.config.num_steps, pools, self._heads, self._call)
-        extend_input = self._compact(verify_input, verify_output)
-        self._stash(self._extend(row, verify_input, verify_output, extend_input))
+        self._stash(extend(row, verify_input, verify_output, extend_input, config.topk, model, pools, operations))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
-        width = self.config.num_draft_tokens
         return Iteration(
             tokens=extend_input.input_ids.astype(np.int32).reshape(len(row), width),
             num_accepted_drafts=verify_output.num_accepted_drafts,
@@ -108,78 +109,13 @@ class ReferenceWorker:
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name."""
-        return {**vars(self._pools), **self._carried}
+        return {**self._pools.state(), **self._carried}
 
-    def _compact(self, verify_input: VerifyInput, phase: VerifyOutput) -> DraftExtendInput:
-        expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
-        predict, hidden_states = phase.predict, phase.hidden_states
-        if self.config.topk > 1:
-            source_slots = self._call(
-                "fill_accept_out_cache_loc", accept_index=phase.accept_index, out_cache_loc=verify_input.out_cache_loc
-            )
-            target_slots = self._call(
-                "fill_accept_target_cache_loc",
-                num_accepted_tokens=phase.num_accepted_tokens,
-                out_cache_loc=verify_input.out_cache_loc,
-                num_steps=self.config.num_steps,
-            )
-            self._call(
-                "move_kv_cache", kv_buffers=self._pools.target_kv, target_slots=target_slots, source_slots=source_slots
-            )
-            predict = self._call("compact_accepted_to_front", values=predict, accept_index=phase.accept_index)
-            hidden_states = self._call(
-                "compact_accepted_to_front", values=hidden_states, accept_index=phase.accept_index
-            )
-        positions, forward_seq_lens, select_index = self._call(
-            "prepare_for_extend_to_fill_draft_kvcache",
-            seq_lens=verify_input.seq_lens,
-            num_accepted_tokens=phase.num_accepted_tokens,
-            num_draft_tokens=self.config.num_draft_tokens,
-        )
-        return DraftExtendInput(
-            input_ids=predict.astype(np.int64),
-            hidden_states=hidden_states,
-            positions=positions,
-            out_cache_loc=verify_input.out_cache_loc,
-            forward_seq_lens=forward_seq_lens,
-            num_accepted_drafts=phase.num_accepted_drafts,
-            num_accepted_tokens=phase.num_accepted_tokens,
-            select_index=select_index,
-            num_draft_tokens=self.config.num_draft_tokens,
-        )
-
-    def _extend(
-        self, row: Array, verify_input: VerifyInput, verify_output: VerifyOutput, phase: DraftExtendInput
-    ) -> DraftInput:
-        expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND_V2)
-        _, cu_seqlens_q, page_table = verify_metadata(row, verify_input, self._pools, self._call)
-        next_hidden_states, context = self._call(
-            "draft_extend_forward",
-            kv_buffers=self._pools.draft_kv,
-            input_ids=phase.input_ids,
-            hidden_states=phase.hidden_states,
-            positions=phase.positions,
-            out_cache_loc=phase.out_cache_loc,
-            page_table=page_table,
-            cache_seqlens=phase.forward_seq_lens.astype(np.int32),
-            cu_seqlens_q=cu_seqlens_q,
-            page_size=1,
-        )
-        hidden_states = next_hidden_states[phase.select_index]
-        topk_p, topk_index = self._heads.propose(hidden_states, context[phase.select_index], depth=1)
-        return DraftInput(
-            req_pool_indices=row,
-            seq_lens=verify_input.seq_lens + phase.num_accepted_tokens,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=hidden_states,
-            bonus_tokens=verify_output.bonus_tokens,
-        )
+    def _gather(self, row: Array) -> dict[str, Array | None]:
+        """Return what starts the next draft of each request."""
+        return {name: None if name not in self._carried else self._carried[name][row] for name in CARRIED}
 
     def _stash(self, phase: DraftInput) -> None:
         """Keep what starts the next draft of each request, by row."""
-        for name in CARRIED:
-            self._carried[name][phase.req_pool_indices] = getattr(phase, name)
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._operations.call(operation, **arguments)
+        for name, values in self._carried.items():
+            values[phase.req_pool_indices] = getattr(phase, name)

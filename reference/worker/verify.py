@@ -1,19 +1,28 @@
 """The verify phase: the target runs over the trees, and the longest path that it agrees with is accepted."""
 
-from collections.abc import Callable
-from typing import Any
+import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.counts import count_tokens
+from specsim.operations.protocol import Operations
 from specsim.phases import PhaseTag, VerifyInput, VerifyOutput, expect_phase
-from specsim.reference.worker.heads import Heads
-from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sampling import accept
+from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.pools import Buffers, Pools
+from specsim.reference.worker.sampling import accept, greedy_choices
+from specsim.simulation.models.batches import PagedKeys, TargetBatch
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
 
 
 def verify(
-    row: Array, phase: VerifyInput, num_steps: int, pools: Pools, heads: Heads, call: Callable[..., Any]
-) -> VerifyOutput:
+    row: Array,
+    phase: VerifyInput,
+    num_steps: int,
+    model: Model[Array],
+    pools: Pools,
+    sampling: SamplingRows,
+    operations: Operations[Array],
+) -> tuple[VerifyOutput, Buffers]:
     """Run the target over every tree and accept: greedily, or by chance where a request is sampled.
 
     Parameters
@@ -24,57 +33,75 @@ def verify(
         The trees, and the slots that they are written to.
     num_steps : int
         Depth of a tree: the most drafts that are accepted.
-    call : callable
-        Runs an operation by name.
+    sampling : SamplingRows
+        Which requests are sampled, and how.
+
+    Returns
+    -------
+    verify_output : VerifyOutput
+        The accepted paths.
+    scratch : mapping
+        The recurrent state after every node, by component and layer.
 
     Notes
     -----
-    Source: semantics B.3, B.6, B.8, C.3.
+    Source: semantics B.3, B.6, B.8, C.3, C.9.
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY)
-    cache_seqlens, cu_seqlens_q, page_table = verify_metadata(row, phase, pools, call)
-    hidden_states = call(
-        "target_forward",
-        kv_buffers=pools.target_kv,
-        input_ids=phase.draft_token,
-        positions=phase.positions,
-        out_cache_loc=phase.out_cache_loc,
-        page_table=page_table,
-        cache_seqlens=cache_seqlens,
-        cu_seqlens_q=cu_seqlens_q,
-        tree_mask=phase.tree_mask,
-        page_size=1,
+    scratch = pools.scratch(len(row), phase.num_draft_tokens)
+    output = model.verify(
+        TargetBatch(
+            req_pool_indices=row,
+            input_ids=phase.draft_token,
+            positions=phase.positions,
+            out_cache_loc=phase.out_cache_loc,
+            prefix_lens=phase.seq_lens,
+            keys=verify_keys(row, phase, pools, operations),
+            tree_mask=phase.tree_mask,
+            parents=parents_of(phase) if pools.states else None,
+            select=None,
+            hidden_layers=model.description.hidden_layers,
+            is_sampled=sampling.has_sampled(row),
+        ),
+        pools.kv[Side.TARGET],
+        pools.states,
+        scratch,
     )
-    target_predict = heads.target_predict(hidden_states)
-    predict, accept_index, num_accepted_drafts = accept(
-        row, phase, hidden_states, target_predict, num_steps, heads, call
-    )
-    num_accepted_tokens = count_tokens(num_accepted_drafts)
-    accept_tokens = call("gather_accept_tokens", predict=predict, accept_index=accept_index)
-    bonus_tokens = call("fill_bonus_tokens", accept_tokens=accept_tokens, num_accepted_tokens=num_accepted_tokens)
-    return VerifyOutput(
+    target_predict = greedy_choices(output, operations)
+    accepted = accept(row, phase, output, target_predict, num_steps, sampling, operations)
+    num_accepted_tokens = count_tokens(accepted.num_accepted_drafts)
+    accept_tokens = operations.gather_accept_tokens(accepted.predict, accepted.accept_index)
+    verify_output = VerifyOutput(
         target_predict=target_predict,
-        predict=predict,
-        accept_index=accept_index,
-        num_accepted_drafts=num_accepted_drafts,
+        predict=accepted.predict,
+        accept_index=accepted.accept_index,
+        num_accepted_drafts=accepted.num_accepted_drafts,
         num_accepted_tokens=num_accepted_tokens,
-        bonus_tokens=bonus_tokens,
-        hidden_states=hidden_states,
+        bonus_tokens=operations.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
+        hidden_states=output.hidden_states,
     )
+    return verify_output, scratch
 
 
-def verify_metadata(
-    row: Array, phase: VerifyInput, pools: Pools, call: Callable[..., Any]
-) -> tuple[Array, Array, Array]:
-    """Return key counts, query offsets and page table of a forward over all nodes."""
+def verify_keys(row: Array, phase: VerifyInput, pools: Pools, operations: Operations[Array]) -> PagedKeys[Array]:
+    """Return the keys of a forward over all nodes."""
     longest = int(phase.seq_lens.max(initial=0)) + (phase.num_draft_tokens if len(row) else 0)
-    cache_seqlens, cu_seqlens_q, _, page_table = call(
-        "target_verify_metadata",
-        req_pool_indices=row,
-        req_to_token=pools.req_to_token,
-        seq_lens=phase.seq_lens,
-        num_tokens=len(phase.draft_token),
-        max_seq_len_k=longest,
-        page_size=1,
+    metadata = operations.target_verify_metadata(
+        row, pools.req_to_token, phase.seq_lens, len(phase.draft_token), longest, 1
     )
-    return cache_seqlens, cu_seqlens_q, page_table
+    return PagedKeys(metadata.page_table, metadata.cache_seqlens, metadata.cu_seqlens_q, 1)
+
+
+def parents_of(phase: VerifyInput) -> Array:
+    """Return int64 [request, node]: the last ancestor of each node, -1 for the root; parents come before children."""
+    num_nodes = phase.num_draft_tokens
+    is_ancestor = np.tril(phase.tree_mask.reshape(-1, num_nodes, num_nodes), -1)
+    parents: Array = (is_ancestor * np.arange(1, num_nodes + 1)).max(axis=2, initial=0) - 1
+    return parents
+
+
+def last_accepted_nodes(accept_index: Array, num_accepted_tokens: Array, num_nodes: int) -> Array:
+    """Return int64 [request]: the node, counted inside its tree, behind which each request goes on."""
+    request = np.arange(len(accept_index))
+    last: Array = accept_index[request, num_accepted_tokens - 1].astype(np.int64) - request * num_nodes
+    return last

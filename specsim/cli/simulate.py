@@ -18,7 +18,8 @@ from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
 from specsim.simulation import engine
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.language_models import HashModel, TextModel, default_text
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.scheduler import Request
 
 HASH_VOCABULARY = 256

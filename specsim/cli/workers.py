@@ -8,7 +8,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import engine
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.scheduler import Request
 from specsim.simulation.worker import Worker
 
@@ -55,7 +55,7 @@ def build_worker(
     plan: ExecutionPlan,
     kind: str,
     config: SpecConfig,
-    model: LanguageModel,
+    language_model: LanguageModel,
     requests: Sequence[Request],
     max_batch: int,
     use_graphs: bool | None,
@@ -67,6 +67,8 @@ def build_worker(
     Failed
         UNAVAILABLE: kernels cannot run; USAGE: graphs of a worker that has none.
     """
+    from specsim.reference.models import load_model
+
     sizes = engine.sizes_for(config, requests, max_batch)
     device = "cpu" if kind == "reference" else need_device("the gpu worker")
     if plan.worker == "v1":
@@ -74,11 +76,14 @@ def build_worker(
 
         if use_graphs and kind != "reference":
             raise Failed("--graphs is for V2: V1 allocates and frees on the host inside an iteration", Exit.USAGE)
-        return ReferenceWorkerV1(config, model, sizes, load(f"specsim.{kind}"), f"{kind}-v1", device)
+        operations = load(f"specsim.{kind}")
+        model = load_model(language_model, operations)
+        return ReferenceWorkerV1(config, model, sizes, operations, f"{kind}-v1", device)
     if kind == "reference":
         from specsim.reference.worker.v2 import ReferenceWorker
 
-        return ReferenceWorker(config, model, sizes)
+        return ReferenceWorker(config, load_model(language_model), sizes)
+    from specsim.gpu.models import load_model as load_on_device
     from specsim.gpu.worker.v2 import GpuWorker
 
-    return GpuWorker(config, model, sizes, use_graphs)
+    return GpuWorker(config, load_on_device(language_model), sizes, use_graphs)

@@ -73,8 +73,7 @@ class ArraySpec:
 
     ``dtype`` is a name, alternatives joined by ``|``, ``any``, ``like <argument>``, or a conditional expression.
     ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list.
-    ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them. An entry
-    that leaves its bounds is rejected for ``reason``, where that is another one than the unit's.
+    ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them.
     """
 
     name: str
@@ -87,22 +86,11 @@ class ArraySpec:
     defined: Defined = ALL
     optional: bool = False
     each: str | None = None
-    reason: Reason | None = None
-
-    @property
-    def model(self) -> str | None:
-        """The argument whose element type this one has, if it has that of an argument."""
-        return self.dtype.removeprefix("like ") if self.dtype.startswith("like ") else None
-
-    @property
-    def has_dependent_dtype(self) -> bool:
-        """Whether the element type is an expression."""
-        return self.model is None and " " in self.dtype
 
     @property
     def out_of_range(self) -> Reason:
         """The reason of a rejection when an entry leaves its bounds."""
-        return self.reason or REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)
+        return REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)
 
 
 @dataclass(frozen=True)
@@ -164,7 +152,6 @@ def array(
     defined: Defined = ALL,
     optional: bool = False,
     each: str | None = None,
-    reason: Reason | None = None,
 ) -> ArraySpec:
     """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
     dtype, _, axes = form.partition(" [")
@@ -180,7 +167,6 @@ def array(
         defined=defined,
         optional=optional,
         each=each,
-        reason=reason,
     )
 
 

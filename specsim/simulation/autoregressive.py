@@ -1,22 +1,85 @@
 """What a run is compared with: one prompt decoded token by token, under the rules of ending that the engine has."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from specsim.host.stopping import Finish, StopRules, find_stop
-from specsim.simulation.models.language_models import LanguageModel, Prefix
-from specsim.simulation.scheduler import TOKEN_TEXT
+from specsim.simulation.models.description import TokenByToken
+from specsim.simulation.models.ground_truth import greedy_choice
+from specsim.simulation.scheduler import TOKEN_TEXT, SlotRange
+from specsim.simulation.worker import PromptChunk, Worker
+
+ROW = 1
 
 
-def decode_alone(model: LanguageModel, prompt: Sequence[int], rules: StopRules) -> tuple[list[int], Finish]:
+class Decoder(Protocol):
+    """A text that grows by one token at a time."""
+
+    def append(self, token: int) -> None:
+        """Add one token."""
+
+    def next_token(self) -> int:
+        """Return the greedy choice of the token that comes next."""
+
+
+class ExactDecoder:
+    """A model's own decoding without batches, pools and drafts."""
+
+    def __init__(self, text: TokenByToken) -> None:
+        self._text = text
+
+    def append(self, token: int) -> None:
+        """Add one token."""
+        self._text.append(token)
+
+    def next_token(self) -> int:
+        """Return the token of the largest logit."""
+        return greedy_choice(self._text.next_logits())
+
+
+class PrefillDecoder:
+    """A model's prefill, asked for one token after another: no draft, no tree, and one request alone in the pools.
+
+    Parameters
+    ----------
+    worker : Worker
+        A worker none of whose slots and rows has an owner; row 1 is decoded in, position p lies in slot p+1.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._tokens: list[int] = []
+        self._num_run = 0
+        worker.assign_sampling([ROW], [None])
+
+    def append(self, token: int) -> None:
+        """Add one token."""
+        self._tokens.append(token)
+
+    def next_token(self) -> int:
+        """Run what has not run and return the target's choice behind it."""
+        start, end = self._num_run, len(self._tokens)
+        self._worker.assign_slots([SlotRange(ROW, start, end, tuple(range(start + 1, end + 1)))])
+        (token,) = self._worker.prefill([ROW], [PromptChunk(tuple(self._tokens), start, end)])
+        self._num_run = end
+        return token
+
+
+def decoder_for(worker: Worker) -> Decoder:
+    """Return a decoder of a worker's model: its own exact one, or else its prefill on the idle worker."""
+    token_by_token = worker.model.description.token_by_token
+    return PrefillDecoder(worker) if token_by_token is None else ExactDecoder(token_by_token())
+
+
+def decode_alone(decoder: Decoder, prompt: Sequence[int], rules: StopRules) -> tuple[list[int], Finish]:
     """Return the output and its end, testing the rules after every single token."""
-    prefix = Prefix(model)
     for token in prompt:
-        prefix.append(token)
+        decoder.append(token)
     output: list[int] = []
     while True:
-        token = prefix.next_token()
+        token = decoder.next_token()
         finish = find_stop(rules, output, [token], len(prompt), TOKEN_TEXT)
         output.append(token)
         if finish is not None:
             return output, finish
-        prefix.append(token)
+        decoder.append(token)

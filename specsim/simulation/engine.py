@@ -19,11 +19,11 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
-from specsim.simulation.autoregressive import decode_alone
+from specsim.simulation.autoregressive import decode_alone, decoder_for
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.scheduler import Request, Scheduler
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
+from specsim.simulation.worker import Iteration, PromptChunk, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
@@ -31,7 +31,8 @@ OnInterval = Callable[[IntervalStats, SpecCounters], None]
 class Engine:
     """A synchronous engine around one worker; ``intervals`` holds a report every ``decode_log_interval`` batches.
 
-    A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself.
+    A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself. With
+    ``prefill_chunk``, prompts run in chunks of at most so many positions, one forward after another.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Engine:
         shuffle_seed: int | None = None,
         decode_log_interval: int = DECODE_LOG_INTERVAL,
         on_interval: OnInterval | None = None,
+        prefill_chunk: int | None = None,
     ) -> None:
         self.worker = worker
+        self.prefill_chunk = prefill_chunk
         self.is_v1 = isinstance(worker, SynchronousWorker)
         self.scheduler = Scheduler(worker.config, worker.sizes, max_batch, shuffle_seed, not self.is_v1)
         if isinstance(worker, SynchronousWorker):
@@ -56,7 +59,7 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_sampling`` for what is rejected."""
-        check_sampling(self.worker.model, request.sampling)
+        check_sampling(self.worker.model.description, request.sampling)
         self.scheduler.submit(request)
 
     def step(self) -> Iteration | None:
@@ -67,9 +70,7 @@ class Engine:
             self.worker.assign_sampling(
                 [request.row for request in admitted], [request.sampling for request in admitted]
             )
-            first = self.worker.prefill([request.row for request in admitted], [request.prompt for request in admitted])
-            for request, token in zip(admitted, first, strict=True):
-                request.append([token])
+            self._prefill(admitted)
             self.scheduler.finish()
         running = self.scheduler.running
         if not running:
@@ -96,6 +97,18 @@ class Engine:
         if self.counters.num_batches:
             self._report(self.counters.num_batches)
         return sorted(self.scheduler.finished, key=lambda request: request.request_id)
+
+    def _prefill(self, admitted: Sequence[Request]) -> None:
+        """Run the prompts of joining requests, chunk by chunk, and append the first output tokens."""
+        longest = max(len(request.prompt) for request in admitted)
+        width = self.prefill_chunk or longest
+        for start in range(0, longest, width):
+            reached = [request for request in admitted if start < len(request.prompt)]
+            chunks = [PromptChunk(one.prompt, start, min(start + width, len(one.prompt))) for one in reached]
+            following = self.worker.prefill([request.row for request in reached], chunks)
+            for request, chunk, token in zip(reached, chunks, following, strict=True):
+                if chunk.next_token is None:
+                    request.append([token])
 
     def _resolve(self, running: Sequence[Request], iteration: Iteration) -> None:
         batch = count_batch(
@@ -158,6 +171,9 @@ def simulate(
     alone: Worker | None = None,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
+
+    Autoregressive decoding is the model's own, in exact arithmetic, or else its prefill on the worker, which is idle
+    when all requests have ended.
 
     Parameters
     ----------
@@ -233,7 +249,7 @@ def requests_from_text(
 
 def _mismatches(worker: Worker, request: Request) -> list[str]:
     """Return at most one line: where the request's output, or else its end, is not the autoregressive one."""
-    expected, finish = decode_alone(worker.model, request.prompt, request.rules)
+    expected, finish = decode_alone(decoder_for(worker), request.prompt, request.rules)
     if request.output != expected:
         pairs = zip(request.output, expected, strict=False)
         place = next((i for i, (got, wanted) in enumerate(pairs) if got != wanted), -1)

@@ -6,13 +6,15 @@ from fractions import Fraction
 from specsim.hashing import GOLDEN, digest, mix
 from specsim.host.sampling import SamplingParameters
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.models.language_models import HashModel, LanguageModel, Prefix
+from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.ground_truth import Prefix
+from specsim.simulation.models.hash_model import HashModel
 
 DEEPEST_SAMPLE = 20
 LARGEST_DYADIC_VOCABULARY = DEEPEST_SAMPLE + 1
 
 
-def check_sampling(model: LanguageModel, sampling: SamplingParameters | None) -> None:
+def check_sampling(model: ModelDescription, sampling: SamplingParameters | None) -> None:
     """Check that a model can decode a request.
 
     Raises
@@ -20,14 +22,14 @@ def check_sampling(model: LanguageModel, sampling: SamplingParameters | None) ->
     SpecRejection
         BAD_CONFIGURATION: a sampled request for a model without logits for sampling.
     """
-    if sampling is None or sampling.is_greedy or isinstance(model, HashModel):
+    if sampling is None or sampling.is_greedy or model.has_sampling_logits:
         return
     raise SpecRejection(
         Reason.BAD_CONFIGURATION,
         what="sampling.temperature",
         got=sampling.temperature,
         expected="0",
-        because=f"{type(model).__name__} has no logits for sampling, HashModel has",
+        because=f"{model.name} has no logits that can be sampled from",
     )
 
 

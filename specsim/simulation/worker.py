@@ -10,9 +10,33 @@ from numpy.typing import NDArray
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.sampling import SamplingParameters
 from specsim.phases import Phase
-from specsim.simulation.models.language_models import LanguageModel
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.synchronous import IterationLedger
+
+
+@dataclass(frozen=True)
+class PromptChunk:
+    """Positions ``start`` to ``end-1`` of a prompt."""
+
+    prompt: Sequence[int]
+    start: int
+    end: int
+
+    @classmethod
+    def whole(cls, prompt: Sequence[int]) -> "PromptChunk":
+        """Return a prompt in one chunk."""
+        return cls(prompt, 0, len(prompt))
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """Its tokens."""
+        return self.prompt[self.start : self.end]
+
+    @property
+    def next_token(self) -> int | None:
+        """The prompt's token behind it; None behind the last chunk."""
+        return self.prompt[self.end] if self.end < len(self.prompt) else None
 
 
 @dataclass(frozen=True)
@@ -33,7 +57,7 @@ class Worker(Protocol):
     name: str
     device: str
     config: SpecConfig
-    model: LanguageModel
+    model: Model[Any]
     sizes: PoolSizes
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
@@ -42,8 +66,12 @@ class Worker(Protocol):
     def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
         """Keep how joining requests are sampled; None is greedy. Called before their prefill."""
 
-    def prefill(self, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> list[int]:
-        """Run the prompts of new requests and return the first output token of each."""
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of the prompts of joining requests and return the token behind each chunk.
+
+        KV of the positions before a chunk is in the slots of the row. Behind the last chunk of a prompt the token is
+        the first output token, behind any other the prompt's own.
+        """
 
     def decode(self, rows: Sequence[int]) -> Iteration:
         """Run one iteration."""

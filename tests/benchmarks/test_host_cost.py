@@ -10,7 +10,8 @@ from specsim.gpu.arrays import from_numpy
 from specsim.operations import RECORDS
 from specsim.properties.conformance.runner import check
 from specsim.reference import build_tree
-from specsim.simulation.models.language_models import HashModel, greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
 
 CHAIN = {
     "bonus_tokens": np.array([5, 6], np.int32),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,10 +11,12 @@ from hypothesis.strategies import SearchStrategy
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.counts import count_candidates, path_width
+from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.scheduler import Request
 from specsim.simulation.worker import Iteration, Worker
 
@@ -127,7 +130,8 @@ def make_worker(backend: Backend, scenario: Scenario) -> Worker:
     """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
     loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
-    return loop(scenario.config, scenario.model, sizes, operations=Completed(backend, load("specsim.reference")))
+    operations = Completed(backend, load("specsim.reference"))
+    return loop(scenario.config, load_model(scenario.model, operations), sizes, operations=operations)
 
 
 def own_worker(backend: Backend, scenario: Scenario) -> Worker:
@@ -135,8 +139,17 @@ def own_worker(backend: Backend, scenario: Scenario) -> Worker:
     if backend.worker is None:
         return make_worker(backend, scenario)
     sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    worker: Worker = backend.worker(scenario.config, scenario.model, sizes)
+    worker: Worker = backend.worker(scenario.config, model_for(backend, scenario.model), sizes)
     return worker
+
+
+def model_for(backend: Backend, model: HashModel) -> Model[Any]:
+    """Return a toy model on the arrays of an implementation: on its operations if they are NumPy's."""
+    if backend.arrays.KIND == "numpy":
+        return load_model(model, Completed(backend, load("specsim.reference")))
+    from specsim.gpu.models import load_model as load_on_device
+
+    return load_on_device(model)
 
 
 def start(worker: Worker, scenario: Scenario) -> Engine:

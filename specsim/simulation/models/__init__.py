@@ -1,1 +1,1 @@
-"""Language models that make faults visible."""
+"""The seam between workers and language models, and the toy models, which make faults visible."""

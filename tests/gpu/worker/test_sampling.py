@@ -2,13 +2,15 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.sampling import DeviceSampling
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker.parameters import SamplingRows
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import sizes_for
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.scheduler import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
@@ -28,7 +30,10 @@ def mixed_requests(count, max_new_tokens):
 def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config):
     requests, model = mixed_requests(4, 3), HashModel(8, 1, 0.8)
     sizes = sizes_for(config, requests, 3)
-    believed, worker = ReferenceWorker(config, model, sizes), GpuWorker(config, model, sizes, use_graphs=False)
+    believed, worker = (
+        ReferenceWorker(config, load_model(model), sizes),
+        GpuWorker(config, load_on_device(model), sizes, use_graphs=False),
+    )
     assert find_divergence(believed, worker, requests, max_batch=3, shuffle_seed=5) is None
 
 
@@ -37,12 +42,15 @@ def test_sampled_and_greedy_requests_equal_the_reference_in_every_phase(config):
 def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config):
     requests, model = mixed_requests(24, 20), HashModel(64, 1, 0.8)
     sizes = sizes_for(config, requests, 11)
-    believed, worker = ReferenceWorker(config, model, sizes), GpuWorker(config, model, sizes, use_graphs=True)
+    believed, worker = (
+        ReferenceWorker(config, load_model(model), sizes),
+        GpuWorker(config, load_on_device(model), sizes, use_graphs=True),
+    )
     assert find_divergence(believed, worker, requests, max_batch=11, shuffle_seed=5) is None
 
 
 def test_the_host_knows_which_rows_are_sampled():
-    sampling = DeviceSampling(5, DEVICE)
+    sampling = SamplingRows(5, DEVICE)
     sampling.assign([1, 2, 3], [SamplingParameters(), GREEDY, None])
     assert [sampling.has_sampled([row]) for row in (1, 2, 3, 4)] == [True, False, False, False]
     sampling.assign([1], [None])

@@ -5,14 +5,17 @@ import torch
 
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker.graphs import bucket_for, bucket_sizes, pad_rows
 from specsim.gpu.worker.v2 import GpuWorker
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.language_models import HashModel, TextModel
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.scheduler import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
@@ -30,12 +33,12 @@ def agree_in_every_phase(workers, requests, max_batch):
         assert find_divergence(workers[0](), worker(), requests, max_batch=max_batch, shuffle_seed=5) is None
 
 
-def reference(*arguments):
-    return partial(ReferenceWorker, *arguments)
+def reference(config, model, sizes):
+    return partial(ReferenceWorker, config, load_model(model), sizes)
 
 
-def ours(*arguments, **options):
-    return partial(GpuWorker, *arguments, **options)
+def ours(config, model, sizes, **options):
+    return partial(GpuWorker, config, load_on_device(model), sizes, **options)
 
 
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
@@ -52,7 +55,9 @@ def test_eager_worker_equals_the_reference_in_every_phase(config, pads):
 
 
 def test_padding_reaches_the_bucket_and_leaves_the_padding_row_as_it_was():
-    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, hash_requests(5, 20), 5), use_graphs=False, pads=True)
+    worker = GpuWorker(
+        TREE, load_on_device(HashModel(64)), sizes_for(TREE, hash_requests(5, 20), 5), use_graphs=False, pads=True
+    )
     engine = Engine(worker, 5)
     for request in hash_requests(3, 20):
         engine.submit(request)
@@ -65,7 +70,7 @@ def test_padding_reaches_the_bucket_and_leaves_the_padding_row_as_it_was():
 
 def test_every_call_of_an_iteration_stays_inside_its_contract():
     requests = [Request(number, [number, 7, 3, 5][: number + 1], 3) for number in range(4)]
-    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 4), use_graphs=False, pads=True)
+    worker = GpuWorker(TREE, load_on_device(HashModel(64)), sizes_for(TREE, requests, 4), use_graphs=False, pads=True)
     with debugging():
         assert simulate(worker, requests, max_batch=4).lossless
 
@@ -89,14 +94,14 @@ def test_rows_that_change_owners_carry_nothing_over():
 def test_nan_drafts_cost_acceptance_but_no_token(config, depth):
     requests = hash_requests(2, 4)
     model = HashModel(64, 4, 1.0, broken_depth=depth)
-    report = simulate(GpuWorker(config, model, sizes_for(config, requests, 2)), requests, max_batch=2)
+    report = simulate(GpuWorker(config, load_on_device(model), sizes_for(config, requests, 2)), requests, max_batch=2)
     assert report.lossless
     assert report.num_accepted_drafts <= (depth - 1) * report.spec_verify_ct + report.spec_verify_ct // 4
 
 
 def test_empty_batch_decodes_nothing():
     requests = hash_requests(1, 3)
-    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 1))
+    worker = GpuWorker(TREE, load_on_device(HashModel(64)), sizes_for(TREE, requests, 1))
     iteration = worker.decode([])
     assert iteration.tokens.shape == (0, 6)
     assert iteration.num_accepted_tokens.shape == (0,)
@@ -151,13 +156,13 @@ def test_replay_does_not_depend_on_what_was_replayed_before():
     requests = hash_requests(16, 10)
     model = HashModel(64, 9, 0.8)
     sizes = sizes_for(TREE, requests, 8)
-    assert simulate(GpuWorker(TREE, model, sizes), requests, max_batch=8).lossless
+    assert simulate(GpuWorker(TREE, load_on_device(model), sizes), requests, max_batch=8).lossless
 
 
 @needs_gpu
 def test_iteration_never_synchronises():
     requests = hash_requests(5, 9)
-    worker = GpuWorker(TREE, HashModel(64), sizes_for(TREE, requests, 5), use_graphs=False, pads=True)
+    worker = GpuWorker(TREE, load_on_device(HashModel(64)), sizes_for(TREE, requests, 5), use_graphs=False, pads=True)
     engine = Engine(worker, 5)
     for request in requests:
         engine.submit(request)

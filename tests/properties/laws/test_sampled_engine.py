@@ -20,7 +20,7 @@ from specsim.properties.laws.sampled_engine import (
 )
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
-from specsim.simulation.models.language_models import HashModel
+from specsim.simulation.models.hash_model import HashModel
 from specsim.topology import Topology
 from tests.properties.laws.planted_samplers import tree_sampler
 

@@ -7,13 +7,15 @@ from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.phases import Batch, DraftInput, ForwardMode
+from specsim.reference.models import load_model
 from specsim.reference.worker.extend import prepare_extend_after_decode
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
 from specsim.simulation.history import first_divergence_of_v1
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.language_models import HashModel, TextModel, default_text
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.scheduler import Request
 
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)
@@ -25,6 +27,7 @@ def requests(count, max_new_tokens=9, eos_token=None):
 
 
 def engine_of(config, asked, model, max_batch=3, **options):
+    model = load_model(model, options.get("operations"))
     worker = ReferenceWorkerV1(config, model, sizes_for(config, asked, max_batch), **options)
     engine = Engine(worker, max_batch, shuffle_seed=5)
     for request in asked:
@@ -35,7 +38,7 @@ def engine_of(config, asked, model, max_batch=3, **options):
 @pytest.mark.parametrize("config", SHAPES, ids=str)
 def test_text_is_decoded_without_loss_and_as_v2_decodes_it(config):
     text = default_text()[:8000]
-    model = TextModel.from_text(text)
+    model = load_model(TextModel.from_text(text))
     reports = []
     for kind in (ReferenceWorker, ReferenceWorkerV1):
         asked = requests_from_text(text, 6, 24, 24)
@@ -47,7 +50,7 @@ def test_text_is_decoded_without_loss_and_as_v2_decodes_it(config):
 
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
 def test_every_phase_is_that_of_v2(config):
-    asked, model = requests(5, eos_token=11), HashModel(32, 3, 0.7)
+    asked, model = requests(5, eos_token=11), load_model(HashModel(32, 3, 0.7))
     sizes = sizes_for(config, asked, 3)
     workers = [kind(config, model, sizes) for kind in (ReferenceWorker, ReferenceWorkerV1)]
     divergence = find_divergence(*workers, asked, max_batch=3, shuffle_seed=5, compare=first_divergence_of_v1)
@@ -132,7 +135,7 @@ def test_the_prepared_batch_is_a_view_and_the_batch_stays():
     engine.step()
     extend_input = worker.phases()[3]
     batch = Batch(ForwardMode.DECODE, np.array([1, 2]), np.array([4, 5]), extend_input)
-    prepared = prepare_extend_after_decode(batch, 3, load("specsim.reference").call)
+    prepared = prepare_extend_after_decode(batch, 3, load("specsim.reference"))
     assert (prepared.mode, prepared.req_pool_indices.tolist()) == (ForwardMode.DRAFT_EXTEND, [2])
     assert prepared.info.num_tokens_per_req == 4
     assert prepared.info.positions.tolist() == [1, 2, 3, 4]
@@ -144,5 +147,5 @@ def test_only_an_extend_input_is_prepared():
     idle = DraftInput.create_idle_input(2, 3)
     batch = Batch(ForwardMode.DECODE, idle.req_pool_indices, idle.seq_lens, idle)
     with pytest.raises(SpecRejection) as caught:
-        prepare_extend_after_decode(batch, 3, load("specsim.reference").call)
+        prepare_extend_after_decode(batch, 3, load("specsim.reference"))
     assert caught.value.reason is Reason.WRONG_PHASE

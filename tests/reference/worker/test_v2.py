@@ -5,11 +5,15 @@ from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.phases import DraftInput, PhaseTag, expect_phase
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
 from specsim.simulation.history import first_divergence
-from specsim.simulation.models.language_models import HashModel, TextModel, default_text, greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.scheduler import Request
+from specsim.simulation.worker import PromptChunk
 
 SHAPES = [SpecConfig(1, 5, 6), SpecConfig(4, 5, 16), SpecConfig(16, 5, 16)]
 
@@ -18,7 +22,7 @@ SHAPES = [SpecConfig(1, 5, 6), SpecConfig(4, 5, 16), SpecConfig(16, 5, 16)]
 def test_text_is_decoded_without_loss_and_with_accepted_drafts(config):
     text = default_text()[:8000]
     requests = requests_from_text(text, 8, 24, 32)
-    worker = ReferenceWorker(config, TextModel.from_text(text), sizes_for(config, requests, 8))
+    worker = ReferenceWorker(config, load_model(TextModel.from_text(text)), sizes_for(config, requests, 8))
     report = simulate(worker, requests, max_batch=8)
     assert report.lossless
     assert report.accept_rate > 0.1
@@ -30,7 +34,7 @@ def test_text_is_decoded_without_loss_and_with_accepted_drafts(config):
 def test_perfect_drafts_are_accepted_whole_and_hostile_ones_never(config, agreement, expected):
     model = HashModel(64, 3, 1.0) if agreement else HashModel(64, 3, num_right=0)
     requests = [Request(number, [number, 2, 3], 13) for number in range(3)]
-    engine = Engine(ReferenceWorker(config, model, sizes_for(config, requests, 3)), 3)
+    engine = Engine(ReferenceWorker(config, load_model(model), sizes_for(config, requests, 3)), 3)
     for request in requests:
         engine.submit(request)
     iteration = engine.step()
@@ -43,7 +47,7 @@ def test_reduced_draft_vocabulary_stays_lossless():
     model = HashModel(64, 7, 1.0, hot_token_id=hot)
     requests = [Request(0, [1, 2], 20)]
     config = SpecConfig(2, 3, 6)
-    worker = ReferenceWorker(config, model, sizes_for(config, requests, 1))
+    worker = ReferenceWorker(config, load_model(model), sizes_for(config, requests, 1))
     assert simulate(worker, requests, max_batch=1).lossless
     assert requests[0].output == greedy_decode(model, [1, 2], 20)
     proposed = worker.phases()[1].draft_token.reshape(-1, 6)[:, 1:]
@@ -54,13 +58,13 @@ def test_reduced_draft_vocabulary_stays_lossless():
 def test_nan_drafts_are_refused_before_anything_is_carried_over(depth):
     config, model = SpecConfig(2, 3, 6), HashModel(64, 3, 1.0, broken_depth=depth)
     requests = [Request(0, [1, 2], 20)]
-    worker = ReferenceWorker(config, model, sizes_for(config, requests, 1))
+    worker = ReferenceWorker(config, load_model(model), sizes_for(config, requests, 1))
     engine = Engine(worker, 1)
     engine.submit(requests[0])
     before = {}
     with pytest.raises(SpecRejection) as caught:
         worker.assign_slots(engine.scheduler.admit()[1])
-        worker.prefill([1], [[1, 2]])
+        worker.prefill([1], [PromptChunk.whole([1, 2])])
         worker.assign_slots(engine.scheduler.prepare_for_decode())
         before = {name: np.copy(worker.state()[name]) for name in ("seq_lens", "topk_p", "target_kv", "req_to_token")}
         worker.decode([1])
@@ -82,7 +86,7 @@ def test_lockstep_names_the_first_difference():
     engines = []
     for operations in (reference, faulty):
         requests = [Request(0, [1, 2, 3], 9)]
-        engine = Engine(ReferenceWorker(config, model, sizes_for(config, requests, 1), operations), 1)
+        engine = Engine(ReferenceWorker(config, load_model(model), sizes_for(config, requests, 1), operations), 1)
         engine.submit(requests[0])
         engine.step()
         engines.append(engine)

@@ -5,12 +5,14 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.host.stopping import FinishReason
 from specsim.properties.strategies.stops import KINDS
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.autoregressive import decode_alone
 from specsim.simulation.engine import Engine, simulate, sizes_for
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.models.language_models import HashModel, greedy_decode
+from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.scheduler import Request
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
@@ -19,7 +21,7 @@ PLAIN = greedy_decode(MODEL, [1, 2], 24)
 
 
 def worker_for(requests):
-    return ReferenceWorker(CONFIG, MODEL, sizes_for(CONFIG, requests, 2))
+    return ReferenceWorker(CONFIG, load_model(MODEL), sizes_for(CONFIG, requests, 2))
 
 
 def at(place):
@@ -92,7 +94,7 @@ def test_lockstep_hands_the_rules_on():
 
 
 def test_plain_decoding_alone():
-    output, finish = decode_alone(MODEL, [1, 2], Request(0, [1, 2], 24, stop_tokens=(PLAIN[4],)).rules)
+    output, finish = decode_alone(Prefix(MODEL), [1, 2], Request(0, [1, 2], 24, stop_tokens=(PLAIN[4],)).rules)
     assert (output, finish.reason, finish.num_tokens) == (PLAIN[:5], FinishReason.STOP_TOKEN, 5)
 
 

@@ -6,10 +6,13 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.models.language_models import HashModel, Prefix, TextModel, greedy_decode
+from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.sampled import check_sampling, next_shares
 from specsim.simulation.scheduler import Request
 
@@ -54,25 +57,25 @@ def test_a_vocabulary_whose_powers_do_not_add_up_is_refused():
 
 def test_the_text_model_cannot_be_sampled():
     request = Request(0, [1], 2, sampling=SamplingParameters(0.5))
-    engine = Engine(ReferenceWorker(CHAIN, TEXT, sizes_for(CHAIN, [request], 1)), 1)
+    engine = Engine(ReferenceWorker(CHAIN, load_model(TEXT), sizes_for(CHAIN, [request], 1)), 1)
     with pytest.raises(SpecRejection) as caught:
         engine.submit(request)
     assert caught.value.reason is Reason.BAD_CONFIGURATION
     assert str(caught.value) == (
         "BAD_CONFIGURATION: sampling.temperature is 0.5, but should be 0, "
-        "because TextModel has no logits for sampling, HashModel has"
+        "because TextModel has no logits that can be sampled from"
     )
 
 
 def test_greedy_requests_and_the_hash_model_pass():
-    check_sampling(TEXT, None)
-    check_sampling(TEXT, GREEDY)
-    check_sampling(HashModel(), SamplingParameters())
+    check_sampling(load_model(TEXT).description, None)
+    check_sampling(load_model(TEXT).description, GREEDY)
+    check_sampling(load_model(HashModel()).description, SamplingParameters())
 
 
 def decode(requests, max_batch):
     model = HashModel(8, 2, 0.8)
-    engine = Engine(ReferenceWorker(CHAIN, model, sizes_for(CHAIN, requests, max_batch)), max_batch, 0)
+    engine = Engine(ReferenceWorker(CHAIN, load_model(model), sizes_for(CHAIN, requests, max_batch)), max_batch, 0)
     for request in requests:
         engine.submit(request.fresh())
     return [request.output for request in engine.run()]

@@ -1,0 +1,123 @@
+"""The toy models behind the protocol, on the device; their forwards and heads can be captured."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from specsim.assertion import require_kind, require_present
+from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.gpu.models.heads import (
+    hash_draft_probabilities,
+    hash_sampling_logits,
+    hash_target_logits,
+    text_draft_probabilities,
+    text_target_logits,
+)
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.ground_truth import LanguageModel
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel
+from specsim.simulation.models.toys import describe, layered
+
+KV = Mapping[str, Sequence[Tensor]]
+
+
+class ToyModel:
+    """A hash or text model with its tables on a device.
+
+    Parameters
+    ----------
+    language_model : HashModel or TextModel
+        Its parameters.
+    device : torch.device
+        Where the worker's pools lie.
+    """
+
+    def __init__(self, language_model: LanguageModel, device: torch.device) -> None:
+        self.language_model = language_model
+        self.description: ModelDescription = describe(language_model, "torch")
+        hot = language_model.hot_token_id
+        self._hot_token_id = None if hot is None else torch.tensor(hot, device=device)
+        self._tables: tuple[Tensor, ...] = ()
+        if isinstance(language_model, TextModel):
+            counts = (language_model.target_counts, language_model.draft_counts)
+            self._tables = tuple(torch.tensor(one, device=device) for one in counts)
+
+    def prefill(self, batch: TargetBatch[Tensor], kv: KV, states: KV) -> TargetOutput[Tensor]:
+        """Fold the keys of every token; logits of the selected ones."""
+        del states
+        return self._run_target(batch, kv)
+
+    def verify(self, batch: TargetBatch[Tensor], kv: KV, states: KV, scratch: KV) -> TargetOutput[Tensor]:
+        """Fold what every node sees; it has no recurrent state."""
+        del states, scratch
+        return self._run_target(batch, kv)
+
+    def draft_step(self, batch: DraftStepBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Advance every beam by its token."""
+        hidden_states, context = draft_decode_forward(
+            layered(kv),
+            batch.input_ids,
+            require_present("hidden_states", batch.hidden_states),
+            batch.positions,
+            batch.out_cache_loc,
+            batch.keys.kv_indices,
+            batch.keys.kv_indptr,
+        )
+        return DraftOutput(self._propose(hidden_states, context, batch.depth), hidden_states)
+
+    def draft_extend(self, batch: DraftExtendBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Advance every token's hidden states by it; proposals of the selected ones."""
+        keys = batch.keys
+        hidden_states, context = draft_extend_forward(
+            layered(kv),
+            batch.input_ids,
+            require_present("hidden_states", batch.hidden_states),
+            batch.positions,
+            batch.out_cache_loc,
+            keys.page_table,
+            keys.cache_seqlens,
+            keys.cu_seqlens_q,
+            keys.page_size,
+        )
+        selected = hidden_states.index_select(0, batch.select)
+        return DraftOutput(self._propose(selected, context.index_select(0, batch.select), 1), selected)
+
+    def _run_target(self, batch: TargetBatch[Tensor], kv: KV) -> TargetOutput[Tensor]:
+        keys = batch.keys
+        hidden_states = target_forward(
+            layered(kv),
+            batch.input_ids,
+            batch.positions,
+            batch.out_cache_loc,
+            keys.page_table,
+            keys.cache_seqlens,
+            keys.cu_seqlens_q,
+            batch.tree_mask,
+            keys.page_size,
+        )
+        chosen = hidden_states if batch.select is None else hidden_states.index_select(0, batch.select)
+        sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
+        return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)
+
+    def _logits(self, hidden_states: Tensor) -> Tensor:
+        model = self.language_model
+        if isinstance(model, HashModel):
+            return hash_target_logits(hidden_states, model.vocab_size, model.seed)
+        return text_target_logits(hidden_states, self._tables[0])
+
+    def _sampling_logits(self, hidden_states: Tensor) -> Tensor:
+        model = require_kind("model of sampled requests", self.language_model, HashModel)
+        return hash_sampling_logits(hidden_states, model.vocab_size, model.seed)
+
+    def _propose(self, hidden_states: Tensor, context: Tensor, depth: int) -> Tensor:
+        model = self.language_model
+        if isinstance(model, HashModel):
+            probabilities = hash_draft_probabilities(
+                hidden_states, context, model.vocab_size, model.seed, model.agreement_at(depth)
+            )
+        else:
+            probabilities = text_draft_probabilities(hidden_states, context, self._tables[1])
+        return probabilities if self._hot_token_id is None else probabilities.index_select(1, self._hot_token_id)

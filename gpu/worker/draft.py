@@ -1,0 +1,66 @@
+"""The draft phase on the device: from the candidates of depth 1 to the tree that the target verifies."""
+
+from torch import Tensor
+
+from specsim import gpu
+from specsim.config import SpecConfig
+from specsim.gpu.worker.pools import Pools
+from specsim.phases import DraftInput, VerifyInput
+from specsim.simulation.models.batches import DraftStepBatch, ListedKeys
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+
+
+def draft(
+    phase: DraftInput, config: SpecConfig, model: Model[Tensor], pools: Pools, hot_token_id: Tensor | None
+) -> VerifyInput:
+    """Draft a tree for every request (semantics A.4) and read the verify window.
+
+    ``hot_token_id`` is the model's draft vocabulary on the device.
+    """
+    rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
+    topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
+    positions = seq_lens.repeat_interleave(topk)
+    out_cache_loc = gpu.assign_draft_cache_locs(rows, req_to_token, seq_lens, topk, num_steps)
+    step_cache_loc = gpu.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
+    kv_indices, kv_indptr = gpu.generate_draft_decode_kv_indices(
+        rows, req_to_token, seq_lens, positions, topk, num_steps
+    )
+    topk_p, topk_index, hidden_states = phase.topk_p, map_hot(phase.topk_index, hot_token_id), phase.hidden_states
+    scores: Tensor | None = None
+    score_list, token_list, parents_list = [], [], []
+    for step in range(num_steps):
+        input_ids, hidden_states, scores, score_block, token_block, parent_block = gpu.select_top_k_tokens(
+            step, topk_p, topk_index, hidden_states, scores, topk
+        )
+        score_list.append(score_block)
+        token_list.append(token_block)
+        parents_list.append(parent_block)
+        if step == num_steps - 1:
+            break
+        batch = DraftStepBatch(
+            req_pool_indices=rows,
+            input_ids=input_ids,
+            positions=positions + step,
+            out_cache_loc=step_cache_loc[step],
+            keys=ListedKeys(kv_indices[step], kv_indptr[step], req_to_token.shape[1]),
+            hidden_states=hidden_states,
+            depth=step + 2,
+        )
+        drafted = model.draft_step(batch, pools.kv[Side.DRAFT])
+        hidden_states = drafted.hidden_states
+        topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
+        topk_index = map_hot(topk_index, hot_token_id)
+    kept = (
+        gpu.organize_chain_draft_results(token_list)
+        if topk == 1
+        else gpu.organize_draft_results(score_list, token_list, parents_list, width)
+    )
+    tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, topk, num_steps, width)
+    window = gpu.assign_extend_cache_locs(rows, req_to_token, seq_lens, seq_lens + width, rows.shape[0] * width)
+    return VerifyInput(*tree, window, seq_lens, width)
+
+
+def map_hot(topk_index: Tensor, hot_token_id: Tensor | None) -> Tensor:
+    """Return target-vocabulary ids of what a draft proposes."""
+    return topk_index if hot_token_id is None else gpu.map_hot_tokens(topk_index, hot_token_id)

@@ -1,0 +1,149 @@
+"""What requests carry between iterations: the map, the KV pools, recurrent state, and the start of the next draft.
+
+Row 0 absorbs the requests that pad a batch, slot 0 what they write.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.config import PoolSizes
+from specsim.gpu.arrays import to_numpy
+from specsim.phases import DraftInput
+from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.simulation.models.poison import poison_of
+
+Buffers = Mapping[str, Sequence[Tensor]]
+
+
+class Pools:
+    """The buffers of every component of a model, and one row a request of what starts its next draft.
+
+    Parameters
+    ----------
+    description : ModelDescription
+        What the model declares.
+    topk, num_nodes : int
+        Branching factor and widest tree.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    device : torch.device
+        Where they lie.
+    """
+
+    def __init__(
+        self, description: ModelDescription, topk: int, num_nodes: int, sizes: PoolSizes, device: torch.device
+    ) -> None:
+        rows = sizes.num_rows
+        self.req_to_token = torch.zeros((rows, sizes.row_width), dtype=torch.int32, device=device)
+        self.seq_lens = torch.ones(rows, dtype=torch.int64, device=device)
+        self.bonus_tokens = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.topk_p = torch.zeros((rows, topk), dtype=torch.float32, device=device)
+        self.topk_index = torch.zeros((rows, topk), dtype=torch.int64, device=device)
+        self.hidden_states: Tensor | None = None
+        if description.has_draft_hidden:
+            shape, dtype = (rows, description.draft_hidden_width), getattr(torch, description.hidden_dtype)
+            self.hidden_states = torch.zeros(shape, dtype=dtype, device=device)
+        self.kv = {
+            side: {one.name: _empty_buffers(one, sizes, device) for one in description.components_of(side)}
+            for side in Side
+        }
+        self._flat = {side: gpu.KVBuffers(_layer_by_layer(buffers)) for side, buffers in self.kv.items()}
+        components = description.state_components
+        self.states: Buffers = {
+            one.name: [
+                torch.zeros((rows, *one.row_shape), dtype=getattr(torch, one.dtype), device=device)
+                for _ in range(one.num_layers)
+            ]
+            for one in components
+        }
+        self._scratch: Buffers = {
+            one.name: [
+                torch.full(
+                    (rows, num_nodes, *one.row_shape),
+                    poison_of(one.dtype),
+                    dtype=getattr(torch, one.dtype),
+                    device=device,
+                )
+                for _ in range(one.num_layers)
+            ]
+            for one in components
+        }
+
+    def buffers_of(self, side: Side) -> gpu.KVBuffers:
+        """Return every KV buffer of a side, layer by layer, with the addresses that a launch over all needs."""
+        return self._flat[side]
+
+    def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
+        """Return buffers [request, node, *row_shape] for the states after every node of a batch."""
+        return {name: [layer[:num_requests, :num_nodes] for layer in layers] for name, layers in self._scratch.items()}
+
+    def reset_states(self, rows: Tensor) -> None:
+        """Bring requests to where they are before their first token."""
+        for layers in self.states.values():
+            for state in layers:
+                state.index_fill_(0, rows, 0)
+
+    def commit_states(self, scratch: Buffers, rows: Tensor, step: Tensor) -> None:
+        """Keep the state after one node of each request, counted inside its tree (semantics C.9)."""
+        request = torch.arange(rows.shape[0], device=rows.device)
+        for name, layers in self.states.items():
+            for state, written in zip(layers, scratch[name], strict=True):
+                state.index_copy_(0, rows, written[request, step])
+
+    def stash(self, phase: DraftInput) -> None:
+        """Keep what starts the next draft; the padding row keeps its length of 1."""
+        rows = phase.req_pool_indices
+        self.seq_lens.index_copy_(0, rows, phase.seq_lens)
+        self.seq_lens[:1].fill_(1)
+        self.bonus_tokens.index_copy_(0, rows, phase.bonus_tokens)
+        self.topk_p.index_copy_(0, rows, phase.topk_p)
+        self.topk_index.index_copy_(0, rows, phase.topk_index)
+        if self.hidden_states is not None:
+            self.hidden_states.index_copy_(0, rows, phase.hidden_states)
+
+    def draft_input(self, rows: Tensor) -> DraftInput:
+        """Gather what starts the draft of a batch."""
+        return DraftInput(
+            req_pool_indices=rows,
+            seq_lens=self.seq_lens.index_select(0, rows),
+            topk_p=self.topk_p.index_select(0, rows),
+            topk_index=self.topk_index.index_select(0, rows),
+            hidden_states=None if self.hidden_states is None else self.hidden_states.index_select(0, rows),
+            bonus_tokens=self.bonus_tokens.index_select(0, rows),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return everything by name, as NumPy arrays."""
+        carried = {
+            "req_to_token": self.req_to_token,
+            "seq_lens": self.seq_lens,
+            "bonus_tokens": self.bonus_tokens,
+            "topk_p": self.topk_p,
+            "topk_index": self.topk_index,
+        }
+        if self.hidden_states is not None:
+            carried["hidden_states"] = self.hidden_states
+        pools = {
+            "target_kv": self._flat[Side.TARGET],
+            "draft_kv": self._flat[Side.DRAFT],
+            "states": [state for layers in self.states.values() for state in layers],
+        }
+        return {name: to_numpy(value) for name, value in carried.items()} | {
+            name: [to_numpy(buffer) for buffer in buffers] for name, buffers in pools.items()
+        }
+
+
+def _empty_buffers(component: KVComponent, sizes: PoolSizes, device: torch.device) -> list[Tensor]:
+    shape, dtype = (sizes.num_slots, *component.row_shape), getattr(torch, component.dtype)
+    poison = poison_of(component.dtype)
+    return [torch.full(shape, poison, dtype=dtype, device=device) for _ in range(component.num_layers)]
+
+
+def _layer_by_layer(buffers: Buffers) -> list[Tensor]:
+    columns = list(buffers.values())
+    most_layers = max((len(column) for column in columns), default=0)
+    return [column[layer] for layer in range(most_layers) for column in columns if layer < len(column)]

@@ -1,0 +1,91 @@
+"""The prefill on the device: chunks of prompts through the target and, shifted by one, through the draft."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.sampling import first_tokens, greedy_choices
+from specsim.phases import DraftInput
+from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.worker import PromptChunk
+
+
+def prefill(
+    rows: Sequence[int],
+    chunks: Sequence[PromptChunk],
+    topk: int,
+    model: Model[Tensor],
+    pools: Pools,
+    sampling: SamplingRows,
+) -> DraftInput:
+    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+
+    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
+    (semantics D.7, I.8).
+    """
+    device = pools.req_to_token.device
+    starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
+    ends = np.array([chunk.end for chunk in chunks], dtype=np.int64)
+    cu_lengths = np.concatenate([[0], np.cumsum(ends - starts)])
+    row, start, end = (device_array(values, device) for values in (rows, starts, ends))
+    input_ids = device_array([token for chunk in chunks for token in chunk.tokens], device)
+    positions = torch.cat([torch.arange(chunk.start, chunk.end, device=device) for chunk in chunks])
+    out_cache_loc = gpu.assign_extend_cache_locs(row, pools.req_to_token, start, end, int(cu_lengths[-1]))
+    page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
+    keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
+    last = device_array(cu_lengths[1:] - 1, device)
+    is_sampled = sampling.has_sampled(rows)
+    pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
+    target_batch = TargetBatch(
+        req_pool_indices=row,
+        input_ids=input_ids,
+        positions=positions,
+        out_cache_loc=out_cache_loc,
+        prefix_lens=start,
+        keys=keys,
+        tree_mask=None,
+        parents=None,
+        select=last,
+        hidden_layers=model.description.hidden_layers,
+        is_sampled=is_sampled,
+    )
+    output = model.prefill(target_batch, pools.kv[Side.TARGET], pools.states)
+    following = greedy_choices(output)
+    if is_sampled:
+        following = first_tokens(row, end, output, following, sampling)
+    own = [chunk.next_token for chunk in chunks]
+    if any(token is not None for token in own):
+        is_last = device_array([token is None for token in own], device, torch.bool)
+        following = torch.where(is_last, following, device_array([token or 0 for token in own], device))
+    draft_batch = DraftExtendBatch(
+        req_pool_indices=row,
+        input_ids=gpu.rotate_prefill_input_ids(input_ids, (end - start).int(), following),
+        positions=positions,
+        out_cache_loc=out_cache_loc,
+        keys=keys,
+        hidden_states=output.hidden_states,
+        select=last,
+    )
+    drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
+    topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
+    return DraftInput(
+        req_pool_indices=row,
+        seq_lens=end,
+        topk_p=topk_p,
+        topk_index=topk_index,
+        hidden_states=drafted.hidden_states,
+        bonus_tokens=following.int(),
+    )
+
+
+def device_array(values: Any, device: torch.device, dtype: torch.dtype = torch.int64) -> Tensor:
+    """Bring numbers of the host to the device."""
+    return torch.as_tensor(np.asarray(values), dtype=dtype).to(device)

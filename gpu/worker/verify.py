@@ -1,0 +1,80 @@
+"""The verify phase on the device: the target runs over the trees, and the longest path it agrees with is accepted."""
+
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.counts import count_tokens
+from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.sampling import accept, greedy_choices
+from specsim.phases import VerifyInput, VerifyOutput
+from specsim.simulation.models.batches import PagedKeys, TargetBatch
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+
+
+def verify(
+    rows: Tensor,
+    phase: VerifyInput,
+    keys: PagedKeys[Tensor],
+    num_steps: int,
+    model: Model[Tensor],
+    pools: Pools,
+    sampling: SamplingRows | None,
+) -> tuple[VerifyOutput, Buffers]:
+    """Run the target over the trees and accept: greedily, or by chance where a request is sampled.
+
+    Returns the accepted paths, and the recurrent state after every node.
+    """
+    scratch = pools.scratch(rows.shape[0], phase.num_draft_tokens)
+    batch = TargetBatch(
+        req_pool_indices=rows,
+        input_ids=phase.draft_token,
+        positions=phase.positions,
+        out_cache_loc=phase.out_cache_loc,
+        prefix_lens=phase.seq_lens,
+        keys=keys,
+        tree_mask=phase.tree_mask,
+        parents=parents_of(phase) if pools.states else None,
+        select=None,
+        hidden_layers=model.description.hidden_layers,
+        is_sampled=sampling is not None,
+    )
+    output = model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch)
+    target_predict = greedy_choices(output)
+    predict, accept_index, num_accepted_drafts = accept(rows, phase, output, target_predict, num_steps, sampling)
+    num_accepted_tokens = count_tokens(num_accepted_drafts)
+    accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
+    verify_output = VerifyOutput(
+        target_predict=target_predict,
+        predict=predict,
+        accept_index=accept_index,
+        num_accepted_drafts=num_accepted_drafts,
+        num_accepted_tokens=num_accepted_tokens,
+        bonus_tokens=gpu.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
+        hidden_states=output.hidden_states,
+    )
+    return verify_output, scratch
+
+
+def verify_keys(rows: Tensor, phase: VerifyInput, pools: Pools) -> PagedKeys[Tensor]:
+    """Return the keys of a forward over all nodes; the page table is as wide as a row."""
+    cache_seqlens, cu_seqlens_q, _, page_table = gpu.target_verify_metadata(
+        rows, pools.req_to_token, phase.seq_lens, phase.draft_token.shape[0], pools.req_to_token.shape[1], 1
+    )
+    return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+
+
+def parents_of(phase: VerifyInput) -> Tensor:
+    """Return int64 [request, node]: the last ancestor of each node, -1 for the root; parents come before children."""
+    num_nodes = phase.num_draft_tokens
+    is_ancestor = phase.tree_mask.view(-1, num_nodes, num_nodes).tril(-1)
+    number = torch.arange(1, num_nodes + 1, device=is_ancestor.device)
+    return (is_ancestor * number).amax(dim=2) - 1
+
+
+def last_accepted_nodes(accept_index: Tensor, num_accepted_tokens: Tensor, num_nodes: int) -> Tensor:
+    """Return int64 [request]: the node, counted inside its tree, behind which each request goes on."""
+    last = accept_index.gather(1, (num_accepted_tokens.long() - 1)[:, None])[:, 0].long()
+    return last - torch.arange(last.shape[0], device=last.device) * num_nodes

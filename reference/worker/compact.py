@@ -1,0 +1,62 @@
+"""After verify, for V2: KV, tokens, hidden states and recurrent state of the accepted path go where they stay."""
+
+import numpy as np
+
+from specsim.conformance.arrays import Array
+from specsim.operations.protocol import Operations
+from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.reference.worker.pools import Buffers, Pools
+from specsim.reference.worker.verify import last_accepted_nodes
+from specsim.simulation.models.description import Side
+
+
+def compact(
+    row: Array,
+    verify_input: VerifyInput,
+    phase: VerifyOutput,
+    is_chain: bool,
+    num_steps: int,
+    pools: Pools,
+    scratch: Buffers,
+    operations: Operations[Array],
+) -> DraftExtendInput:
+    """Bring everything of the accepted path to the front of its request; a chain already has it there.
+
+    Parameters
+    ----------
+    row : int64 [request]
+        Row of each request.
+    scratch : mapping
+        The recurrent state after every node.
+
+    Notes
+    -----
+    Source: semantics C.4, C.5, C.6, C.9.
+    """
+    expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
+    num_nodes = verify_input.num_draft_tokens
+    predict, hidden_states = phase.predict, phase.hidden_states
+    pools.commit_states(scratch, row, last_accepted_nodes(phase.accept_index, phase.num_accepted_tokens, num_nodes))
+    if not is_chain:
+        source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
+        target_slots = operations.fill_accept_target_cache_loc(
+            phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
+        )
+        operations.move_kv_cache(pools.buffers_of(Side.TARGET), target_slots, source_slots)
+        predict = operations.compact_accepted_to_front(predict, phase.accept_index)
+        if hidden_states is not None:
+            hidden_states = operations.compact_accepted_to_front(hidden_states, phase.accept_index)
+    prepared = operations.prepare_for_extend_to_fill_draft_kvcache(
+        verify_input.seq_lens, phase.num_accepted_tokens, num_nodes
+    )
+    return DraftExtendInput(
+        input_ids=predict.astype(np.int64),
+        hidden_states=hidden_states,
+        positions=prepared.positions,
+        out_cache_loc=verify_input.out_cache_loc,
+        forward_seq_lens=prepared.forward_seq_lens,
+        num_accepted_drafts=phase.num_accepted_drafts,
+        num_accepted_tokens=phase.num_accepted_tokens,
+        select_index=prepared.select_index,
+        num_draft_tokens=num_nodes,
+    )

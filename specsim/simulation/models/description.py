@@ -1,0 +1,134 @@
+"""What a language model says of itself: what a worker allocates, asks for or refuses before the first token."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FINAL_LAYER = -1
+"""The number of the hidden states that the target's logits are computed from."""
+
+
+class Side(StrEnum):
+    """Whose forward writes a buffer."""
+
+    TARGET = "TARGET"
+    DRAFT = "DRAFT"
+
+
+class DraftSource(StrEnum):
+    """What the draft side of a model consumes beside the positions of its tokens."""
+
+    HIDDEN = "tokens and hidden states: the target's when it catches up, its own while it drafts"
+    TOKENS = "tokens alone"
+    TARGET_KV = "tokens, hidden states and the target's KV; it has none of its own"
+    NOTHING = "nothing: drafts come from elsewhere, and it has no forward"
+
+
+@dataclass(frozen=True)
+class KVComponent:
+    """What every slot holds in every layer of one side, under one name: keys, values, scales, a latent vector.
+
+    ``row_shape`` and ``dtype`` are those of one slot's entry in one layer.
+    """
+
+    name: str
+    row_shape: tuple[int, ...]
+    dtype: str
+    num_layers: int
+    side: Side
+
+
+@dataclass(frozen=True)
+class StateComponent:
+    """Recurrent state of the target: what every request holds in every recurrent layer, whatever its length.
+
+    It is 0 before the first token. ``row_shape`` and ``dtype`` are those of one request's state in one layer.
+    """
+
+    name: str
+    row_shape: tuple[int, ...]
+    dtype: str
+    num_layers: int
+
+
+class TokenByToken(Protocol):
+    """Plain autoregressive decoding of one text: what the output of speculation is compared with."""
+
+    def append(self, token: int) -> None:
+        """Add one token."""
+
+    def next_logits(self) -> Sequence[float]:
+        """Return one logit a token of the vocabulary, for the token that comes next."""
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """Facts about a language model, target and draft together.
+
+    Parameters
+    ----------
+    name : str
+        What reports and rejections call it.
+    arrays : str
+        ``numpy`` or ``torch``: what its forwards take and return.
+    vocab_size : int
+        Tokens of the target.
+    kv_components : tuple of KVComponent
+        The buffers of both sides; a name occurs once a side.
+    hidden_width, hidden_dtype : int, str
+        A hidden state of one layer of the target.
+    draft_source : DraftSource
+        What the draft side consumes.
+    draft_hidden_width : int
+        A hidden state of the draft, in the same dtype; only of a draft that consumes hidden states.
+    draft_layers : tuple of int
+        The target's layers whose hidden states the draft consumes, side by side, when it catches up.
+    auxiliary_layers : tuple of int
+        Layers whose hidden states the target can return beside those of the final one.
+    hot_token_id : int64 [draft_vocab] or None
+        The token of each entry of the draft's vocabulary; None where it is the target's.
+    state_components : tuple of StateComponent
+        Recurrent state.
+    has_sampling_logits : bool
+        Whether it can be sampled from; a toy whose logits are hashes cannot.
+    is_capturable : bool
+        Whether its forwards can be captured in a CUDA graph: none waits for the device or has a shape that depends on
+        entries.
+    token_by_token : callable or None
+        Starts decoding without batches, pools and drafts, in exact arithmetic. Without it, outputs are compared with
+        what the model's own prefill chooses, token after token.
+    """
+
+    name: str
+    arrays: str
+    vocab_size: int
+    kv_components: tuple[KVComponent, ...]
+    hidden_width: int
+    hidden_dtype: str
+    draft_source: DraftSource = DraftSource.HIDDEN
+    draft_hidden_width: int = 0
+    draft_layers: tuple[int, ...] = (FINAL_LAYER,)
+    auxiliary_layers: tuple[int, ...] = ()
+    hot_token_id: NDArray[np.int64] | None = None
+    state_components: tuple[StateComponent, ...] = ()
+    has_sampling_logits: bool = True
+    is_capturable: bool = True
+    token_by_token: Callable[[], TokenByToken] | None = None
+
+    @property
+    def has_draft_hidden(self) -> bool:
+        """Whether hidden states travel from the target to the draft and from one draft forward to the next."""
+        return self.draft_source is DraftSource.HIDDEN
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """The layers whose hidden states a worker asks every target forward for."""
+        return self.draft_layers if self.has_draft_hidden else ()
+
+    def components_of(self, side: Side) -> tuple[KVComponent, ...]:
+        """Return the KV components of one side, in order."""
+        return tuple(one for one in self.kv_components if one.side is side)

@@ -1,0 +1,69 @@
+"""Plain autoregressive decoding of the toy models in Python integers: no KV cache, no batch, no draft.
+
+The forwards of the reference and of the GPU path compute the same words from tagged KV.
+"""
+
+from collections.abc import Sequence
+
+from specsim.hashing import MASK, digest
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel
+
+LanguageModel = HashModel | TextModel
+
+
+class Prefix:
+    """The state of a model after a token prefix: one fold a layer, and the context word."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._length = 0
+        self.folds = [0] * model.num_target_layers
+        self.context_word = 0
+
+    def append(self, token: int) -> None:
+        """Add one token."""
+        below = 0
+        for layer in range(len(self.folds)):
+            for component in (2 * layer, 2 * layer + 1):
+                self.folds[layer] += digest([self._length, token, below, component])
+            self.folds[layer] &= MASK
+            below = self.folds[layer]
+        self.context_word = ((self.context_word << 8) + token) & MASK
+        self._length += 1
+
+    def next_logits(self) -> list[int]:
+        """Return the model's logits of the next token."""
+        return self._model.next_logits(self.folds, self.context_word)
+
+    def next_token(self) -> int:
+        """Return the model's greedy choice."""
+        return greedy_choice(self.next_logits())
+
+
+def greedy_choice(logits: Sequence[float]) -> int:
+    """Return the token of the largest logit, the lowest id among equals."""
+    return max(range(len(logits)), key=lambda token: (logits[token], -token))
+
+
+def greedy_decode(
+    model: LanguageModel, prompt: Sequence[int], max_new_tokens: int, eos_token: int | None = None
+) -> list[int]:
+    """Decode one prompt token by token: the output that speculation must not change.
+
+    Returns
+    -------
+    output : list of int
+        At most ``max_new_tokens`` tokens, ending with ``eos_token`` if it occurs.
+    """
+    prefix = Prefix(model)
+    for token in prompt:
+        prefix.append(token)
+    output: list[int] = []
+    while len(output) < max_new_tokens:
+        token = prefix.next_token()
+        output.append(token)
+        if token == eos_token:
+            break
+        prefix.append(token)
+    return output

@@ -1,0 +1,56 @@
+"""A language model whose logits are hashes of the token prefix, with a draft that is right as often as one likes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.hashing import BROKEN, GOLDEN, digest, mix
+
+ALWAYS = 1 << 32
+NEVER = -1
+
+
+@dataclass(frozen=True)
+class HashModel:
+    """Tie-free logits from a hash of the prefix.
+
+    Parameters
+    ----------
+    vocab_size : int
+        2 to 1024.
+    seed : int
+        Which model, 0 to 2**32-1.
+    agreement : float
+        Chance that the draft's first choice is the target's; 1.0 is a perfect draft.
+    num_right : int or None
+        The draft is right at the first so many depths and never after; 0 is a hostile draft. Replaces ``agreement``.
+    broken_depth : int or None
+        From this depth on every probability of the draft is NaN.
+    hot_token_id : int64 [draft_vocab] or None
+        The draft proposes only these ids.
+    """
+
+    vocab_size: int = 64
+    seed: int = 0
+    agreement: float = 0.7
+    num_right: int | None = None
+    hot_token_id: NDArray[np.int64] | None = None
+    num_target_layers: int = 2
+    num_draft_layers: int = 1
+    broken_depth: int | None = None
+
+    def agreement_at(self, depth: int) -> int:
+        """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""
+        if self.broken_depth is not None and depth >= self.broken_depth:
+            return BROKEN
+        if self.num_right is not None:
+            return ALWAYS if depth <= self.num_right else NEVER
+        return round(self.agreement * ALWAYS)
+
+    def next_logits(self, folds: Sequence[int], context_word: int) -> list[int]:
+        """Return one logit a token, no two alike."""
+        del context_word
+        state = digest(folds) + self.seed
+        return [((mix(state + (token + 1) * GOLDEN) & 0x3FFFFF) << 10) | token for token in range(self.vocab_size)]

@@ -1,0 +1,96 @@
+"""The seam: the only thing that a worker knows of a language model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.description import DraftSource, ModelDescription, Side
+
+ArrayT = TypeVar("ArrayT")
+_ITS_OWN_KV = (DraftSource.HIDDEN, DraftSource.TOKENS)
+
+
+@runtime_checkable
+class Model(Protocol[ArrayT]):
+    """A target and its draft.
+
+    A model owns its weights and nothing else. The worker owns the pools: ``kv`` has, by the name of a component, one
+    buffer [slot, *row_shape] a layer, which a forward writes at ``out_cache_loc`` and nowhere else; ``states`` has, by
+    the name of a component, one buffer [row, *row_shape] a recurrent layer. A forward reads no entry that its metadata
+    does not name.
+    """
+
+    @property
+    def description(self) -> ModelDescription:
+        """What it says of itself; the same object for as long as it lives."""
+
+    def prefill(
+        self,
+        batch: TargetBatch[ArrayT],
+        kv: Mapping[str, Sequence[ArrayT]],
+        states: Mapping[str, Sequence[ArrayT]],
+    ) -> TargetOutput[ArrayT]:
+        """Run chunks of prompts through the target.
+
+        A chunk starts at its request's ``prefix_lens``; what lies before is in the cache. ``states[name][layer][row]``
+        holds the state before the chunk, and the state after it when this returns.
+        """
+
+    def verify(
+        self,
+        batch: TargetBatch[ArrayT],
+        kv: Mapping[str, Sequence[ArrayT]],
+        states: Mapping[str, Sequence[ArrayT]],
+        scratch: Mapping[str, Sequence[ArrayT]],
+    ) -> TargetOutput[ArrayT]:
+        """Run one tree a request through the target; every request has as many nodes.
+
+        ``states`` is read and left as it is. The state after each node is written into ``scratch[name][layer]``
+        [request, node, *row_shape], from which the worker takes that of the last accepted node.
+        """
+
+    def draft_step(self, batch: DraftStepBatch[ArrayT], kv: Mapping[str, Sequence[ArrayT]]) -> DraftOutput[ArrayT]:
+        """Run the draft over one new token a beam."""
+
+    def draft_extend(self, batch: DraftExtendBatch[ArrayT], kv: Mapping[str, Sequence[ArrayT]]) -> DraftOutput[ArrayT]:
+        """Run the draft over several new tokens a request and return the selected rows."""
+
+
+def require_model(model: Any, arrays: str) -> ModelDescription:
+    """Return the description of a model that a worker with a KV-cached draft can run.
+
+    Parameters
+    ----------
+    model : object
+        What the worker was given.
+    arrays : str
+        ``numpy`` or ``torch``, what the worker computes on.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: it is no model, computes on other arrays, or contradicts itself.
+    """
+    if not isinstance(model, Model):
+        loader = {"numpy": "specsim.reference.models.load_model", "torch": "specsim.gpu.models.load_model"}[arrays]
+        because = f"the worker runs its forwards; {loader} makes a toy model one"
+        raise _reject("model", type(model).__name__, "a specsim.simulation.models.protocol.Model", because)
+    told = model.description
+    if told.arrays != arrays:
+        raise _reject("description.arrays", told.arrays, arrays, "the worker's buffers are of that kind")
+    if told.draft_source not in _ITS_OWN_KV:
+        because = "the worker drafts with a draft model that has KV of its own"
+        raise _reject("description.draft_source", told.draft_source.name, "HIDDEN or TOKENS", because)
+    for side in Side:
+        names = [one.name for one in told.components_of(side)]
+        if len(set(names)) != len(names):
+            raise _reject(f"{side.value} components", names, "different names", "buffers are passed by name")
+    missing = sorted(set(told.hidden_layers) - {-1, *told.auxiliary_layers})
+    if missing:
+        raise _reject("description.draft_layers", missing, "-1 or auxiliary_layers", "the target returns no others")
+    return told
+
+
+def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)
