@@ -1,11 +1,8 @@
 """Every property of the suite: those that the table generates, and the laws."""
 
-import importlib
-import pkgutil
 from functools import cache
-from types import ModuleType
 
-from specsim.properties import laws
+from specsim.discovery import modules_of
 from specsim.properties.generated.agreement import agreement_properties
 from specsim.properties.generated.poison import poison_properties
 from specsim.properties.generated.rejections import rejection_properties
@@ -25,7 +22,7 @@ def all_properties() -> tuple[Property, ...]:
         Two properties share a name.
     """
     properties = [*agreement_properties(), *poison_properties(), *rejection_properties()]
-    for module in _law_modules():
+    for module in modules_of("specsim.properties.laws").values():
         properties += vars(module).get("PROPERTIES", ())
     names = [one.name for one in properties]
     for name in names:
@@ -37,8 +34,3 @@ def all_properties() -> tuple[Property, ...]:
 def group_of(one: Property) -> str:
     """Return the first part of a property's name."""
     return one.name.partition(".")[0]
-
-
-def _law_modules() -> list[ModuleType]:
-    found = pkgutil.iter_modules(laws.__path__, f"{laws.__name__}.")
-    return [importlib.import_module(module.name) for module in found]

@@ -1,70 +1,24 @@
 """Mutants: known faults, each in one operation, that the properties must find."""
 
-from specsim.properties.mutants import (
-    acceptance,
-    adaptive,
-    algorithms,
-    attention,
-    chains,
-    compact,
-    draft,
-    draft_cache,
-    draft_history,
-    extend,
-    extend_v1,
-    forwards,
-    from_logits,
-    generated,
-    grammar,
-    heads,
-    metrics,
-    phases,
-    probabilities,
-    processors,
-    rules,
-    sampling,
-    simulated,
-    slots,
-    stops,
-    target_rows,
-    tree,
-    verify,
-)
+from types import ModuleType
+
+from specsim.conformance.catalogue import CATALOGUE
+from specsim.discovery import modules_of
 from specsim.properties.mutants.record import Mutant
 
 __all__ = ["Mutant", "all_mutants"]
 
+_PLACES = {name: place for place, name in enumerate(CATALOGUE)}
+
 
 def all_mutants() -> tuple[Mutant, ...]:
-    """Return every mutant, group after group."""
-    modules = (
-        draft,
-        draft_cache,
-        tree,
-        verify,
-        attention,
-        grammar,
-        processors,
-        probabilities,
-        target_rows,
-        acceptance,
-        chains,
-        from_logits,
-        compact,
-        slots,
-        extend,
-        extend_v1,
-        phases,
-        forwards,
-        draft_history,
-        heads,
-        sampling,
-        metrics,
-        simulated,
-        stops,
-        algorithms,
-        rules,
-        adaptive,
-        generated,
-    )
-    return tuple(mutant for module in modules for mutant in module.MUTANTS)
+    """Return every mutant, module after module in the order of the catalogue, those that the table generates last."""
+    modules = modules_of(__name__)
+    generated = modules.pop("generated")
+    written = sorted((module for module in modules.values() if "MUTANTS" in vars(module)), key=_place_of)
+    return tuple(mutant for module in (*written, generated) for mutant in module.MUTANTS)
+
+
+def _place_of(module: ModuleType) -> int:
+    """Return the place of the earliest callable that a module breaks."""
+    return min(_PLACES[mutant.operation] for mutant in module.MUTANTS)

@@ -1,10 +1,10 @@
 """Every row of the rules with a configuration that pulls its trigger and no other."""
 
-from specsim.properties.rule_rows import common, eagle, others
+from specsim.discovery import modules_of
 from specsim.properties.rule_rows.record import Row, require_row
 
 __all__ = ["ROWS", "SECTIONS", "Row", "require_row"]
 
-ROWS: tuple[Row, ...] = (*common.ROWS, *eagle.ROWS, *others.ROWS)
+ROWS: tuple[Row, ...] = tuple(row for module in modules_of(__name__).values() for row in vars(module).get("ROWS", ()))
 
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(row.section for row in ROWS))

@@ -1,46 +1,16 @@
 """Hypothesis strategies: for every operation one function of its name, which draws the arguments of a valid call."""
 
 from collections.abc import Callable
-from types import ModuleType
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.operations import RECORDS
-from specsim.properties.strategies import (
-    acceptance,
-    attention,
-    compact,
-    draft,
-    draft_cache,
-    extend,
-    forwards,
-    from_logits,
-    grammar,
-    heads,
-    probabilities,
-    slots,
-    tree,
-    verify,
-)
+from specsim.discovery import modules_of
+from specsim.operations import ALL_GROUPS, RECORDS
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
 
-MODULES: dict[str, ModuleType] = {
-    "acceptance": acceptance,
-    "attention": attention,
-    "compact": compact,
-    "draft": draft,
-    "draft_cache": draft_cache,
-    "extend": extend,
-    "from_logits": from_logits,
-    "grammar": grammar,
-    "heads": heads,
-    "forwards": forwards,
-    "probabilities": probabilities,
-    "slots": slots,
-    "tree": tree,
-    "verify": verify,
-}
+MODULES = modules_of(__name__, ALL_GROUPS)
+"""The strategies of each group; other modules here draw cases of laws and what several strategies share."""
 
 __all__ = ["Arguments", "for_operation", "in_any_layout", "is_strided"]
 

@@ -1,6 +1,5 @@
 """``specsim show``: the contract and the places of an operation, or a saved case drawn."""
 
-import difflib
 from pathlib import Path
 
 import click
@@ -12,6 +11,7 @@ from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
 from specsim.operations import RECORDS
 from specsim.operations.page import describe_requirement, rows_of
+from specsim.operations.signature import nearest
 
 
 @click.command(epilog=EXIT_CODES)
@@ -23,7 +23,7 @@ def show(subject: str) -> None:
     elif Path(subject).exists() or Path(subject).suffix == ".json":
         _show_case(Path(subject))
     else:
-        near = difflib.get_close_matches(subject, RECORDS, n=3)
+        near = nearest(subject, RECORDS)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise Failed(f"{subject} is neither an operation nor a case file{hint}", Exit.USAGE)
 

@@ -3,15 +3,15 @@
 The arguments have already passed the shape, dtype and bound checks of the table.
 """
 
-from specsim.operations import RECORDS
-from specsim.validation import acceptance, attention, draft, extend, forwards, probabilities, slots, verify
+from specsim.discovery import modules_of
+from specsim.operations import ALL_GROUPS, RECORDS
 from specsim.validation.common import Arguments
 
 __all__ = ["STRUCTURE", "check_structure"]
 
 STRUCTURE = {
     name: vars(module)[name]
-    for module in (draft, verify, attention, probabilities, acceptance, slots, extend, forwards)
+    for module in modules_of(__name__, ALL_GROUPS).values()
     for name in RECORDS
     if name in vars(module)
 }

@@ -1,10 +1,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from specsim.operations import TABLE
+from specsim.conformance.backend import load
+from specsim.operations import MODEL_TABLE, TABLE
+from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.runner import brings_models, is_selected
 
 GOOD = """
 import numpy as np
@@ -41,6 +45,41 @@ def test_a_module_that_conforms(specsim, module):
     assert lines[0].startswith(f"{name} on ") and lines[0].endswith("seed 3")
     assert lines[-1].startswith("conforms: ") and lines[-1].endswith("seed 3")
     assert f"{name} defines 1 of {len(TABLE)} operations" in got.stdout
+
+
+def test_operations_of_the_toy_models_are_missed_only_by_who_is_asked_for_them(specsim, module):
+    name = module(GOOD)
+    quick = ("--examples", 1, "--slow-examples", 1, "--seed", 3, "--json")
+    unasked, asked = (json.loads(specsim("check", name, *quick, *more).stdout) for more in ((), ("--models",)))
+    assert list(unasked["operations"]) == list(TABLE)
+    assert list(asked["operations"]) == [*TABLE, *MODEL_TABLE]
+    assert asked["operations"]["target_forward"] == {"examples": 0, "failures": 0, "missing": True}
+    assert "agreement.target_forward" in asked["properties"].keys() - unasked["properties"].keys()
+    assert unasked["verdict"] == asked["verdict"] == "conforms"
+    whole_runs = {one.name for one in all_properties() if one.fills_missing}
+    assert whole_runs <= unasked["properties"].keys(), "whole runs take the models from the reference"
+    words = specsim("check", name, "--models", "--examples", 1, "--slow-examples", 1, "--seed", 3).stdout
+    assert f"defines 1 of {len(TABLE)} operations, 0 of {len(MODEL_TABLE)} model operations and 0 host" in words
+
+
+def test_who_brings_a_worker_or_one_operation_of_the_models_is_checked_with_them(module, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path)
+    one = load(module("def hash_target_logits(hidden_states, vocab_size, seed): ..."))
+    none = replace(load("specsim.reference"), functions={"fast_topk": len})
+    names = {name: name in MODEL_TABLE for name in (*TABLE, *MODEL_TABLE)}
+    for backend, expected in (
+        (load("specsim.gpu"), True),
+        (load("specsim.reference"), True),
+        (one, True),
+        (replace(none, worker=object), True),
+        (none, False),
+    ):
+        assert brings_models(backend) is expected
+        for name, is_of_models in names.items():
+            agreement = next(each for each in all_properties() if each.name == f"agreement.{name}")
+            assert is_selected(agreement, backend) is (expected or not is_of_models), name
+            assert is_selected(agreement, backend, with_models=True)
+            assert is_selected(agreement, backend, [name])
 
 
 def test_the_same_seed_gives_the_same_report(specsim, module):

@@ -1,11 +1,14 @@
 """The second table: operations of the toy models, whose every logit is an exact integer."""
 
-from specsim.operations.models import forwards, heads
+from specsim.discovery import modules_of
 from specsim.operations.record import Operation
 
-MODEL_TABLE: dict[str, Operation] = {
-    operation.name: operation for group in (forwards, heads) for operation in group.OPERATIONS
-}
-"""Every operation of the toy models, in pipeline order."""
+MODEL_GROUPS = ("forwards", "heads")
+"""The groups in pipeline order."""
 
-__all__ = ["MODEL_TABLE"]
+MODEL_TABLE: dict[str, Operation] = {
+    operation.name: operation for group in modules_of(__name__, MODEL_GROUPS).values() for operation in group.OPERATIONS
+}
+"""Every operation of the toy models."""
+
+__all__ = ["MODEL_GROUPS", "MODEL_TABLE"]
