@@ -1,8 +1,6 @@
 """Find modules where they stand, so that no list of them is written by hand."""
 
-import ast
 import importlib
-import pkgutil
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -10,7 +8,9 @@ from types import ModuleType
 
 
 def modules_of(package: str, names: Collection[str] | None = None) -> dict[str, ModuleType]:
-    """Import the modules of a package and return them by their last name; packages inside it are left out.
+    """Import the modules of a package and return them by their last name.
+
+    Packages inside it, and modules whose name starts with an underscore, are left out.
 
     Parameters
     ----------
@@ -19,8 +19,8 @@ def modules_of(package: str, names: Collection[str] | None = None) -> dict[str, 
     names : collection of str or None
         Import only these, those that are there, in this order; by default all, in alphabetical order.
     """
-    path = importlib.import_module(package).__path__
-    there = sorted(module.name for module in pkgutil.iter_modules(path) if not module.ispkg)
+    folders = map(Path, importlib.import_module(package).__path__)
+    there = sorted(path.stem for folder in folders for path in folder.glob("*.py") if not path.stem.startswith("_"))
     chosen = there if names is None else [name for name in names if name in there]
     return {name: importlib.import_module(f"{package}.{name}") for name in chosen}
 
@@ -36,6 +36,8 @@ def modules_that_say(constant: str, file: str) -> dict[str, str]:
     modules : dict
         Name of the module, as in an import, by what it says.
     """
+    import ast
+
     root = Path(__file__).parent
     found: dict[str, str] = {}
     for path in sorted(root.glob(f"*/{file}.py")):
