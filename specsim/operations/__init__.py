@@ -1,6 +1,6 @@
 """The tables: facts about every operation, in pipeline order. No callables stand here."""
 
-from specsim.discovery import modules_of
+from specsim import discovery
 from specsim.operations.models import MODEL_GROUPS, MODEL_TABLE
 from specsim.operations.record import Operation
 
@@ -21,7 +21,9 @@ GROUPS = (
 """The groups in pipeline order, which is the order of everything that follows from the tables."""
 
 TABLE: dict[str, Operation] = {
-    operation.name: operation for group in modules_of(__name__, GROUPS).values() for operation in group.OPERATIONS
+    operation.name: operation
+    for group in discovery.modules_of(__name__, GROUPS).values()
+    for operation in group.OPERATIONS
 }
 """The public operations."""
 
