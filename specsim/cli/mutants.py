@@ -1,53 +1,112 @@
 """``specsim mutants``: which seeded faults the suite catches, and with which property."""
 
 import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from specsim.cli.device import choose_device, need_suite
-from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
+from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
+
+if TYPE_CHECKING:
+    from specsim.properties.mutants.matrix import Matrix
 
 SHOWN_PROPERTIES = 3
+PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
+@click.argument("ids", nargs=-1, metavar="[MUTANT]...")
+@click.option("--seed", "--first-seed", "first_seed", type=click.IntRange(0), help="First; drawn afresh for one seed.")
+@click.option("--seeds", "num_seeds", default=1, show_default=True, type=click.IntRange(1), help="How many, from 0.")
 @click.option("--examples", default=30, show_default=True, type=click.IntRange(1), help="Examples of each property.")
 @click.option("--complete", is_flag=True, help="Show every mutant to every property, also those that need not see it.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--record", type=PATH, help="Write killers, kills and first examples to this record of kills.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def mutants(seed: int | None, examples: int, complete: bool, as_json: bool) -> None:
-    """Print the kill matrix: each seeded fault with the properties that kill it, and the properties that kill none.
+def mutants(
+    ids: tuple[str, ...],
+    first_seed: int | None,
+    num_seeds: int,
+    examples: int,
+    complete: bool,
+    jobs: int,
+    record: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the kill matrix: each seeded fault, or each MUTANT, with the properties that kill it.
 
-    Without --complete a property that has killed a mutant is spared those that others of its kind have killed.
+    Without --complete a mutant first meets the properties that are known to kill it, then the others, until one does.
+    When all mutants are run, properties that kill none with any of the seeds are listed as powerless.
     """
     choose_device()
     need_suite()
-    from specsim.properties.mutants import matrix
+    from specsim.properties.catalogue import all_properties
+    from specsim.properties.mutants import all_mutants, kills, matrix
 
-    seed = secrets.randbelow(2**32) if seed is None else seed
+    every = {mutant.id: mutant for mutant in all_mutants()}
+    unknown = [name for name in ids if name not in every]
+    if unknown:
+        raise Failed(f"{', '.join(unknown)} is no mutant: specsim mutants lists them", Exit.USAGE)
+    if first_seed is None:
+        first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
+    seeds = range(first_seed, first_seed + num_seeds)
     if not as_json:
-        click.echo(f"seed {seed}")
+        click.echo(_name(seeds))
     with progress("mutants") as on_progress:
-        kills = matrix.kill_matrix(seed=seed, max_examples=examples, is_complete=complete, on_progress=on_progress)
-    killed = sum(1 for properties in kills.kills.values() if properties)
-    if as_json:
-        print_json(
-            {
-                "total": len(kills.kills),
-                "killed": killed,
-                "seed": seed,
-                "mutants": [{"id": name, "killed_by": list(by)} for name, by in kills.kills.items()],
-                "survivors": list(kills.survivors),
-                "powerless": list(kills.powerless),
-            }
+        found = matrix.kill_matrix(
+            seeds=seeds,
+            max_examples=examples,
+            mutants=[every[name] for name in ids] or None,
+            is_complete=complete,
+            judges_properties=not ids,
+            jobs=jobs,
+            on_progress=on_progress,
         )
+    if record is not None:
+        known = kills.updated(kills.read_kills(record), found.by_seed, every, [one.name for one in all_properties()])
+        kills.write_kills(known, record)
+    if as_json:
+        print_json(_document(found))
     else:
-        table = plain_table("mutant", "#killed by", "properties")
-        for name, by in kills.kills.items():
-            shown = ", ".join(by[:SHOWN_PROPERTIES]) + (" …" if len(by) > SHOWN_PROPERTIES else "")
-            table.add_row(name, str(len(by)), shown or "SURVIVES")
-        console().print(table)
-        for name in kills.powerless:
-            click.echo(f"powerless: {name} kills no mutant")
-        click.echo(f"{killed} of {len(kills.kills)} mutants killed, seed {seed}")
-    finish(Exit.FAILURE if kills.survivors else Exit.CONFORMS)
+        _print(found)
+    finish(Exit.FAILURE if found.survivors else Exit.CONFORMS)
+
+
+def _document(found: "Matrix") -> dict[str, object]:
+    rows = []
+    for name, by in found.kills.items():
+        examples = found.first_examples(name)
+        died = sum(example is not None for example in examples)
+        rows.append({"id": name, "killed_by": list(by), "seeds": died, "first_examples": list(examples)})
+    return {
+        "total": len(found.kills),
+        "killed": len(found.kills) - len(found.survivors),
+        "seed": found.seeds[0],
+        "seeds": list(found.seeds),
+        "mutants": rows,
+        "survivors": list(found.survivors),
+        "survived": [{"id": name, "seed": seed} for name, seed in found.survived],
+        "powerless": list(found.powerless),
+    }
+
+
+def _print(found: "Matrix") -> None:
+    table = plain_table("mutant", "#seeds", "#first example", "#killed by", "properties")
+    for name, by in found.kills.items():
+        examples = [example for example in found.first_examples(name) if example is not None]
+        span = dict.fromkeys(str(bound(examples)) for bound in (min, max)) if examples else {"-": None}
+        shown = ", ".join(by[:SHOWN_PROPERTIES]) + (" …" if len(by) > SHOWN_PROPERTIES else "")
+        table.add_row(name, str(len(examples)), " to ".join(span), str(len(by)), shown or "SURVIVES")
+    console().print(table)
+    for name, seed in found.survived:
+        click.echo(f"survivor: {name} lives with seed {seed}")
+    for name in found.powerless:
+        click.echo(f"powerless: {name} kills no mutant")
+    killed = len(found.kills) - len(found.survivors)
+    click.echo(f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}")
+
+
+def _name(seeds: range | tuple[int, ...]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"

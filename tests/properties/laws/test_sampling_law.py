@@ -12,7 +12,7 @@ from specsim.properties.laws.sampling_chain_law import require_chain_law
 from specsim.properties.laws.sampling_law import require_tree_law
 from specsim.properties.laws.sampling_logits_law import logit_array, require_law_from_logits, sampling_arguments
 from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER, TREE_SAMPLER
-from specsim.properties.mutants.matrix import draw_cases, find_breaking, require_sound
+from specsim.properties.mutants.cases import draw_cases, find_breaking, require_sound
 from specsim.properties.strategies.arrays import Bulk
 from specsim.properties.strategies.logit_scenes import ALL_FILTERS, LogitScene, TreeScene, catalogue, make_scene
 from specsim.properties.strategies.sampling_scenes import (

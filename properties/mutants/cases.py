@@ -1,0 +1,89 @@
+"""The cases of a property, drawn once and shown to many implementations."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import UnsatisfiedAssumption
+
+from specsim.conformance.backend import Backend
+from specsim.properties.property import Property
+
+
+class Cases:
+    """The cases of one property, drawn when they are first asked for, and tried on the reference at once."""
+
+    def __init__(self, one: Property, number: int, max_examples: int, reference: Backend) -> None:
+        self._property = one
+        self._reference = reference
+        self._drawn: list[Any] = []
+        self._more = iterate_cases(one, number, max_examples)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._drawn
+        for case in self._more:
+            require_sound(self._property, self._reference, [case])
+            self._drawn.append(case)
+            yield case
+
+
+def iterate_cases(one: Property, number: int, max_examples: int) -> Iterator[Any]:
+    """Draw the cases of a property; laws do not change them, so that they can be shown to many implementations.
+
+    Hypothesis starts with the simplest case and then varies what it drew before. Many short runs, each of the simplest
+    case and a fresh one, give more different cases than one long run.
+    """
+    first = _draw_two(one, number)[:max_examples]
+    yield from first
+    if len(first) == 2:
+        for run in range(2, max_examples):
+            yield from _draw_two(one, number * max_examples + run)[1:]
+
+
+def draw_cases(one: Property, number: int, max_examples: int) -> list[Any]:
+    """Return all of them in a list."""
+    return list(iterate_cases(one, number, max_examples))
+
+
+def _draw_two(one: Property, number: int) -> list[Any]:
+    drawn: list[Any] = []
+
+    @seed(number)
+    @settings(
+        max_examples=2,
+        phases=(Phase.explicit, Phase.generate),
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(one.strategy())
+    def collect(case: Any) -> None:
+        drawn.append(case)
+
+    collect()
+    return drawn
+
+
+def find_breaking(one: Property, backend: Backend, cases: Iterable[Any]) -> int | None:
+    """Return the first case on which an implementation breaks a property, or None; any exception counts."""
+    for place, case in enumerate(cases):
+        try:
+            one.law(backend, case)
+        except UnsatisfiedAssumption:
+            continue
+        except NotImplementedError:
+            return None
+        except Exception:  # NOTE: a mutant may crash in any way, and a crash is found too.
+            return place
+    return None
+
+
+def require_sound(one: Property, reference: Backend, cases: Sequence[Any]) -> None:
+    """Raise AssertionError if the reference itself breaks a property."""
+    for case in cases:
+        try:
+            one.law(reference, case)
+        except UnsatisfiedAssumption:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{one.name} fails on the reference, but should hold: {error}") from error

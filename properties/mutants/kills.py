@@ -1,0 +1,104 @@
+"""The record of past runs: with how many seeds a mutant died, at which example, and of which properties."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+
+from specsim.properties.mutants.hunt import BySeed, first_example, is_law
+
+PLACE = Path(__file__).with_name("kills.json")
+MOST_KILLERS = 3
+"""Killers of a kind, generated or law, that the record keeps of a mutant."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is recorded of one mutant.
+
+    Parameters
+    ----------
+    seeds : int
+        How many of the seeds killed it.
+    examples : tuple of (int or None)
+        For each seed, the example at which it died first; None where it lived.
+    killers : tuple of str
+        Properties that kill it, the surest first.
+    """
+
+    seeds: int
+    examples: tuple[int | None, ...]
+    killers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kills:
+    """Rows by mutant."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    @property
+    def killers(self) -> dict[str, tuple[str, ...]]:
+        """The known killers of each mutant."""
+        return {mutant: row.killers for mutant, row in self.rows.items()}
+
+
+def read_kills(path: Path = PLACE) -> Kills:
+    """Read a record; one that is not there is empty."""
+    if not path.exists():
+        return Kills()
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return Kills(
+        {mutant: Row(row["seeds"], tuple(row["examples"]), tuple(row["killers"])) for mutant, row in rows.items()}
+    )
+
+
+def write_kills(kills: Kills, path: Path = PLACE) -> None:
+    """Write a record, a line a mutant."""
+    lines = [
+        f'"{mutant}": ' + json.dumps({"seeds": row.seeds, "examples": list(row.examples), "killers": list(row.killers)})
+        for mutant, row in kills.rows.items()
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], properties: Iterable[str]) -> Kills:
+    """Return the record with fresh rows for the mutants that were run.
+
+    Parameters
+    ----------
+    kills : Kills
+        What is known; its killers are kept behind those that were found.
+    found : dict
+        The kills of each mutant that was run, one tuple a seed.
+    mutants, properties : iterable of str
+        Everything that there is, in order; rows and killers that are not among them are dropped.
+    """
+    existing = set(properties)
+    rows = {}
+    for mutant in mutants:
+        before = kills.rows.get(mutant)
+        if mutant in found:
+            examples = tuple(first_example(kills) for kills in found[mutant])
+            killers = [*_surest_first(found[mutant]), *(before.killers if before else ())]
+            names = [name for name in dict.fromkeys(killers) if name in existing]
+            rows[mutant] = Row(sum(one is not None for one in examples), examples, _few(names))
+        elif before is not None:
+            rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in existing))
+    return Kills(rows)
+
+
+def _surest_first(by_seed: BySeed) -> list[str]:
+    """Return properties: those that kill with most seeds before others, then those that need fewest examples."""
+    examples: dict[str, list[int]] = {}
+    for kills in by_seed:
+        for kill in kills:
+            examples.setdefault(kill.property, []).append(kill.example)
+    return sorted(examples, key=lambda name: (-len(examples[name]), mean(examples[name])))
+
+
+def _few(names: list[str]) -> tuple[str, ...]:
+    laws = [name for name in names if is_law(name)][:MOST_KILLERS]
+    others = [name for name in names if not is_law(name)][:MOST_KILLERS]
+    return tuple(name for name in names if name in laws or name in others)

@@ -1,0 +1,68 @@
+"""Tasks of a hunt, here or in several processes, each of which has the hunt."""
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from types import TracebackType
+from typing import Any, TypeVar
+
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants
+from specsim.properties.mutants.hunt import Hunt, Options
+
+Task = TypeVar("Task", bound=tuple[Any, ...])
+Answer = TypeVar("Answer")
+
+
+class Workers:
+    """The processes that share a hunt; with one job, this one alone.
+
+    Mutants and properties hold functions, which cannot be sent: another process finds them by name.
+    """
+
+    def __init__(self, hunt: Hunt, jobs: int) -> None:
+        self._hunt = hunt
+        self._pool = None
+        if jobs > 1:
+            context = multiprocessing.get_context("spawn")
+            given = (sys.path, tuple(hunt.mutants), tuple(hunt.properties), hunt.options)
+            self._pool = ProcessPoolExecutor(jobs, context, _prepare, given)
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def run(self, function: Callable[..., Answer], tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
+        """Call ``function(hunt, *task)`` for each task, and yield the task with the answer as it comes."""
+        if self._pool is None:
+            for task in tasks:
+                yield task, function(self._hunt, *task)
+            return
+        pending = {self._pool.submit(_call, function, task): task for task in tasks}
+        for done in as_completed(pending):
+            yield pending[done], done.result()
+
+
+def _prepare(path: list[str], ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:
+    """Build the hunt of a process; it finds the modules that the parent finds, and leaves stdout to it."""
+    global _HUNT
+    sys.path[:] = path
+    sys.stdout = sys.stderr
+    mutants = [mutant for mutant in all_mutants() if mutant.id in ids]
+    properties = [one for one in all_properties() if one.name in names]
+    _HUNT = Hunt(mutants, properties, options)
+
+
+def _call(function: Callable[..., Answer], task: tuple[Any, ...]) -> Answer:
+    if _HUNT is None:
+        raise RuntimeError("the hunt of this process is missing, but should have been prepared")
+    return function(_HUNT, *task)
+
+
+_HUNT: Hunt | None = None

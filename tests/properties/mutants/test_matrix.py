@@ -1,0 +1,111 @@
+"""Whom a mutant meets first, what the kills of a seed are, and how they are recorded."""
+
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants
+from specsim.properties.mutants.cases import draw_cases, find_breaking
+from specsim.properties.mutants.hunt import Hunt, Kill, Options
+from specsim.properties.mutants.kills import Kills, Row, read_kills, updated, write_kills
+from specsim.properties.mutants.matrix import kill_matrix
+from specsim.properties.property import Property
+
+MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
+PROPERTIES = {one.name: one for one in all_properties()}
+LAW = "compact.bonus_is_the_last_output_token"
+AGREEMENT = "agreement.fill_bonus_tokens"
+REJECTION = "rejection.fill_bonus_tokens"
+PV07 = MUTANTS["PV07"]
+
+
+def hunt(known=(), is_complete=False, max_examples=20):
+    chosen = [PROPERTIES[name] for name in (REJECTION, AGREEMENT, LAW)]
+    return Hunt([PV07], chosen, Options(max_examples, is_complete, {"PV07": known}))
+
+
+def test_a_mutant_meets_its_known_killers_first():
+    assert [kill.property for kill in hunt().kills_of("PV07", 1)] == [AGREEMENT]
+    assert [kill.property for kill in hunt(known=(LAW, AGREEMENT)).kills_of("PV07", 1)] == [LAW]
+
+
+def test_a_mutant_that_its_known_killers_miss_meets_the_others():
+    assert [kill.property for kill in hunt(known=(REJECTION, "gone.property")).kills_of("PV07", 1)] == [AGREEMENT]
+
+
+def test_a_complete_hunt_shows_every_property():
+    assert [kill.property for kill in hunt(is_complete=True).kills_of("PV07", 1)] == [AGREEMENT, LAW]
+
+
+def test_a_kill_names_the_first_breaking_example_in_the_order_of_the_draws():
+    hunting = hunt(known=(LAW,))
+    (kill,) = hunting.kills_of("PV07", 1)
+    cases = draw_cases(PROPERTIES[LAW], 1, 20)
+    assert find_breaking(PROPERTIES[LAW], hunting.faulty("PV07"), cases) == kill.example - 1
+    assert hunting.kills_of("PV07", 1) == (kill,)
+
+
+def test_other_seeds_draw_other_cases():
+    def never(backend, case):
+        seen.append(case["num_accepted_tokens"].tolist())
+
+    law = PROPERTIES[LAW]
+    watched = Property("compact.watched", "", law.operations, law.strategy, never)
+    drawn = []
+    for seed in (1, 2, 1):
+        seen = []
+        Hunt([PV07], [watched], Options(6, False, {})).kills_of("PV07", seed)
+        drawn.append(seen)
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
+def test_the_victim_of_a_property_may_die_with_a_later_seed():
+    def sees_the_largest_batch(backend, case):
+        assert backend.name != "PV07" or len(case["num_accepted_tokens"]) < largest
+
+    law = PROPERTIES[LAW]
+    drawn = {seed: max(len(case["num_accepted_tokens"]) for case in draw_cases(law, seed, 3)) for seed in range(9)}
+    largest = max(drawn.values())
+    smaller = min(drawn, key=drawn.__getitem__)
+    rare = Property("compact.rare", "", law.operations, law.strategy, sees_the_largest_batch)
+    hunting = Hunt([PV07], [rare], Options(3, False, {}))
+    assert hunting.first_victim("compact.rare", [smaller]) is None
+    mutant, seed, _ = hunting.first_victim("compact.rare", [smaller, *drawn])
+    assert (mutant, drawn[seed]) == ("PV07", largest)
+
+
+def test_processes_find_the_same():
+    chosen = [MUTANTS[name] for name in ("PV07", "CHECK-fill_bonus_tokens", "EMPTY-fill_bonus_tokens")]
+    quick = [PROPERTIES[name] for name in (REJECTION, AGREEMENT, LAW, "empty.fill_bonus_tokens")]
+    alone, together = (
+        kill_matrix(seeds=[1, 2], max_examples=10, mutants=chosen, properties=quick, jobs=jobs) for jobs in (1, 2)
+    )
+    assert together == alone
+    assert together.powerless == ()
+
+
+RECORD = Kills({"PV07": Row(2, (1, 4), (LAW, AGREEMENT)), "V16": Row(1, (None, 2), ("tree.x",))})
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "kills.json"
+    assert read_kills(path) == Kills()
+    write_kills(RECORD, path)
+    assert read_kills(path) == RECORD
+    assert len(path.read_text().splitlines()) == 2 + len(RECORD.rows)
+
+
+def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_behind():
+    found = {"PV07": ((Kill(AGREEMENT, 3), Kill(REJECTION, 2)), (Kill(AGREEMENT, 1),), ())}
+    got = updated(RECORD, found, ["V01", "PV07", "V16"], [LAW, AGREEMENT, REJECTION])
+    assert got == Kills(
+        {"PV07": Row(2, (2, 1, None), (AGREEMENT, REJECTION, LAW)), "V16": Row(1, (None, 2), ())},
+    )
+
+
+def test_rows_of_mutants_that_are_gone_are_dropped():
+    assert updated(RECORD, {}, ["V16"], ["tree.x"]) == Kills({"V16": RECORD.rows["V16"]})
+
+
+def test_the_record_of_the_project_names_what_exists():
+    rows = read_kills().rows
+    killers = {killer for row in rows.values() for killer in row.killers}
+    gone = [*(rows.keys() - MUTANTS.keys()), *(killers - PROPERTIES.keys())]
+    assert gone == [], f"{gone} are gone; run: specsim mutants --record properties/mutants/kills.json"
