@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
-import pytest
 import torch
 
 from specsim.conformance.arrays import Array
@@ -25,34 +24,53 @@ def place_of(name):
     return f"models.{group}" if name in MODEL_TABLE else group
 
 
-@pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_defines_the_operation(layer, name):
-    file = f"{layer}/{place_of(name).replace('.', '/')}.py"
-    function = vars(importlib.import_module(f"specsim.{layer}")).get(name)
-    assert function is not None, f"write {name} in {file}, then run python -m specsim.operations.stub"
-    got = list(inspect.signature(function).parameters)
-    expected = [spec.name for spec in RECORDS[name].contract.parameters]
-    assert got == expected, f"parameters of {name} in {file} = {got}, but should be {expected}"
+def exported(layer, name):
+    return vars(importlib.import_module(f"specsim.{layer}")).get(name)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_the_operation_stands_in_the_file_of_its_group(layer, name):
+def in_every_layer():
+    return [(layer, name, f"{layer}/{place_of(name).replace('.', '/')}.py") for layer in LAYERS for name in RECORDS]
+
+
+def test_every_layer_defines_every_operation():
+    missing = [
+        f"write {name} in {file}, then run python -m specsim.operations.stub"
+        for layer, name, file in in_every_layer()
+        if exported(layer, name) is None
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_parameters_are_those_of_the_table():
+    wrong = []
+    for layer, name, file in in_every_layer():
+        got = [*inspect.signature(exported(layer, name)).parameters]
+        expected = [spec.name for spec in RECORDS[name].contract.parameters]
+        if got != expected:
+            wrong.append(f"parameters of {name} in {file} = {got}, but should be {expected}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_operation_stands_in_the_file_of_its_group():
     """A group's file may hand an operation on from a file that it is split into."""
-    module = importlib.import_module(f"specsim.{layer}.{place_of(name)}")
-    assert callable(vars(module).get(name)), f"{name} should be in {layer}/{place_of(name)}"
+    misplaced = [
+        f"{name} should be in {file}"
+        for layer, name, file in in_every_layer()
+        if not callable(vars(importlib.import_module(f"specsim.{layer}.{place_of(name)}")).get(name))
+    ]
+    assert not misplaced, "\n".join(misplaced)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_defaults_agree_with_the_table(layer, name):
-    function = vars(importlib.import_module(f"specsim.{layer}"))[name]
-    parameters = inspect.signature(function).parameters
-    for spec in RECORDS[name].contract.scalars:
-        default = parameters[spec.name].default
-        expected = inspect.Parameter.empty if spec.default is None else spec.default
-        assert default == expected, f"default of {spec.name} in {layer} {name} = {default}, but should be {expected}"
+def test_defaults_agree_with_the_tables():
+    wrong = []
+    for layer, name, file in in_every_layer():
+        parameters = inspect.signature(exported(layer, name)).parameters
+        for spec in RECORDS[name].contract.scalars:
+            default = parameters[spec.name].default
+            expected = inspect.Parameter.empty if spec.default is None else spec.default
+            if default != expected:
+                wrong.append(f"default of {spec.name} of {name} in {file} = {default}, but should be {expected}")
+    assert not wrong, "\n".join(wrong)
 
 
 def parts_of(hint):
@@ -83,22 +101,27 @@ def test_annotations_agree_with_the_table(layer):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_a_strategy_draws_the_operation(name):
-    file = f"properties/strategies/{RECORDS[name].group}.py"
-    try:
-        strategies.for_operation(name)
-    except (KeyError, AttributeError, NotImplementedError) as error:
-        pytest.fail(f"write {name} in {file}: {error!r}")
+def test_a_strategy_draws_every_operation():
+    missing = []
+    for name, operation in RECORDS.items():
+        try:
+            strategies.for_operation(name)
+        except (KeyError, AttributeError, NotImplementedError) as error:
+            missing.append(f"write {name} in properties/strategies/{operation.group}.py: {error!r}")
+    assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_a_law_concerns_the_operation(name):
-    laws = [one.name for one in all_properties() if group_of(one) not in GENERATED and name in one.operations]
-    assert laws, f"write a law of {name} in properties/laws/{RECORDS[name].group}.py"
+def test_a_law_concerns_every_operation():
+    concerned = {name for one in all_properties() if group_of(one) not in GENERATED for name in one.operations}
+    missing = [
+        f"write a law of {name} in properties/laws/{operation.group}.py"
+        for name, operation in RECORDS.items()
+        if name not in concerned
+    ]
+    assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize("group", GENERATED)
-def test_the_table_generates_the_property(group, name):
-    assert f"{group}.{name}" in {one.name for one in all_properties()}
+def test_the_tables_generate_a_property_of_every_group():
+    names = {one.name for one in all_properties()}
+    missing = [f"{group}.{name}" for group in GENERATED for name in RECORDS if f"{group}.{name}" not in names]
+    assert not missing, f"properties/generated/ makes no {missing}"

@@ -59,7 +59,8 @@ def test_ids_are_distinct():
 
 def test_every_operation_has_a_mutant_of_its_own():
     own = {mutant.operation for mutant in all_mutants() if mutant not in generated.MUTANTS}
-    assert [operation for operation in RECORDS if operation not in own] == []
+    without = [operation for operation in RECORDS if operation not in own]
+    assert not without, f"write a mutant of {without}"
 
 
 def test_a_mutant_has_the_signature_of_the_original():
@@ -72,11 +73,12 @@ def test_a_mutant_has_the_signature_of_the_original():
         for correct in [REFERENCE.functions[mutant.operation]]
         if parameters(mutant.inject(correct)) != parameters(correct)
     }
-    assert wrong == {}
+    assert not wrong, wrong
 
 
 def test_a_summary_is_a_sentence():
-    assert [name for name, mutant in MUTANTS.items() if not mutant.summary.endswith(".")] == []
+    wrong = [name for name, mutant in MUTANTS.items() if not mutant.summary.endswith(".")]
+    assert not wrong, wrong
 
 
 def test_an_equivalent_mutant_survives_and_finds_its_laws_powerless():

@@ -1,5 +1,3 @@
-import pytest
-
 from specsim.contracts.axes import names_of
 from specsim.contracts.contract import ALL, ArraySpec, Contract, Defined, ScalarSpec, Unit, array
 from specsim.operations import RECORDS
@@ -38,23 +36,32 @@ def test_parameters_are_told_apart():
     assert list(contract.by_name) == ["x", "n", "y"]
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_record_is_consistent(name):
-    operation = RECORDS[name]
+def inconsistencies(name, operation):
+    """Yield what contradicts itself in a record of a table."""
     contract = operation.contract
     names = [spec.name for spec in (*contract.parameters, *contract.outputs)]
-    assert operation.name == name
-    assert operation.summary.endswith(".")
-    assert len(names) == len(set(names)), f"names of {name} = {names}, but should be distinct"
-    assert set(contract.writes) <= {spec.name for spec in contract.arrays}
+    if operation.name != name:
+        yield f"{name} is called {operation.name}"
+    if not operation.summary.endswith("."):
+        yield f"the summary of {name} is no sentence"
+    if len(names) != len(set(names)):
+        yield f"names of {name} = {names}, but should be distinct"
+    if not set(contract.writes) <= {spec.name for spec in contract.arrays}:
+        yield f"{name} writes {contract.writes}, which it does not take"
     for spec in (*contract.arrays, *contract.outputs):
-        assert spec.defined.rule in RULES
-        if spec.defined.rule in RULES - {"all", "live", "length"}:
-            assert spec.defined.by in names, f"{name}.{spec.name} is defined by {spec.defined.by}, which is not there"
-        if spec.dtype.startswith("like "):
-            assert spec.dtype.removeprefix("like ") in names
-        for axis in spec.axes:
-            assert axis == "..." or names_of(axis) is not None
+        if spec.defined.rule not in RULES:
+            yield f"{name}.{spec.name} is defined by the rule {spec.defined.rule}, which is not there"
+        if spec.defined.rule in RULES - {"all", "live", "length"} and spec.defined.by not in names:
+            yield f"{name}.{spec.name} is defined by {spec.defined.by}, which is not there"
+        if spec.dtype.startswith("like ") and spec.dtype.removeprefix("like ") not in names:
+            yield f"{name}.{spec.name} is {spec.dtype}, which is not there"
+        if any(axis != "..." and names_of(axis) is None for axis in spec.axes):
+            yield f"{name}.{spec.name} has the axes {spec.axes}, one of which does not parse"
+
+
+def test_records_are_consistent():
+    found = [found for name, operation in RECORDS.items() for found in inconsistencies(name, operation)]
+    assert not found, "\n".join(found)
 
 
 def test_the_default_is_that_every_entry_is_defined():
