@@ -1,10 +1,8 @@
 import json
 import sys
-from typing import ClassVar
 
 import pytest
 
-from specsim.cli import mutants as mutants_command
 from specsim.cli.output import EXIT_CODES
 from specsim.installation import DISTRIBUTION
 from specsim.operations import RECORDS
@@ -77,41 +75,6 @@ def test_an_unreadable_case_is_one_line(specsim, tmp_path, command, content):
     got = specsim(command, path)
     assert (got.exit_code, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.startswith(f"specsim: BAD_CASE_FILE: {path} is ")
-
-
-class Matrix:
-    kills: ClassVar = {"BT-1": ("tree.a", "tree.b"), "BT-2": ()}
-    survivors = ("BT-2",)
-    powerless = ("tree.c",)
-
-
-@pytest.fixture
-def matrix(monkeypatch):
-    from specsim.properties.mutants import matrix
-
-    monkeypatch.setattr(matrix, "kill_matrix", lambda **options: Matrix)
-
-
-def test_mutants_json(specsim, matrix):
-    got = specsim("mutants", "--json", "--seed", 5)
-    assert got.exit_code == 1
-    assert json.loads(got.stdout) == {
-        "total": 2,
-        "killed": 1,
-        "seed": 5,
-        "mutants": [{"id": "BT-1", "killed_by": ["tree.a", "tree.b"]}, {"id": "BT-2", "killed_by": []}],
-        "survivors": ["BT-2"],
-        "powerless": ["tree.c"],
-    }
-
-
-def test_mutants_table(specsim, matrix, monkeypatch):
-    monkeypatch.setattr(Matrix, "survivors", ())
-    got = specsim("mutants", "--seed", 5)
-    assert got.exit_code == 0
-    assert "powerless: tree.c kills no mutant" in got.stdout
-    assert got.stdout.splitlines()[-1] == "1 of 2 mutants killed, seed 5"
-    assert mutants_command.SHOWN_PROPERTIES == 3
 
 
 def test_bench_needs_a_gpu(specsim, monkeypatch):

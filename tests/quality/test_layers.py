@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import NoneType, UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
+import pytest
 import torch
 
 from specsim.conformance.arrays import Array

@@ -1,0 +1,117 @@
+"""What ``specsim mutants`` prints and records, and how it ends."""
+
+import json
+
+import pytest
+
+from specsim.cli import mutants as mutants_command
+from specsim.properties.mutants import matrix
+from specsim.properties.mutants.hunt import Kill
+from specsim.properties.mutants.kills import read_kills
+from specsim.properties.mutants.matrix import Matrix
+
+A, B = Kill("tree.a", 2), Kill("tree.b", 1)
+OF_ONE_SEED = Matrix((5,), {"BT-1": ((A, B),), "BT-2": ((),)}, ("tree.c",))
+OF_TWO_SEEDS = Matrix((0, 1), {"BT-1": ((A,), (Kill("tree.b", 7),)), "BT-2": ((B,), ())}, ())
+KILLED = Matrix((5,), {"BT-1": ((A,),)}, ("tree.c",))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Replace the hunt; what it is asked for is kept in a list, whose last entry is what it finds."""
+    options = []
+
+    def kill_matrix(**given):
+        found = options.pop()
+        options.append(given)
+        return found
+
+    monkeypatch.setattr(matrix, "kill_matrix", kill_matrix)
+    return options
+
+
+def test_json(specsim, asked):
+    asked.append(OF_ONE_SEED)
+    got = specsim("mutants", "--json", "--seed", 5)
+    assert got.exit_code == 1
+    assert json.loads(got.stdout) == {
+        "total": 2,
+        "killed": 1,
+        "seed": 5,
+        "seeds": [5],
+        "mutants": [
+            {"id": "BT-1", "killed_by": ["tree.a", "tree.b"], "seeds": 1, "first_examples": [1]},
+            {"id": "BT-2", "killed_by": [], "seeds": 0, "first_examples": [None]},
+        ],
+        "survivors": ["BT-2"],
+        "survived": [{"id": "BT-2", "seed": 5}],
+        "powerless": ["tree.c"],
+    }
+
+
+def test_json_of_several_seeds(specsim, asked):
+    asked.append(OF_TWO_SEEDS)
+    got = specsim("mutants", "--json", "--seeds", 2)
+    document = json.loads(got.stdout)
+    assert got.exit_code == 1
+    assert document["seeds"] == [0, 1]
+    assert document["mutants"][0] == {
+        "id": "BT-1",
+        "killed_by": ["tree.a", "tree.b"],
+        "seeds": 2,
+        "first_examples": [2, 7],
+    }
+    assert document["survived"] == [{"id": "BT-2", "seed": 1}]
+
+
+def test_table(specsim, asked):
+    asked.append(KILLED)
+    got = specsim("mutants", "--seed", 5)
+    assert got.exit_code == 0
+    assert got.stdout.splitlines()[0] == "seed 5"
+    assert "powerless: tree.c kills no mutant" in got.stdout
+    assert got.stdout.splitlines()[-1] == "1 of 1 mutants killed, seed 5"
+    assert mutants_command.SHOWN_PROPERTIES == 3
+
+
+def test_table_of_several_seeds(specsim, asked):
+    asked.append(OF_TWO_SEEDS)
+    lines = specsim("mutants", "--seeds", 2).stdout.splitlines()
+    rows = [line.split() for line in lines]
+    assert ["BT-1", "2", "2", "to", "7", "2", "tree.a,", "tree.b"] in rows
+    assert ["BT-2", "1", "1", "1", "tree.b"] in rows
+    assert lines[-2:] == ["survivor: BT-2 lives with seed 1", "1 of 2 mutants killed, seeds 0 to 1"]
+
+
+def test_seeds_examples_and_processes_are_handed_on(specsim, asked):
+    asked.append(KILLED)
+    specsim("mutants", "--first-seed", 40, "--seeds", 3, "--examples", 7, "--jobs", 2, "--complete", "--json")
+    (given,) = asked
+    given.pop("on_progress")
+    assert given == {
+        "seeds": range(40, 43),
+        "max_examples": 7,
+        "mutants": None,
+        "is_complete": True,
+        "judges_properties": True,
+        "jobs": 2,
+    }
+
+
+def test_one_mutant_is_run_and_recorded(specsim, tmp_path):
+    path = tmp_path / "kills.json"
+    got = specsim("mutants", "PV07", "--seeds", 2, "--record", path)
+    assert (got.exit_code, got.stderr) == (0, "")
+    assert got.stdout.splitlines()[-1] == "1 of 1 mutants killed, seeds 0 to 1"
+    assert "powerless" not in got.stdout
+    record = read_kills(path)
+    assert list(record.rows) == ["PV07"]
+    assert record.rows["PV07"].seeds == 2
+    assert specsim("mutants", "PV07", "--seeds", 2, "--record", path).exit_code == 0
+    assert read_kills(path) == record
+
+
+def test_an_unknown_mutant_is_one_line(specsim):
+    got = specsim("mutants", "PV07", "NOBODY")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == "specsim: NOBODY is no mutant: specsim mutants lists them\n"
