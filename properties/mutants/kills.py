@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean
 
 from specsim.properties.mutants.hunt import BySeed, first_example, is_law
+from specsim.properties.property import Property
 
 PLACE = Path(__file__).with_name("kills.json")
 MOST_KILLERS = 3
@@ -63,7 +64,7 @@ def write_kills(kills: Kills, path: Path = PLACE) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], properties: Iterable[str]) -> Kills:
+def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], properties: Iterable[Property]) -> Kills:
     """Return the record with fresh rows for the mutants that were run.
 
     Parameters
@@ -72,20 +73,22 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
         What is known; its killers are kept behind those that were found.
     found : dict
         The kills of each mutant that was run, one tuple a seed.
-    mutants, properties : iterable of str
-        Everything that there is, in order; rows and killers that are not among them are dropped.
+    mutants, properties : iterable
+        Everything that there is, in order; rows and killers that are not among them are dropped. Killers that run a
+        whole engine come last.
     """
-    existing = set(properties)
+    is_slow = {one.name: one.is_slow for one in properties}
     rows = {}
     for mutant in mutants:
         before = kills.rows.get(mutant)
         if mutant in found:
             examples = tuple(first_example(kills) for kills in found[mutant])
             killers = [*_surest_first(found[mutant]), *(before.killers if before else ())]
-            names = [name for name in dict.fromkeys(killers) if name in existing]
+            names = [name for name in dict.fromkeys(killers) if name in is_slow]
+            names.sort(key=is_slow.__getitem__)
             rows[mutant] = Row(sum(one is not None for one in examples), examples, _few(names))
         elif before is not None:
-            rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in existing))
+            rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in is_slow))
     return Kills(rows)
 
 

@@ -65,7 +65,7 @@ def mutants(
             on_progress=on_progress,
         )
     if record is not None:
-        known = kills.updated(kills.read_kills(record), found.by_seed, every, [one.name for one in all_properties()])
+        known = kills.updated(kills.read_kills(record), found.by_seed, every, all_properties())
         kills.write_kills(known, record)
     if as_json:
         print_json(_document(found))

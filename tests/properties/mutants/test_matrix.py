@@ -81,6 +81,7 @@ def test_processes_find_the_same():
     assert together.powerless == ()
 
 
+QUICK = [PROPERTIES[name] for name in (LAW, AGREEMENT, REJECTION)]
 RECORD = Kills({"PV07": Row(2, (1, 4), (LAW, AGREEMENT)), "V16": Row(1, (None, 2), ("tree.x",))})
 
 
@@ -94,14 +95,20 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 
 def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_behind():
     found = {"PV07": ((Kill(AGREEMENT, 3), Kill(REJECTION, 2)), (Kill(AGREEMENT, 1),), ())}
-    got = updated(RECORD, found, ["V01", "PV07", "V16"], [LAW, AGREEMENT, REJECTION])
+    got = updated(RECORD, found, ["V01", "PV07", "V16"], QUICK)
     assert got == Kills(
         {"PV07": Row(2, (2, 1, None), (AGREEMENT, REJECTION, LAW)), "V16": Row(1, (None, 2), ())},
     )
 
 
+def test_killers_that_run_an_engine_come_last():
+    slow = PROPERTIES["engine.output_equals_autoregressive_decoding"]
+    found = {"PV07": ((Kill(slow.name, 1), Kill(LAW, 9)),)}
+    assert updated(Kills(), found, ["PV07"], [slow, *QUICK]).rows["PV07"].killers == (LAW, slow.name)
+
+
 def test_rows_of_mutants_that_are_gone_are_dropped():
-    assert updated(RECORD, {}, ["V16"], ["tree.x"]) == Kills({"V16": RECORD.rows["V16"]})
+    assert updated(RECORD, {}, ["PV07"], QUICK) == Kills({"PV07": RECORD.rows["PV07"]})
 
 
 def test_the_record_of_the_project_names_what_exists():
