@@ -21,12 +21,11 @@ from specsim.phases.kinds import (
     is_draft_input,
     is_verify_input,
 )
-from specsim.phases.tags import CaptureHiddenMode, ForwardMode, PhaseTag
+from specsim.phases.tags import ForwardMode, PhaseTag
 from specsim.phases.verify import VerifyInput, VerifyOutput
 
 __all__ = [
     "Batch",
-    "CaptureHiddenMode",
     "DraftExtendInput",
     "DraftInput",
     "EagleDraftExtendInput",

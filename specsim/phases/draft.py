@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from specsim.contracts.contract import Contract, Unit, array
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
-from specsim.phases.tags import CaptureHiddenMode, PhaseTag
+from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason
 
 _RELAYED = ("topk_p", "topk_index", "hidden_states", "bonus_tokens")
@@ -17,7 +17,8 @@ class DraftInput:
 
     Shapes: ``req_pool_indices`` [request], ``seq_lens`` [request], ``topk_p`` and ``topk_index`` [request, topk] in
     draft vocabulary, ``hidden_states`` [request, hidden] or None where the draft model takes none, ``bonus_tokens``
-    [request]. With ``future_indices`` [request] these four still lie in relay buffers, at those places, and are None.
+    [request]. With ``future_indices`` [request] these four still lie in relay buffers, at those places, and are None:
+    engines that overlap hand over such objects, the workers of specsim do not.
 
     Raises
     ------
@@ -107,8 +108,3 @@ class DraftInput:
                 "it lies in a relay buffer",
             )
         return int(self.topk_index.shape[1])
-
-    @property
-    def capture_hidden_mode(self) -> CaptureHiddenMode:
-        """Which hidden states a draft forward keeps."""
-        return CaptureHiddenMode.NULL if self.hidden_states is None else CaptureHiddenMode.LAST

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
-from specsim.phases.tags import CaptureHiddenMode, PhaseTag
+from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason
 
 NOT_SET = -1
@@ -98,11 +98,6 @@ class EagleDraftExtendInput:
     def num_requests(self) -> int:
         """Requests that go on."""
         return int(self.req_pool_indices.shape[0])
-
-    @property
-    def capture_hidden_mode(self) -> CaptureHiddenMode:
-        """Which hidden states the extend forward keeps."""
-        return CaptureHiddenMode.NULL if self.hidden_states is None else CaptureHiddenMode.LAST
 
 
 @dataclass(frozen=True)

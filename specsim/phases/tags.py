@@ -1,6 +1,6 @@
-"""Which phase reads an object, and which hidden states a forward keeps."""
+"""Which phase reads an object, and what a forward does with its batch."""
 
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
 from specsim.algorithms.inputs import SpecInputType
 
@@ -29,14 +29,6 @@ class PhaseTag(StrEnum):
         if self is PhaseTag.EAGLE_DRAFT_EXTEND_V2:
             return SpecInputType.EAGLE_DRAFT_EXTEND
         return SpecInputType(self.value)
-
-
-class CaptureHiddenMode(IntEnum):
-    """Which hidden states a forward keeps: none, one a request, or one a token."""
-
-    NULL = 0
-    LAST = 1
-    FULL = 2
 
 
 class ForwardMode(StrEnum):

@@ -64,7 +64,11 @@ PLANTED = {
     "accept_tokens[num_accepted_tokens[request] + 1]": True,
     "accept_tokens[num_accepted_tokens[request] - 1]": False,
     "accept_tokens[request, num_accepted_tokens[request] - 1]": False,
+    "accept_index.gather(1, (num_accepted_tokens.long() - 1)[:, None])": False,
     "range(num_nodes - 1, 0, -1)": False,
+    "np.arange(1, num_nodes + 1)": False,
+    "np.arange(num_nodes + 1)": True,
+    "np.zeros(num_steps + 1)": True,
     "num_steps - 1": False,
     "request * num_nodes - 1": False,
     "seq_lens + num_accepted_tokens": False,
@@ -124,13 +128,20 @@ def is_counted_by_hand(terms):
     return any(STEPS.search(name) and sign in signs_of_units for sign, name in names)
 
 
-def last_places_of(node):
-    """Return the sums within a node that name the last of so many places: an index, or the start of a way back."""
+def places_of(node):
+    """Return the sums within a node that say where something stands, not how many there are.
+
+    That is an index of the last of so many entries, a gathering by it, and the ends of a range of numbers from 1.
+    """
     match node:
         case ast.Subscript(slice=ast.Tuple(elts=places)):
             pass
         case ast.Subscript(slice=place) | ast.Call(func=ast.Name(id="range"), args=[place, _, _]):
             places = [place]
+        case ast.Call(func=ast.Attribute(attr="gather"), args=[_, index]):
+            places = ast.walk(index)
+        case ast.Call(func=ast.Name(id="range") | ast.Attribute(attr="arange"), args=[ast.Constant(value=1), end]):
+            return [end] if is_sum(end) and isinstance(end.op, ast.Add) and is_unit(end.right) else []
         case _:
             places = []
     return [place for place in places if is_sum(place) and isinstance(place.op, ast.Sub) and is_unit(place.right)]
@@ -141,11 +152,11 @@ def find_arithmetic(source):
 
     A step is counted with its root (``num_steps + 1``, the width of a path); ``num_steps - 1`` is another thing, the
     steps after the first, and is left alone. So are products and bounds (``request * num_nodes - 1``): a term counts
-    only if it is a name, an entry, a length or a sum of one. An index of ``count - 1`` is the place of the last entry.
+    only if it is a name, an entry, a length or a sum of one. What says where something stands is left alone too.
     """
     tree = ast.parse(source)
     within = {id(side) for node in ast.walk(tree) if is_sum(node) for side in (node.left, node.right) if is_sum(side)}
-    within |= {id(place) for node in ast.walk(tree) for place in last_places_of(node)}
+    within |= {id(place) for node in ast.walk(tree) for place in places_of(node)}
     found = []
     for node in ast.walk(tree):
         match node:

@@ -6,7 +6,6 @@ import pytest
 from specsim import Reason, SpecRejection, phases
 from specsim.algorithms import SpecInputType
 from specsim.phases import (
-    CaptureHiddenMode,
     DraftInput,
     EagleDraftExtendInput,
     FrozenKVMTPDraftExtendInput,
@@ -93,9 +92,7 @@ def test_an_idle_draft_input_has_every_array():
     idle = DraftInput.create_idle_input(3, 5)
     assert idle.topk_p.shape == idle.topk_index.shape == (0, 3)
     assert (idle.hidden_states.shape, idle.bonus_tokens.dtype) == ((0, 5), np.int32)
-    assert idle.capture_hidden_mode is CaptureHiddenMode.LAST
-    without = DraftInput.create_idle_input(3, None)
-    assert (without.hidden_states, without.capture_hidden_mode) == (None, CaptureHiddenMode.NULL)
+    assert DraftInput.create_idle_input(3, None).hidden_states is None
 
 
 def test_an_idle_extend_input_has_every_array():
