@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from specsim.algorithms import Algorithm, CustomSpecAlgo, SpeculativeAlgorithm
+from specsim.algorithms import Algorithm, CustomSpecAlgo, Flags, SpeculativeAlgorithm
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state
 from specsim.properties.strategies.algorithms import (
@@ -86,9 +86,14 @@ def names_are_found_in_any_case(backend: Backend, case: Lookup) -> None:
 
 def draft_workers_verify_only_with_support(backend: Backend, case: Width) -> None:
     """The algorithm says how many tokens a request brings; a draft worker brings some only where that is supported."""
-    plugins: list[Algorithm] = [CustomSpecAlgo("PLAIN", no_worker), OneTokenLess("ONE_TOKEN_LESS", no_worker)]
+    flags = Flags(supports_target_verify_for_draft=True)
+    plugins: list[Algorithm] = [
+        CustomSpecAlgo("PLAIN", no_worker),
+        CustomSpecAlgo("BY_ITS_ROW", no_worker, flags=flags),
+        OneTokenLess("ONE_TOKEN_LESS", no_worker),
+    ]
     for algorithm in [*SpeculativeAlgorithm, *plugins]:
-        supported = not case.is_draft_worker or algorithm.name in ("DFLASH", "ONE_TOKEN_LESS")
+        supported = not case.is_draft_worker or algorithm.name in ("DFLASH", "BY_ITS_ROW", "ONE_TOKEN_LESS")
         less = int(algorithm.name == "ONE_TOKEN_LESS" and case.is_draft_worker)
         try:
             got: object = backend.host("target_verify_width")(algorithm, case.num_draft_tokens, case.is_draft_worker)

@@ -73,6 +73,12 @@ def _any_draft_worker(algorithm: Algorithm, num_draft_tokens: int, is_draft_work
     return algorithm.get_num_tokens_per_bs_for_target_verify(num_draft_tokens, is_draft_worker)
 
 
+def _support_by_name(algorithm: Algorithm, num_draft_tokens: int, is_draft_worker: bool) -> int:
+    if is_draft_worker and not algorithm.is_dflash():
+        raise RuntimeError("only DFLASH supports a target verify of its draft worker")
+    return algorithm.get_num_tokens_per_bs_for_target_verify(num_draft_tokens, is_draft_worker)
+
+
 def _configured_width(correct: Function) -> Function:
     def call(arguments: Named) -> int:
         correct(**arguments)
@@ -92,5 +98,6 @@ MUTANTS = (
     Mutant("OWN-156", _FIND, "A plug-in hides a built-in algorithm.", _plugins_first),
     Mutant("OWN-157", _FIND, "An unknown name drafts nothing.", _unknown_is_none),
     Mutant("OWN-158", _WIDTH, "Any draft worker runs a target verify.", unchecked(_any_draft_worker)),
+    Mutant("OWN-386", _WIDTH, "Support is asked of the name, not of the row.", unchecked(_support_by_name)),
     Mutant("OWN-159", _WIDTH, "The width is that of the configuration.", _configured_width),
 )

@@ -4,6 +4,7 @@ No worker is imported here: whoever creates one hands the factories over by name
 """
 
 from specsim.algorithms.builtin import PLUGINS, Algorithm, SpeculativeAlgorithm, find_algorithm, target_verify_width
+from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.inputs import SpecInputType
 from specsim.algorithms.plugin import CustomSpecAlgo, WorkerRequest
 from specsim.algorithms.registry import (
@@ -20,6 +21,8 @@ __all__ = [
     "PLUGINS",
     "Algorithm",
     "CustomSpecAlgo",
+    "Flags",
+    "Predicates",
     "SpecInputType",
     "SpeculativeAlgorithm",
     "WorkerRequest",

@@ -1,9 +1,10 @@
-"""The built-in algorithms and their predicates (semantics G.1)."""
+"""The built-in algorithms, their rows of flags, and the workers that they create (semantics G.1)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
+from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.plugin import CustomSpecAlgo, Factory, WorkerRequest, refuse_overlap
 from specsim.rejection import Reason, SpecRejection
 
@@ -11,16 +12,25 @@ PLUGINS: dict[str, CustomSpecAlgo] = {}
 """Every registered plug-in by its name in capitals."""
 
 
-class SpeculativeAlgorithm(StrEnum):
-    """The built-in algorithms (semantics G.1)."""
+class SpeculativeAlgorithm(Predicates, StrEnum):
+    """The built-in algorithms, each with its row of flags (semantics G.1)."""
 
-    DFLASH = "DFLASH"
-    EAGLE = "EAGLE"
-    EAGLE3 = "EAGLE3"
-    FROZEN_KV_MTP = "FROZEN_KV_MTP"
-    STANDALONE = "STANDALONE"
-    NGRAM = "NGRAM"
-    NONE = "NONE"
+    DFLASH = "DFLASH", Flags(is_dflash=True, supports_target_verify_for_draft=True)
+    EAGLE = "EAGLE", Flags(is_eagle=True, supports_spec_v2=True)
+    EAGLE3 = "EAGLE3", Flags(is_eagle=True, is_eagle3=True, supports_spec_v2=True)
+    FROZEN_KV_MTP = "FROZEN_KV_MTP", Flags(is_eagle=True, is_frozen_kv_mtp=True)
+    STANDALONE = "STANDALONE", Flags(is_standalone=True, supports_spec_v2=True)
+    NGRAM = "NGRAM", Flags(is_ngram=True)
+    NONE = "NONE", Flags(is_none=True)
+
+    _value_: str
+
+    def __new__(cls, name: str, flags: Flags) -> Self:
+        """Make the member of a name, which is its value, with its row."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.flags = flags
+        return member
 
     @classmethod
     def from_string(cls, name: str | None) -> "Algorithm":
@@ -32,54 +42,6 @@ class SpeculativeAlgorithm(StrEnum):
             UNKNOWN_NAME.
         """
         return find_algorithm(name, PLUGINS)
-
-    def is_none(self) -> bool:
-        """Return whether nothing is drafted."""
-        return self is SpeculativeAlgorithm.NONE
-
-    def is_speculative(self) -> bool:
-        """Return whether anything is drafted."""
-        return not self.is_none()
-
-    def is_some(self) -> bool:
-        """Return whether anything is drafted, as ``is_speculative`` does."""
-        return not self.is_none()
-
-    def is_eagle(self) -> bool:
-        """Return whether the draft model reads the target's hidden states."""
-        return self in (SpeculativeAlgorithm.EAGLE, SpeculativeAlgorithm.EAGLE3, SpeculativeAlgorithm.FROZEN_KV_MTP)
-
-    def is_eagle3(self) -> bool:
-        """Return whether it is EAGLE3."""
-        return self is SpeculativeAlgorithm.EAGLE3
-
-    def is_frozen_kv_mtp(self) -> bool:
-        """Return whether it is FROZEN_KV_MTP."""
-        return self is SpeculativeAlgorithm.FROZEN_KV_MTP
-
-    def is_dflash(self) -> bool:
-        """Return whether it is DFLASH."""
-        return self is SpeculativeAlgorithm.DFLASH
-
-    def is_standalone(self) -> bool:
-        """Return whether it is STANDALONE."""
-        return self is SpeculativeAlgorithm.STANDALONE
-
-    def is_ngram(self) -> bool:
-        """Return whether it is NGRAM."""
-        return self is SpeculativeAlgorithm.NGRAM
-
-    def supports_spec_v2(self) -> bool:
-        """Return whether the worker V2 can run it."""
-        return (self.is_eagle() and not self.is_frozen_kv_mtp()) or self.is_standalone()
-
-    def supports_target_verify_for_draft(self) -> bool:
-        """Return whether its draft worker may run a target verify."""
-        return self.is_dflash()
-
-    def get_num_tokens_per_bs_for_target_verify(self, num_draft_tokens: int, is_draft_worker: bool) -> int:
-        """Return how many tokens a request brings to a target verify (semantics G.4)."""
-        return num_draft_tokens
 
     def worker_name(self, request: WorkerRequest) -> str:
         """Return the name under which the worker's factory is looked up.

@@ -1,9 +1,10 @@
 """Plug-ins: algorithms that somebody else brings, with a factory for their worker (semantics G.2)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from specsim.algorithms.flags import NO_FLAG, Flags, Predicates
 from specsim.rejection import Reason, SpecRejection
 
 Factory = Callable[[Any], Any]
@@ -32,8 +33,8 @@ class WorkerRequest:
 
 
 @dataclass(frozen=True)
-class CustomSpecAlgo:
-    """A plug-in: every predicate is false but that it drafts; a subclass overrides what it needs (semantics G.2).
+class CustomSpecAlgo(Predicates):
+    """A plug-in; a subclass may answer a predicate in another way than its row (semantics G.2).
 
     Parameters
     ----------
@@ -45,60 +46,20 @@ class CustomSpecAlgo:
         Whether its worker can be overlapped with scheduling.
     validate_server_args : callable or None
         Takes the configuration before any built-in rule of a family, returns an adjusted one or None, or raises.
+    flags : Flags
+        Its row. By default it drafts, is none of the built-in algorithms, and runs on the worker V2 if it supports
+        overlap.
     """
 
     name: str
     factory: Factory
     supports_overlap: bool = False
     validate_server_args: Callable[[Any], Any] | None = None
+    flags: Flags = NO_FLAG
 
-    def is_none(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_speculative(self) -> bool:
-        """Return True."""
-        return True
-
-    def is_some(self) -> bool:
-        """Return True."""
-        return True
-
-    def is_eagle(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_eagle3(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_frozen_kv_mtp(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_dflash(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_standalone(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_ngram(self) -> bool:
-        """Return False."""
-        return False
-
-    def supports_spec_v2(self) -> bool:
-        """Return whether its worker can be overlapped."""
-        return self.supports_overlap
-
-    def supports_target_verify_for_draft(self) -> bool:
-        """Return False."""
-        return False
-
-    def get_num_tokens_per_bs_for_target_verify(self, num_draft_tokens: int, is_draft_worker: bool) -> int:
-        """Return how many tokens a request brings to a target verify (semantics G.4)."""
-        return num_draft_tokens
+    def __post_init__(self) -> None:
+        if self.supports_overlap:
+            object.__setattr__(self, "flags", replace(self.flags, supports_spec_v2=True))
 
     def create_worker(self, request: WorkerRequest, factories: Mapping[str, Factory] | None = None) -> Any:
         """Return what its own factory makes of the request; ``factories`` are those of the built-in algorithms.

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from specsim.algorithms.builtin import PLUGINS, SpeculativeAlgorithm
+from specsim.algorithms.flags import Flags
 from specsim.algorithms.plugin import CustomSpecAlgo, Factory
 from specsim.rejection import Reason, SpecRejection
 
@@ -24,9 +26,11 @@ def reserved_names() -> frozenset[str]:
 def missing_predicates(spec_class: type) -> tuple[str, ...]:
     """Return the predicates of the built-in algorithms that a class lacks, in alphabetical order.
 
-    NOTE: the names come from the enum's own namespace; ``dir()`` of an enum lists members and hides methods.
+    NOTE: the names come from the namespaces of the enum and of its bases; ``dir()`` of an enum lists members and hides
+    methods.
     """
-    asked = {name for name in vars(SpeculativeAlgorithm) if name.startswith(PREDICATE_PREFIXES)}
+    named = {name for base in SpeculativeAlgorithm.__mro__ for name in vars(base)}
+    asked = {name for name in named if name.startswith(PREDICATE_PREFIXES)}
     present = {name for base in spec_class.__mro__ for name in vars(base)}
     return tuple(sorted(asked - present))
 
@@ -71,10 +75,12 @@ def register(
     supports_overlap: bool = False,
     validate_server_args: Callable[[Any], Any] | None = None,
     spec_class: type[CustomSpecAlgo] = CustomSpecAlgo,
+    flags: Flags | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that registers a worker factory under a name and returns the factory unchanged.
 
-    The name and the class are checked at once; the entry is stored when the decorator runs.
+    The name and the class are checked at once; the entry is stored when the decorator runs. ``flags`` is the plug-in's
+    row; without one it is that of its class.
 
     Raises
     ------
@@ -91,7 +97,8 @@ def register(
 
     def store(factory: F) -> F:
         capitals = check_registration(name, spec_class, PLUGINS)
-        PLUGINS[capitals] = spec_class(capitals, factory, supports_overlap, validate_server_args)
+        plugin = spec_class(capitals, factory, supports_overlap, validate_server_args)
+        PLUGINS[capitals] = plugin if flags is None else replace(plugin, flags=flags)
         return factory
 
     return store

@@ -1,10 +1,14 @@
 """The predicates as a table, the workers that algorithms create, and the registry."""
 
+from dataclasses import fields
+
 import pytest
 
 from specsim.algorithms import (
     PLUGINS,
     CustomSpecAlgo,
+    Flags,
+    Predicates,
     SpecInputType,
     SpeculativeAlgorithm,
     WorkerRequest,
@@ -76,6 +80,35 @@ def test_the_table_holds_every_predicate():
 def test_predicates_of_a_plugin(supports_overlap, true):
     plugin = CustomSpecAlgo("MINE", lambda request: None, supports_overlap)
     assert {name for name in PREDICATES if getattr(plugin, name)()} == {"is_speculative", "is_some"} | true
+
+
+@pytest.mark.parametrize("flag", [field.name for field in fields(Flags)])
+def test_a_predicate_reads_its_own_flag(flag):
+    """One flag makes one predicate true, for a plug-in as for a member; ``is_none`` makes two others false besides."""
+    plugin = CustomSpecAlgo("MINE", str, flags=Flags(**{flag: True}))
+    assert {name for name in PREDICATES if getattr(plugin, name)()} - {"is_speculative", "is_some"} == {flag}
+    assert plugin.is_speculative() == plugin.is_some() == (flag != "is_none")
+    for member in SpeculativeAlgorithm:
+        assert getattr(member, flag)() == getattr(member.flags, flag)
+
+
+def test_predicates_are_written_once():
+    """Neither the enum nor a plug-in has a predicate of its own: each stands beside the row that it reads."""
+    for algorithm in (SpeculativeAlgorithm, CustomSpecAlgo):
+        assert not vars(algorithm).keys() & set(PREDICATES)
+    assert {name for name in vars(Predicates) if name.startswith(("is_", "supports_"))} == set(PREDICATES)
+
+
+def test_a_plugin_is_registered_with_its_row():
+    register("mine", flags=Flags(is_ngram=True))(str)
+    register("overlapped", supports_overlap=True, flags=Flags(is_ngram=True))(str)
+    assert PLUGINS["MINE"].flags == Flags(is_ngram=True)
+    assert PLUGINS["OVERLAPPED"].flags == Flags(is_ngram=True, supports_spec_v2=True)
+
+
+def test_a_member_is_its_name():
+    assert SpeculativeAlgorithm("EAGLE") is SpeculativeAlgorithm.EAGLE
+    assert (str(SpeculativeAlgorithm.EAGLE), SpeculativeAlgorithm.EAGLE.value) == ("EAGLE", "EAGLE")
 
 
 def test_names():
