@@ -6,11 +6,14 @@ import ml_dtypes
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from triton import knobs
 
+from specsim.contracts.extents import Extent
+from specsim.contracts.kinds import ArrayKind, Memory
 from specsim.gpu.switches import debugging
 from specsim.gpu.switches import poisoned as poisoned_outputs
 
-__all__ = ["DEVICE", "KIND", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
+__all__ = ["DEVICE", "KIND", "TENSORS", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
 
 KIND = "torch"
 """What a module says as its ``ARRAYS`` to be called with these."""
@@ -40,3 +43,37 @@ def to_numpy(value: torch.Tensor) -> NDArray[Any]:
     if on_host.dtype is torch.bfloat16:
         return np.asarray(on_host.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
     return np.asarray(on_host.numpy())
+
+
+def _is_reachable(device: torch.device) -> bool:
+    """Return whether kernels can follow a pointer to a device; interpreted ones copy from either."""
+    return device.type == "cuda" or (device.type == "cpu" and bool(knobs.runtime.interpret))
+
+
+def _extent_of(tensor: torch.Tensor) -> Extent:
+    itemsize = tensor.element_size()
+    return Extent(
+        address=tensor.data_ptr(),
+        shape=tuple(tensor.shape),
+        strides=tuple(stride * itemsize for stride in tensor.stride()),
+        itemsize=itemsize,
+    )
+
+
+def _block_of(tensor: torch.Tensor) -> tuple[int, int] | None:
+    if not tensor.is_contiguous():
+        return None
+    start = tensor.data_ptr()
+    return start, start + tensor.nbytes
+
+
+TENSORS = ArrayKind(
+    name="Tensor",
+    base=torch.Tensor,
+    because="kernels run on tensors of one device",
+    attribute="device",
+    is_reachable=_is_reachable,
+    reachable="a CUDA device, or the CPU where kernels are interpreted",
+    memory=Memory(_extent_of, _block_of),
+)
+"""The arrays of this layer."""

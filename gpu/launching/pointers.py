@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from specsim.contracts.lists import ArrayTuple
+from specsim.gpu.arrays import TENSORS
 from specsim.rejection import Reason, SpecRejection
 
 _WORDS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
@@ -29,18 +31,18 @@ class StripTable:
     is_aligned: bool
 
 
-class KVBuffers(tuple[torch.Tensor, ...]):
+class KVBuffers(ArrayTuple):
     """Every buffer of every layer, K and V in turn, with their strip table built once.
 
-    It is a tuple of tensors. Build it before a CUDA graph is captured and pass it to ``move_kv_cache`` instead of a
-    list; the addresses stay valid as long as it lives.
+    It is a tuple of tensors whose forms and addresses are taken once. Build it before a CUDA graph is captured and pass
+    it to ``move_kv_cache`` instead of a list; the addresses stay valid as long as it lives.
     """
 
     strips: StripTable
 
     def __new__(cls, buffers: Iterable[torch.Tensor]) -> "KVBuffers":
         """Keep the buffers and build their table."""
-        self = super().__new__(cls, buffers)
+        self = super().__new__(cls, buffers, TENSORS)
         self.strips = build_strip_table(self)
         return self
 

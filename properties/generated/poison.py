@@ -27,7 +27,7 @@ def poisoned_inputs(operation: str, case: Mapping[str, Any], pattern: int) -> di
     poisoned = dict(case)
     for spec in contract.arrays:
         if spec.defined != ALL:
-            for index, (_, _, entry) in enumerate(arrays_of(spec, case[spec.name])):
+            for index, (_, entry) in enumerate(arrays_of(spec, case[spec.name])):
                 mask = defined_mask(spec, entry.shape, case, bindings)
                 filled = np.where(mask, entry, _poison(spec, entry.dtype, pattern, bindings))
                 poisoned = with_array(poisoned, spec, index, filled)

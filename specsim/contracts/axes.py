@@ -1,40 +1,45 @@
 """Symbolic axes with arithmetic: ``draft+1``, ``request*node``, ``1 if step_index == 0 else topk``.
 
 A contract names its axes once; a call binds them to sizes. An expression is a subset of Python: names, integers,
-strings, ``+ - * // %``, comparisons, ``and``, ``or`` and ``if``-``else``.
+strings, ``+ - * // % **``, comparisons, ``and``, ``or`` and ``if``-``else``. It is compiled, never interpreted.
 """
 
 import ast
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+_ALLOWED = (
+    ast.Expression,
+    ast.Constant,
+    ast.Name,
+    ast.Load,
+    ast.BinOp,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.FloorDiv,
+    ast.Mod,
+    ast.Pow,
+    ast.UnaryOp,
+    ast.USub,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.Compare,
+    ast.Eq,
+    ast.NotEq,
+    ast.Lt,
+    ast.LtE,
+    ast.Gt,
+    ast.GtE,
+)
 
 
 class UnboundAxis(KeyError):
     """An expression uses a name that the call has not bound."""
-
-
-@lru_cache(maxsize=1024)
-def _parse(expression: str) -> ast.expr:
-    return ast.parse(expression, mode="eval").body
 
 
 @lru_cache(maxsize=1024)
@@ -44,65 +49,42 @@ def names_of(expression: str) -> frozenset[str]:
 
 
 def evaluate(expression: str, bindings: Mapping[str, Any]) -> Any:
-    """Return the value of an expression under the bindings.
+    """Return the value of an expression under the bindings; of a condition only the branch that is taken counts.
 
     Raises
     ------
     UnboundAxis
         The expression uses a name that is not bound.
     """
-    return _evaluate(_parse(expression), bindings)
+    try:
+        # NOTE: the expression is of the subset above and sees no builtins, so it can only compute.
+        return eval(_compiled(expression), {"__builtins__": {}}, bindings)
+    except NameError as unbound:
+        raise UnboundAxis(unbound.name) from None
 
 
-def _evaluate(node: ast.expr, bindings: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            if name not in bindings:
-                raise UnboundAxis(name)
-            return bindings[name]
-        case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_evaluate(left, bindings), _evaluate(right, bindings))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, bindings)
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _evaluate(body if _evaluate(test, bindings) else orelse, bindings)
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_evaluate(value, bindings) for value in values)
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_evaluate(value, bindings) for value in values)
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            sides = [_evaluate(side, bindings) for side in (left, *comparators)]
-            return all(_COMPARE[type(op)](sides[i], sides[i + 1]) for i, op in enumerate(ops))
-    raise SyntaxError(f"an axis expression may not contain {ast.dump(node)}")
+def spelt(expression: str, instead: Mapping[str, str | int]) -> str:
+    """Return the expression as Python source, some names replaced by other names or by numbers."""
+    return ast.unparse(_Renaming(instead).visit(_parse(expression)))
 
 
-def solve(expression: str, size: int, bindings: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Find the one name that is missing for ``expression == size``, if the expression is linear in it.
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, instead: Mapping[str, str | int]) -> None:
+        self._instead = instead
 
-    Returns
-    -------
-    solution : (name, value) or None
-        None when nothing is missing, more than one name is, or the missing name does not matter.
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        other = self._instead.get(node.id, node.id)
+        return ast.Name(other, ast.Load()) if isinstance(other, str) else ast.Constant(other)
 
-    Raises
-    ------
-    ArithmeticError
-        No whole number makes the expression equal to the size.
-    """
-    missing = [name for name in names_of(expression) if name not in bindings]
-    if len(missing) != 1:
-        return None
-    name = missing[0]
-    trial = dict(bindings)
-    trial[name] = 0
-    at_zero = evaluate(expression, trial)
-    trial[name] = 1
-    slope = evaluate(expression, trial) - at_zero
-    if slope == 0:
-        return None
-    value, remainder = divmod(size - at_zero, slope)
-    if remainder or value < 0:
-        raise ArithmeticError(f"{size} is not of the form {expression}")
-    return name, value
+
+def _parse(expression: str) -> ast.Expression:
+    tree = ast.parse(expression, mode="eval")
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED):
+            raise SyntaxError(f"an axis expression may not contain {ast.dump(node)}")
+    return tree
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> CodeType:
+    return compile(_parse(expression), expression, "eval")

@@ -88,6 +88,16 @@ class ArraySpec:
     each: str | None = None
 
     @property
+    def model(self) -> str | None:
+        """The argument whose element type this one has, if it has that of an argument."""
+        return self.dtype.removeprefix("like ") if self.dtype.startswith("like ") else None
+
+    @property
+    def has_dependent_dtype(self) -> bool:
+        """Whether the element type is an expression."""
+        return self.model is None and " " in self.dtype
+
+    @property
     def out_of_range(self) -> Reason:
         """The reason of a rejection when an entry leaves its bounds."""
         return REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)

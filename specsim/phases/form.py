@@ -1,6 +1,6 @@
 """What all phase objects share: their form is checked when they are built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
@@ -23,7 +23,7 @@ class Tagged(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-def check_form(phase: Tagged) -> dict[str, Any]:
+def check_form(phase: Tagged) -> Mapping[str, Any]:
     """Check shapes and dtypes of a phase object and return what its axes are bound to.
 
     Raises

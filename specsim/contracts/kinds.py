@@ -1,0 +1,120 @@
+"""What identifies an array: its class, its shape, its element type, and the place that all arrays of a call share.
+
+Nothing here reads entries. A layer says with an ``ArrayKind`` on what arrays it computes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specsim.contracts.extents import Extent
+
+Form = tuple[Any, ...]
+"""Class, shape and element type of an array; the class alone of anything else."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How a library says where an array lies.
+
+    ``block_of`` returns the first byte of an array and the one behind its last if it is one writable block, else None.
+    """
+
+    extent_of: Callable[[Any], Extent]
+    block_of: Callable[[Any], tuple[int, int] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayKind:
+    """On what arrays a layer computes.
+
+    Parameters
+    ----------
+    name : str
+        What a rejection asks for.
+    base : type
+        The class of the arrays.
+    because : str or None
+        Why it must be that class; by default the contract says so.
+    attribute : str
+        The attribute that names the place of an array, equal for all arrays of a call; empty if there is but one place.
+    is_reachable : callable
+        Whether the layer can compute at a place.
+    reachable : str
+        Where it can, in words.
+    memory : Memory or None
+        Finds out where an array lies; without it no arguments are checked for overlap.
+    """
+
+    name: str
+    base: type = object
+    because: str | None = None
+    attribute: str = ""
+    is_reachable: Callable[[Any], bool] = lambda place: True
+    reachable: str = "anywhere"
+    memory: Memory | None = None
+
+
+class Scattered(NamedTuple):
+    """Two arrays of one call that lie in different places."""
+
+    first: str
+    place: Any
+    other: str
+    elsewhere: Any
+
+
+def form_of(value: Any) -> Form | None:
+    """Return what identifies an argument, whatever it is; None for None."""
+    if value is None:
+        return None
+    try:
+        return value.__class__, value.shape, value.dtype
+    except AttributeError:
+        return (value.__class__,)
+
+
+def is_array(form: Form | None) -> bool:
+    """Return whether a form is that of a plain array; subclasses of NumPy's array have rules of their own."""
+    if form is None or len(form) != 3 or not isinstance(form[1], tuple):
+        return False
+    return form[0] is np.ndarray or not issubclass(form[0], np.ndarray)
+
+
+def dtype_name(value: Any) -> str:
+    """Return ``int32`` for a NumPy or torch array of that element type."""
+    return name_of_dtype(value.dtype)
+
+
+@lru_cache(maxsize=1024)
+def name_of_dtype(dtype: Any) -> str:
+    """Return the name that an element type has in every library."""
+    return str(dtype).removeprefix("torch.")
+
+
+def is_floating(dtype: Any) -> bool:
+    """Return whether a NumPy element type is a floating type; that of ``ml_dtypes`` is one that NumPy calls void."""
+    return bool(dtype.kind == "f" or dtype.name == "bfloat16")
+
+
+def _extent_of_ndarray(array: Any) -> Extent:
+    interface = array.__array_interface__
+    address, is_read_only = interface["data"]
+    return Extent(address, array.shape, array.strides, array.itemsize, is_read_only)
+
+
+def _block_of_ndarray(array: Any) -> tuple[int, int] | None:
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        return None
+    start = array.__array_interface__["data"][0]
+    return start, start + array.nbytes
+
+
+ANY = ArrayKind("array")
+"""Arrays of any library."""
+
+NUMPY = ArrayKind("ndarray", base=np.ndarray, memory=Memory(_extent_of_ndarray, _block_of_ndarray))
+"""The arrays of the oracle."""

@@ -1,0 +1,258 @@
+"""Write a contract down as plain Python: what identifies a call, and from that alone its axes and output forms.
+
+Two functions are written for each contract. ``key(arguments)`` returns a flat tuple: the scalars, the place that the
+arrays share, and the form of each array. ``bind(key)`` checks it and returns the axes and the form of each output. Axes
+and scalars are variables of their own names; every other name starts with an underscore.
+
+An axis that an argument names alone is bound to its size, and an expression in which one name is missing is solved for
+it, over and over until nothing changes. Names that stay missing (of an empty batch, or of a branch that is not taken)
+are None.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from specsim.contracts.axes import names_of, spelt
+from specsim.contracts.contract import ArraySpec, Contract, ScalarSpec
+from specsim.contracts.equations import Equation, Names, equations_of, label_of
+from specsim.contracts.faults import SCALAR_BITS
+
+Lines = list[str]
+Writer = Callable[[Equation], Lines]
+
+_LIMIT = f"{1 << (SCALAR_BITS - 1)}"
+
+
+def key_source(contract: Contract, attribute: str) -> str:
+    """Write the function that returns what identifies a call, or None if the arrays lie in different places.
+
+    It raises AttributeError or KeyError where an argument is no array; a careful reading then finds out which.
+    """
+    lines = [f"_{spec.name} = _arguments[{spec.name!r}]" for spec in contract.parameters]
+    for scalar in contract.scalars:
+        lines.append(f"if _{scalar.name}.__class__ is not _int:")
+        lines.append(f"    _{scalar.name} = _scalar({scalar.name!r}, _{scalar.name})")
+    lines += [
+        f"_{spec.name}, _{spec.name}_place = _forms_and_place(_{spec.name}, {attribute!r})"
+        for spec in contract.arrays
+        if spec.each is not None
+    ]
+    place = "None"
+    if attribute and contract.arrays:
+        place = "_place"
+        lines += _shared_place(contract.arrays, attribute)
+    forms = []
+    for spec in contract.arrays:
+        name = f"_{spec.name}"
+        form = name if spec.each is not None else f"({name}.__class__, {name}.shape, {name}.dtype)"
+        forms.append(f"None if {name} is None else {form}" if spec.optional else form)
+    scalars = [f"_{scalar.name}" for scalar in contract.scalars]
+    lines.append(f"return ({', '.join([*scalars, place, *forms])},)")
+    return _function("key(_arguments)", lines)
+
+
+def bind_source(contract: Contract) -> str:
+    """Write the function that checks a key and returns the axes and the output forms."""
+    names = Names.of(contract)
+    unpacked = [f"_{spec.name}_value" for spec in contract.scalars], [f"_{spec.name}" for spec in contract.arrays]
+    lines = [f"({', '.join([*unpacked[0], '_place', *unpacked[1]])},) = _key"]
+    for scalar in contract.scalars:
+        targets = [scalar.name] if scalar.axis in (None, scalar.name) else [scalar.name, str(scalar.axis)]
+        lines.append(f"{' = '.join(targets)} = _{scalar.name}_value")
+    for spec in contract.arrays:
+        lines += _ranks(spec)
+    equations = equations_of(contract)
+    lines += _solving(names, equations)
+    lines += _per_array(equations, lambda equation: equation.checking(names))
+    for scalar in contract.scalars:
+        lines += _bounds(names, scalar)
+    for place, requirement in enumerate(contract.requires):
+        used = names.late(requirement.expression)
+        skipped = "".join(f"{name} is not None and " for name in used)
+        lines.append(f"if {skipped}not ({spelt(requirement.expression, {})}):")
+        lines.append(f"    raise _faults.requirement({place}, {names.bound(requirement.expression)})")
+    for spec in contract.arrays:
+        lines += _dtypes(names, spec)
+    lines += _axes(names)
+    lines += _forms(names, contract)
+    lines.append("return _axes, _forms")
+    return _function("bind(_key)", lines)
+
+
+def _function(head: str, lines: Lines) -> str:
+    return "\n".join([f"def {head}:", *_indented(lines), ""])
+
+
+def _indented(lines: Iterable[str]) -> Lines:
+    return [f"    {line}" for line in lines]
+
+
+def _shared_place(arrays: tuple[ArraySpec, ...], attribute: str) -> Lines:
+    """Take the place of the first array that must be there, and compare the others with it."""
+    first = min(arrays, key=lambda spec: (spec.optional, spec.each is not None))
+    lines = [f"_place = _{first.name}{'_place' if first.each is not None else '.' + attribute}"]
+    for spec in arrays:
+        name = f"_{spec.name}"
+        if spec is first:
+            continue
+        if spec.each is not None:
+            lines.append(f"if {name}_place is not None and {name}_place != _place: return None")
+        else:
+            present = f"{name} is not None and " if spec.optional else ""
+            lines.append(f"if {present}{name}.{attribute} != _place: return None")
+    return lines
+
+
+def _ranks(spec: ArraySpec) -> Lines:
+    """Check that an argument is there, is what it should be, and has as many axes as it should have."""
+    name = f"_{spec.name}"
+    lines: Lines = []
+    if not spec.optional:
+        lines += [f"if {name} is None:", f"    raise _faults.absent({spec.name!r})"]
+    body: Lines = []
+    trailing = spec.axes[-1:] == ("...",)
+    count = len(spec.axes) - trailing
+    wrong = f"_len(_shape) {'<' if trailing else '!='} {count}"
+    axes = f"[{', '.join(spec.axes)}]"
+    label = label_of(spec)
+    array = [
+        f"if not _is_array({'_form' if spec.each else name}):",
+        f"    raise _faults.no_array({label}, {'_form' if spec.each else name})",
+        f"_shape = {'_form' if spec.each else name}[1]",
+        f"if {wrong}:",
+        f"    raise _faults.rank({label}, _shape, {axes!r})",
+    ]
+    if spec.each is None:
+        body += [*array, *(f"{name}_{place} = _shape[{place}]" for place in range(count))]
+    else:
+        body += [f"if _is_no_list({name}):", f"    raise _faults.no_list({spec.name!r}, {name})"]
+        body += [f"for _index, _form in _enumerate({name}):", *_indented(array)]
+    return [*lines, f"if {name} is not None:", *_indented(body)] if spec.optional else [*lines, *body]
+
+
+def _solving(names: Names, equations: tuple[Equation, ...]) -> Lines:
+    """Solve equations until nothing changes."""
+    if not names.unknown:
+        return []
+    lines = [f"{' = '.join(names.unknown)} = None", "_progress = True"]
+    body = ["_progress = False"]
+    ready: Lines = []
+    for place, (axis, expression) in enumerate(names.derived.items()):
+        # NOTE: which of them can be derived is settled before any of them is.
+        waiting = [f"{axis} is None", *(f"{name} is not None" for name in sorted(names_of(expression) - names.fixed))]
+        body.append(f"_is_ready_{place} = {' and '.join(waiting)}")
+        ready += [
+            f"if _is_ready_{place}:",
+            f"    {axis} = {spelt(expression, {})}",
+            "    _progress = True",
+        ]
+    body += ready
+    body += _per_array(equations, lambda equation: equation.solving(names))
+    body += [f"if {' and '.join(f'{name} is not None' for name in names.unknown)}:", "    break"]
+    return [*lines, "while _progress:", *_indented(body)]
+
+
+def _per_array(equations: tuple[Equation, ...], write: Writer) -> Lines:
+    """Write something for each equation, inside the loop over a list and behind the test of an optional argument."""
+    lines: Lines = []
+    for spec, own in _by_array(equations):
+        body = [line for equation in own if not equation.is_repeated for line in write(equation)]
+        repeated = [line for equation in own if equation.is_repeated for line in write(equation)]
+        if repeated:
+            body += [f"for _index, _form in _enumerate(_{spec.name}):", *_indented(repeated)]
+        if spec.optional and body:
+            body = [f"if _{spec.name} is not None:", *_indented(body)]
+        lines += body
+    return lines
+
+
+def _by_array(equations: tuple[Equation, ...]) -> Iterator[tuple[ArraySpec, list[Equation]]]:
+    for spec in dict.fromkeys(equation.spec for equation in equations):
+        yield spec, [equation for equation in equations if equation.spec is spec]
+
+
+def _bounds(names: Names, scalar: ScalarSpec) -> Lines:
+    """Check a scalar; a bound that uses a missing name is none."""
+    conditions, limits = [], []
+    for bound, beyond in ((scalar.low, "<"), (scalar.high, ">")):
+        if bound is None:
+            limits.append("None")
+            continue
+        late = names.late(bound)
+        value = spelt(bound, {})
+        conditions.append("".join(f"{name} is not None and " for name in late) + f"{scalar.name} {beyond} ({value})")
+        absent = " or ".join(f"{name} is None" for name in late)
+        limits.append(f"None if {absent} else ({value})" if late else value)
+    lines = []
+    if conditions:
+        lines.append(f"if {' or '.join(conditions)}:")
+        lines.append(f"    raise _faults.bounds({scalar.name!r}, {scalar.name}, {', '.join(limits)})")
+    if not all(bound is not None and not names.late(bound) for bound in (scalar.low, scalar.high)):
+        lines.append(f"if not -{_LIMIT} <= {scalar.name} < {_LIMIT}:")
+        lines.append(f"    raise _faults.overflow({scalar.name!r}, {scalar.name})")
+    return lines
+
+
+def _dtypes(names: Names, spec: ArraySpec) -> Lines:
+    """Check the element type of an argument."""
+    name = f"_{spec.name}"
+    form = "_form" if spec.each is not None else name
+    label = label_of(spec)
+    guards = [f"{name} is not None"] if spec.optional else []
+    allowed = ""
+    if spec.dtype == "any":
+        test = "not _is_number(_name)"
+        allowed = "('a real number type', 'bool')"
+    elif spec.model is not None:
+        model = f"_{spec.model}"
+        guards.append(f"{model} is not None")
+        allowed = f"(_name_of_dtype({model}[2]),)"
+        test = f"_name not in {allowed}"
+    elif spec.has_dependent_dtype:
+        allowed = f"({spelt(spec.dtype, {'index': '_index'} if spec.each else {})},)"
+        test = f"_name not in {allowed}"
+    else:
+        allowed = repr(tuple(spec.dtype.split("|")))
+        test = f"_name not in {allowed}"
+    body = [
+        f"_name = _name_of_dtype({form}[2])",
+        f"if {test}:",
+        f"    raise _faults.dtype({label}, _name, {allowed})",
+    ]
+    if spec.each is not None:
+        body = [f"for _index, _form in _enumerate({name}):", *_indented(body)]
+    return [f"if {' and '.join(guards)}:", *_indented(body)] if guards else body
+
+
+def _axes(names: Names) -> Lines:
+    """Collect what is bound."""
+    sure = [name for name in names.all if name in names.certain]
+    lines = [f"_axes = {{{', '.join(f'{name!r}: {name}' for name in sure)}}}"]
+    for name in names.all:
+        if name not in names.certain:
+            lines += [f"if {name} is not None:", f"    _axes[{name!r}] = {name}"]
+    return lines
+
+
+def _forms(names: Names, contract: Contract) -> Lines:
+    """Compute shape and element type of each output."""
+    forms, used = [], set()
+    for spec in contract.outputs:
+        trailing = spec.axes[-1:] == ("...",)
+        axes = spec.axes[:-1] if trailing else spec.axes
+        shape = f"({', '.join(spelt(axis, {}) for axis in axes)}{',' if len(axes) == 1 else ''})"
+        used |= {name for axis in axes for name in names.late(axis)}
+        if spec.model is not None:
+            model = f"_{spec.model}"
+            rest = f" + _tuple({model}[1][{len(axes)}:])" if trailing else ""
+            forms.append(f"None if {model} is None else ({shape}{rest}, _name_of_dtype({model}[2]))")
+        elif spec.has_dependent_dtype:
+            used |= set(names.late(spec.dtype))
+            forms.append(f"({shape}, {spelt(spec.dtype, {})})")
+        else:
+            forms.append(f"({shape}, {spec.dtype.split('|')[0]!r})")
+    lines = [f"_forms = ({', '.join(forms)},)" if forms else "_forms = ()"]
+    if not used:
+        return lines
+    # NOTE: arithmetic with None raises TypeError; a bare name that is None is found where the output is measured.
+    bound = f"{{{', '.join(f'{name!r}: {name}' for name in sorted(used))}}}"
+    return ["try:", *_indented(lines), "except _TypeError:", f"    raise _faults.undetermined({bound}) from None"]
