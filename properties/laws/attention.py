@@ -7,7 +7,8 @@ from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Case, arrangements, outputs_of, require_equal, state, take_requests
 from specsim.properties.strategies import attention as attention_strategies
 from specsim.properties.strategies.arrays import bulk
-from specsim.properties.strategies.topologies import TREE_KINDS, parents
+from specsim.properties.strategies.topologies import TREE_KINDS, tree_of_kind
+from specsim.topology import Topology
 
 _CASCADE = "verify_cascade_metadata"
 _CUSTOM = "verify_custom_mask_metadata"
@@ -25,18 +26,16 @@ def first_pass_is_the_prefix(backend: Backend, case: Case) -> None:
     require_equal("page_table", got["page_table"], rows)
 
 
-def second_pass_is_the_ancestors(backend: Backend, case: tuple[Case, list[list[int]]]) -> None:
+def second_pass_is_the_ancestors(backend: Backend, case: tuple[Case, list[Topology]]) -> None:
     """A node's own list names its ancestors and itself, in order, and then everybody else, in order."""
     arguments, trees = case
     got = outputs_of(backend, _CASCADE, arguments)
     width = arguments["num_draft_tokens"]
-    for request, parent in enumerate(trees):
+    for request, tree in enumerate(trees):
         row = arguments["req_to_token"][arguments["req_pool_indices"][request]]
         window = row[int(arguments["seq_lens"][request]) :][:width]
         for node in range(width):
-            seen = [node]
-            while parent[seen[0]] >= 0:
-                seen.insert(0, parent[seen[0]])
+            seen = tree.path_to(node)
             others = [other for other in range(width) if other not in seen]
             place = request * width + node
             require_equal(f"keys of node {node}", got["expand_cache_seqlens"][place], len(seen))
@@ -100,11 +99,11 @@ def require_keys(case: Case, got: Case, counts: list[int]) -> None:
 
 
 @st.composite
-def _trees(draw: st.DrawFn) -> tuple[Case, list[list[int]]]:
+def _trees(draw: st.DrawFn) -> tuple[Case, list[Topology]]:
     case = draw(attention_strategies.verify_cascade_metadata())
     source, count = draw(bulk()), len(case["seq_lens"])
     kinds = draw(st.lists(st.sampled_from(TREE_KINDS), min_size=count, max_size=count))
-    trees = [parents(kind, case["num_draft_tokens"], source) for kind in kinds]
+    trees = [tree_of_kind(kind, case["num_draft_tokens"], source) for kind in kinds]
     masks = [
         attention_strategies.full_mask(tree, length)
         for tree, length in zip(trees, case["seq_lens"].tolist(), strict=True)

@@ -42,6 +42,7 @@ from specsim.properties.strategies.sampling_scenes import (
     tree_scenes,
     twin_scenes,
 )
+from specsim.topology import Topology
 
 Thresholds = tuple[Fraction, Fraction]
 LOWER_THRESHOLDS = (Fraction(1, 2), Fraction(1, 4), Fraction(0))
@@ -72,7 +73,7 @@ def require_tree_law(backend: Backend, scene: TreeScene, slack: Fraction) -> Non
 def describe(scene: TreeScene) -> str:
     """Return a scene in one line."""
     rows = " ".join("(" + ",".join(map(str, row)) + ")" for row in scene.rows)
-    return f"parents {list(scene.parents)}, tokens {list(scene.tokens)}, rows {rows}, {scene.num_steps} steps"
+    return f"parents {list(scene.topology.parents)}, tokens {list(scene.tokens)}, rows {rows}, {scene.num_steps} steps"
 
 
 def tree_emits_the_targets_law(backend: Backend, scene: TreeScene) -> None:
@@ -178,11 +179,8 @@ def impossible_tokens_are_never_emitted(backend: Backend, scene: TreeScene) -> N
     """A token without probability is emitted at no coin: not as a draft at coin 0, not as the last token at any."""
     cells = enumerate_cells(tree_axes(scene))
     for sequence, used in zip(play_trees(backend, [scene], [cells.coins])[0], cells.coins.tolist(), strict=True):
-        node = node_of_path(scene, sequence[:-1])
-        nodes = [node]
-        while nodes[-1]:
-            nodes.append(scene.parents[nodes[-1]])
-        for token, after in zip(sequence, reversed(nodes), strict=True):
+        path = scene.topology.path_to(node_of_path(scene, sequence[:-1]))
+        for token, after in zip(sequence, path, strict=True):
             require(
                 scene.rows[after][token] > 0, f"token emitted at coins {used}, {describe(scene)}", token, "possible"
             )
@@ -219,7 +217,8 @@ def threshold_scenes(draw: st.DrawFn) -> tuple[TreeScene, Thresholds]:
 def threshold_chains(draw: st.DrawFn) -> tuple[TreeScene, Thresholds, Coins]:
     """Draw a chain, lower thresholds, and coins on a coarse grid."""
     length, vocab_size = draw(st.integers(1, 5)), draw(st.integers(2, 4))
-    scene = make_tree(draw(bulk()), tuple(range(-1, length - 1)), vocab_size, draw(st.sampled_from(ROW_KINDS)))
+    chain = Topology.from_parents(range(-1, length - 1))
+    scene = make_tree(draw(bulk()), chain, vocab_size, draw(st.sampled_from(ROW_KINDS)))
     _, thresholds = draw(threshold_scenes())
     return scene, thresholds, coarse_coins(draw(bulk()), length + 1)
 

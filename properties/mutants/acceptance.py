@@ -8,6 +8,7 @@ import numpy as np
 
 from specsim.hashing import digest
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.topology import Topology
 
 Array = Any
 SIBLINGS = 32
@@ -59,13 +60,14 @@ def _walk(arguments: Named, request: int, faults: Faults) -> tuple[list[int], li
     remembered, coins = arguments["draft_probs"][request], arguments["uniform_samples"][request].tolist()
     share = max(float(arguments["threshold_acc"][request]), LEAST_THRESHOLD)
     single = float(arguments["threshold_single"][request])
+    tree = Topology.from_links(*(arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling")))
     path, output, mass, removed = [0], list[int](), 0.0, list[int]()
     while len(path) <= arguments["num_steps"] + faults.one_level_more:
         node = path[-1]
         if not faults.mass_carried:
             mass = 0.0
         removed, accepted, tried = [], -1, list[int]()
-        for child in _children(arguments, request, node, faults.siblings_backwards):
+        for child in tree.children[node][:: -1 if faults.siblings_backwards else 1]:
             token = tokens[child]
             if token in tried and arguments["skip_duplicates"]:
                 continue
@@ -108,15 +110,6 @@ def _drawn(rest: Array, coin: float, faults: Faults) -> int:
     aim = coin if faults.total_taken_for_one else coin * rest.sum()
     beyond = np.flatnonzero(prefix >= aim if faults.prefix_reached else prefix > aim)
     return int(beyond[0]) if len(beyond) else len(rest) - 1
-
-
-def _children(arguments: Named, request: int, node: int, backwards: bool) -> list[int]:
-    siblings = []
-    child = int(arguments["retrieve_next_token"][request, node])
-    while child != -1:
-        siblings.append(child)
-        child = int(arguments["retrieve_next_sibling"][request, child])
-    return siblings[::-1] if backwards else siblings
 
 
 def _coins_of_zero(arguments: Named) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from specsim.host.grammar import Grammar, is_allowed
 from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning, unchecked
+from specsim.topology import Topology
 
 Array = Any
 
@@ -23,17 +25,11 @@ def _flag_of_the_root(outputs: Named, arguments: Named) -> None:
             outputs["vocab_mask"][request * width : (request + 1) * width] = -1
 
 
-def _parents(arguments: Named, request: int) -> list[int]:
-    children, siblings = (arguments[f"retrieve_next_{name}"][request].tolist() for name in ("token", "sibling"))
-    parents = [-1] * len(children)
-    for node, child in enumerate(children):
-        while child != -1:
-            parents[child] = node
-            child = siblings[child]
-    return parents
+def _tree(arguments: Named, request: int) -> Topology:
+    return Topology.from_links(*(arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling")))
 
 
-def _masked(state_of: Callable[[Named, int, list[int]], list[int]]) -> Callable[..., Array]:
+def _masked(state_of: Callable[[Named, int, Topology], list[int]]) -> Callable[..., Array]:
     """Return an operation that asks for each node in which state its mask is taken; -1 allows everything."""
 
     def call(**arguments: Any) -> Array:
@@ -42,7 +38,7 @@ def _masked(state_of: Callable[[Named, int, list[int]], list[int]]) -> Callable[
         words = -(-vocab // 32)
         mask = np.full((arguments["candidates"].size, words), -1, dtype=np.int32)
         for request in range(len(arguments["grammar_state"])):
-            for node, state in enumerate(state_of(arguments, request, _parents(arguments, request))):
+            for node, state in enumerate(state_of(arguments, request, _tree(arguments, request))):
                 if state >= 0 and not arguments["is_terminated"][state]:
                     allowed = np.zeros(words * 32, dtype=np.uint8)
                     allowed[:vocab] = transitions[state] >= 0
@@ -59,24 +55,22 @@ def _step(arguments: Named, state: int, token: int) -> int:
     return int(transitions[state, token])
 
 
-def _by_the_book(arguments: Named, request: int, parents: list[int]) -> list[int]:
-    tokens = arguments["candidates"][request].tolist()
-    states = [int(arguments["grammar_state"][request])]
-    for node in range(1, len(tokens)):
-        states.append(_step(arguments, states[parents[node]], tokens[node]))
-    return states
+def _by_the_book(arguments: Named, request: int, tree: Topology) -> list[int]:
+    tokens, first = arguments["candidates"][request].tolist(), int(arguments["grammar_state"][request])
+    paths = [tree.path_to(node)[1:] for node in range(len(tree))]
+    return [reduce(partial(_step, arguments), [tokens[node] for node in path], first) for path in paths]
 
 
-def _last_token_only(arguments: Named, request: int, parents: list[int]) -> list[int]:
+def _last_token_only(arguments: Named, request: int, tree: Topology) -> list[int]:
     first, tokens = int(arguments["grammar_state"][request]), arguments["candidates"][request].tolist()
-    reached = _by_the_book(arguments, request, parents)
+    reached = _by_the_book(arguments, request, tree)
     alone = [_step(arguments, first, token) for token in tokens]
     return [first, *(alone[node] if reached[node] >= 0 else -1 for node in range(1, len(tokens)))]
 
 
-def _one_token_late(arguments: Named, request: int, parents: list[int]) -> list[int]:
-    states = _by_the_book(arguments, request, parents)
-    return [states[0], *(states[parents[node]] if states[node] >= 0 else -1 for node in range(1, len(states)))]
+def _one_token_late(arguments: Named, request: int, tree: Topology) -> list[int]:
+    states = _by_the_book(arguments, request, tree)
+    return [states[0], *(states[tree.parents[node]] if states[node] >= 0 else -1 for node in range(1, len(states)))]
 
 
 def _state_of_the_first(arguments: Named) -> None:

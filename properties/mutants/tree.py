@@ -6,20 +6,14 @@ import numpy as np
 
 from specsim.config import TreeMaskMode
 from specsim.properties.mutants.record import Function, Mutant, Named, given, returning
+from specsim.topology import Topology
 
 Array = Any
 WRAP = 256
 
 
-def _children_of(outputs: Named, request: int) -> list[list[int]]:
-    children = []
-    for child in outputs["retrieve_next_token"][request].tolist():
-        siblings = []
-        while child != -1:
-            siblings.append(child)
-            child = int(outputs["retrieve_next_sibling"][request, child])
-        children.append(siblings)
-    return children
+def _children_of(outputs: Named, request: int) -> tuple[tuple[int, ...], ...]:
+    return Topology.from_links(*(outputs[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))).children
 
 
 def _last_sibling_points_to_itself(outputs: Named, arguments: Named) -> None:

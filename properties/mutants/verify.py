@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.topology import Topology
 
 Array = Any
 CONFIGURED_WIDTH = 4
@@ -40,12 +41,8 @@ def _verified(arguments: Named, children_of: Any, chosen_after: Any) -> tuple[Ar
 
 
 def _children(arguments: Named, request: int, node: int) -> list[int]:
-    siblings = []
-    child = int(arguments["retrieve_next_token"][request, node])
-    while child != -1:
-        siblings.append(child)
-        child = int(arguments["retrieve_next_sibling"][request, child])
-    return siblings
+    links = (arguments[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
+    return list(Topology.from_links(*links).children[node])
 
 
 def _higher_twin_wins(**arguments: Any) -> tuple[Array, Array, Array]:

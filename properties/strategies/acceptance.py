@@ -29,7 +29,7 @@ from specsim.properties.strategies.distributions import (
     vocab_sizes,
 )
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
-from specsim.properties.strategies.trees import Trees, children_of, trees
+from specsim.properties.strategies.trees import Trees, trees
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def _thresholds(drawn: Trees[Chance], target_probs: Array) -> Arguments:
     """Return the thresholds of a batch; beside coins on edges one below 1 is the probability of some child."""
     pairs = np.array([chance.thresholds for chance in drawn.others], dtype=np.float32).reshape(-1, 2)
     for request, chance in enumerate(drawn.others):
-        pairs_of_nodes = [(n, child) for n, below in enumerate(children_of(drawn.requests[request])) for child in below]
+        pairs_of_nodes = [(n, child) for n, below in enumerate(drawn.requests[request].children) for child in below]
         if pairs_of_nodes and chance.coins == "edges" and pairs[request, 0] < 1:
             node, child = pairs_of_nodes[chance.source.integer(0, len(pairs_of_nodes) - 1)]
             pairs[request, 0] = target_probs[request, node, drawn.requests[request].tokens[child]]

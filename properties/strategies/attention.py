@@ -1,7 +1,5 @@
 """Strategies of attention metadata for trees."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -10,13 +8,13 @@ from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Ar
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
     batch,
-    closure_of,
     lengths,
     num_nodes,
-    parents,
     request_rows,
     slack,
+    tree_of_kind,
 )
+from specsim.topology import Topology
 
 
 @st.composite
@@ -82,13 +80,13 @@ def full_masks(draw: DrawFn, rows: Arguments) -> Array:
 def _full_mask(kind: str, length: int, width: int, source: Bulk) -> Array:
     if kind == "no tree":
         return source.integers(width * (length + width), 0, 1, np.bool_)
-    return full_mask(parents(kind, width, source), length)
+    return full_mask(tree_of_kind(kind, width, source), length)
 
 
-def full_mask(parent: Sequence[int], length: int) -> Array:
+def full_mask(tree: Topology, length: int) -> Array:
     """Return the mask rows of one request's nodes, flat."""
-    prefix = np.ones((len(parent), length), dtype=np.bool_)
-    return np.concatenate([prefix, closure_of(parent)], axis=1).reshape(-1)
+    prefix = np.ones((len(tree), length), dtype=np.bool_)
+    return np.concatenate([prefix, tree.closure], axis=1).reshape(-1)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.properties.strategies.arrays import Array, Bulk, bulk, mostly
-from specsim.properties.strategies.trees import Tree, children_of
+from specsim.properties.strategies.trees import Tree
 
 COIN_STEP = 2.0**-24
 LARGEST_COIN = 1 - COIN_STEP
@@ -98,7 +98,7 @@ def target_rows(tree: Tree, chance: Chance, vocab: int) -> Array:
     the mass of all children away.
     """
     rows = np.stack([probability_row(chance.rows, vocab, chance.source) for _ in tree.tokens])
-    for node, below in enumerate(children_of(tree)):
+    for node, below in enumerate(tree.children):
         if not below or chance.guide == "free":
             continue
         tokens = tree.tokens[below]
@@ -132,7 +132,7 @@ def coins_of(tree: Tree, rows: Array, chance: Chance) -> tuple[Array, Array]:
     elif chance.coins == "low":
         coins[:-1] /= 16
     elif chance.coins == "edges" and chance.is_exact:
-        below = children_of(tree)
+        below = tree.children
         for node in range(count):
             if below[node]:
                 tried = below[node][: source.integer(1, len(below[node]))]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
-from specsim.properties.strategies.topologies import TREE_KINDS, batch, closure_of, parents
+from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_kind
 
 _MOST_REQUESTS = 4
 _WORD = 2**32 - 1
@@ -91,7 +91,7 @@ def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a verify with tree masks, or a ragged causal forward."""
     has_mask = draw(st.booleans())
     requests = draw(members(st.just(draw(st.integers(1, 5))) if has_mask else st.integers(0, 4), max_requests))
-    squares = [closure_of(parents(request.kind, request.width, request.source)) for request in requests if has_mask]
+    squares = [tree_of_kind(request.kind, request.width, request.source).closure for request in requests if has_mask]
     depths = [square.sum(axis=1) - 1 for square in squares] or [np.arange(request.width) for request in requests]
     num_layers, page_size = draw(st.integers(1, 3)), draw(_page_sizes())
     source = draw(bulk())

@@ -17,7 +17,7 @@ from specsim.properties.strategies.probabilities import (
     filters_of,
     logit_row,
 )
-from specsim.properties.strategies.trees import Tree, Trees, children_of
+from specsim.properties.strategies.trees import Tree, Trees
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
 COINS = ("uniform", "uniform", "low", "extreme")
@@ -84,7 +84,7 @@ def _rows(tree: Tree, one: Draw, vocab: int) -> Array:
     """Return logits [node, vocab] in which one child of every node is lifted."""
     rows = np.stack([logit_row(one.logits, vocab, one.source) for _ in tree.tokens])
     if one.lift:
-        for node, below in enumerate(children_of(tree)):
+        for node, below in enumerate(tree.children):
             if below:
                 token = tree.tokens[below[one.source.integer(0, len(below) - 1)]]
                 rows[node, token] = np.max(rows[node]) + one.lift

@@ -16,6 +16,7 @@ from hypothesis.strategies import DrawFn
 from specsim.properties.distribution import EVERYTHING, NOTHING, Row
 from specsim.properties.strategies.arrays import Bulk, bulk
 from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
+from specsim.topology import Topology
 
 HALVING_TEMPERATURE = float(np.float32(1 / np.log(2)))
 """The temperature at which one unit of a logit is a factor of 2."""
@@ -119,11 +120,11 @@ def catalogue(vocab_size: int, filters: Filters) -> tuple[tuple[Logits, Row], ..
     return tuple(found)
 
 
-def make_scene(source: Bulk, parents: tuple[int, ...], vocab_size: int, filters: Filters, num_steps: int) -> LogitScene:
+def make_scene(source: Bulk, topology: Topology, vocab_size: int, filters: Filters, num_steps: int) -> LogitScene:
     """Return a scene on a given shape."""
     rows = catalogue(vocab_size, filters)
-    chosen = [rows[source.integer(0, len(rows) - 1)] for _ in parents]
-    tree = TreeScene(parents, draft_tokens(source, parents, vocab_size), tuple(row for _, row in chosen), num_steps)
+    chosen = [rows[source.integer(0, len(rows) - 1)] for _ in range(len(topology))]
+    tree = TreeScene(topology, draft_tokens(source, topology, vocab_size), tuple(row for _, row in chosen), num_steps)
     return LogitScene(tree, tuple(logits for logits, _ in chosen), filters)
 
 
@@ -143,5 +144,5 @@ def mixed_batches(draw: DrawFn) -> list[LogitScene]:
     """Draw a batch in which a greedy request stands beside sampled ones."""
     scenes = draw(logit_batches())
     tree = scenes[0].tree
-    greedy = make_scene(draw(bulk()), tree.parents, tree.vocab_size, Filters(is_greedy=True), tree.num_steps)
+    greedy = make_scene(draw(bulk()), tree.topology, tree.vocab_size, Filters(is_greedy=True), tree.num_steps)
     return [*scenes, greedy]

@@ -15,6 +15,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.distribution import Outcome, Row
 from specsim.properties.strategies.arrays import Bulk, bulk
+from specsim.topology import Topology
 
 PARTS = 8
 MAX_NODES = 5
@@ -27,10 +28,10 @@ PROPOSALS = ("any", "any", "equal to the target", "one-hot", "certain")
 class TreeScene:
     """One request of the tree sampler.
 
-    ``parents`` has -1 at the root; ``tokens`` one a node; ``rows`` the target's exact distribution after each node.
+    ``tokens`` holds one a node, ``rows`` the target's exact distribution after each node.
     """
 
-    parents: tuple[int, ...]
+    topology: Topology
     tokens: tuple[int, ...]
     rows: tuple[Row, ...]
     num_steps: int
@@ -39,14 +40,6 @@ class TreeScene:
     def vocab_size(self) -> int:
         """Tokens of a row."""
         return len(self.rows[0])
-
-    def children(self, node: int) -> list[int]:
-        """Return the children of a node in sibling order."""
-        return [child for child, parent in enumerate(self.parents) if parent == node]
-
-    def depth(self, node: int) -> int:
-        """Return how many drafts lead to a node."""
-        return 0 if node == 0 else 1 + self.depth(self.parents[node])
 
 
 @dataclass(frozen=True)
@@ -112,52 +105,45 @@ def pick_row(source: Bulk, vocab_size: int, kind: str) -> Row:
     return rows[source.integer(0, len(rows) - 1)]
 
 
-def all_shapes(max_nodes: int = MAX_NODES) -> Iterator[tuple[int, ...]]:
-    """Yield the parents of every tree of up to so many nodes, parents before children."""
+def all_shapes(max_nodes: int = MAX_NODES) -> Iterator[Topology]:
+    """Yield every tree of up to so many nodes, parents before children and siblings ascending."""
     for count in range(1, max_nodes + 1):
         for above in product(*(range(node) for node in range(1, count))):
-            yield (-1, *above)
+            yield Topology.from_parents((-1, *above))
 
 
-def draft_tokens(source: Bulk, parents: tuple[int, ...], vocab_size: int) -> tuple[int, ...]:
+def draft_tokens(source: Bulk, topology: Topology, vocab_size: int) -> tuple[int, ...]:
     """Return a token a node, distinct among siblings as long as the vocabulary allows it."""
-    orders = [source.order(vocab_size) for _ in parents]
+    orders = [source.order(vocab_size) for _ in range(len(topology))]
     tokens = [source.integer(0, vocab_size - 1)]
-    for node in range(1, len(parents)):
-        place = parents[:node].count(parents[node])
-        tokens.append(int(orders[parents[node]][place % vocab_size]))
+    for node, parent in list(enumerate(topology.parents))[1:]:
+        place = topology.children[parent].index(node)
+        tokens.append(int(orders[parent][place % vocab_size]))
     return tuple(tokens)
 
 
-def make_tree(
-    source: Bulk, parents: tuple[int, ...], vocab_size: int, kind: str = "any", *, cut_steps: int = 0
-) -> TreeScene:
+def make_tree(source: Bulk, topology: Topology, vocab_size: int, kind: str = "any", *, cut_steps: int = 0) -> TreeScene:
     """Return a scene on a given shape; with ``cut_steps`` the walk ends that much above the deepest node."""
-    scene = TreeScene(
-        parents=parents,
-        tokens=draft_tokens(source, parents, vocab_size),
-        rows=tuple(pick_row(source, vocab_size, kind) for _ in parents),
-        num_steps=0,
-    )
-    deepest = max(scene.depth(node) for node in range(len(parents)))
-    return replace(scene, num_steps=max(deepest - cut_steps, 0))
+    tokens = draft_tokens(source, topology, vocab_size)
+    rows = tuple(pick_row(source, vocab_size, kind) for _ in tokens)
+    return TreeScene(topology, tokens, rows, num_steps=max(max(topology.depths) - cut_steps, 0))
 
 
 @st.composite
 def tree_scenes(draw: DrawFn, num_nodes: int | None = None, vocab_size: int | None = None) -> TreeScene:
     """Draw a tree with distinct siblings where the vocabulary allows it."""
     shapes = [shape for shape in all_shapes() if num_nodes is None or len(shape) == num_nodes]
-    parents = draw(st.sampled_from(shapes))
+    topology = draw(st.sampled_from(shapes))
     vocab = draw(st.sampled_from(VOCABULARIES)) if vocab_size is None else vocab_size
     cut_steps = draw(st.sampled_from((0, 0, 0, 1)))
-    return make_tree(draw(bulk()), parents, vocab, draw(st.sampled_from(ROW_KINDS)), cut_steps=cut_steps)
+    return make_tree(draw(bulk()), topology, vocab, draw(st.sampled_from(ROW_KINDS)), cut_steps=cut_steps)
 
 
 @st.composite
 def twin_scenes(draw: DrawFn) -> TreeScene:
     """Draw a tree in which any token may stand at any node, so that siblings repeat."""
     scene = draw(tree_scenes())
-    tokens = tuple(draw(st.integers(0, scene.vocab_size - 1)) for _ in scene.parents)
+    tokens = tuple(draw(st.integers(0, scene.vocab_size - 1)) for _ in scene.tokens)
     return replace(scene, tokens=tokens)
 
 
@@ -174,7 +160,9 @@ def tree_batches(draw: DrawFn) -> list[TreeScene]:
 def repeated_stars(draw: DrawFn) -> tuple[TreeScene, int, int]:
     """Draw a root whose children all have one token; return the scene, the token and how many there are."""
     vocab_size, copies = draw(st.sampled_from(VOCABULARIES)), draw(st.integers(1, MAX_NODES - 1))
-    scene = make_tree(draw(bulk()), (-1, *([0] * copies)), vocab_size, draw(st.sampled_from(ROW_KINDS)))
+    scene = make_tree(
+        draw(bulk()), Topology.from_parents((-1, *([0] * copies))), vocab_size, draw(st.sampled_from(ROW_KINDS))
+    )
     token = draw(st.integers(0, vocab_size - 1))
     return replace(scene, tokens=(0, *([token] * copies))), token, copies
 

@@ -1,6 +1,6 @@
-"""Shapes that several operations share: batches, tree sizes, parent vectors, pools, pages and request rows."""
+"""Shapes that several operations share: batches, tree sizes, trees, pools, pages and request rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
+from specsim.topology import Topology
 
 T = TypeVar("T")
 
@@ -61,8 +62,8 @@ def num_nodes() -> SearchStrategy[int]:
     return mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_NODES), one_in=5)
 
 
-def parents(kind: str, count: int, source: Bulk) -> list[int]:
-    """Return a parent vector in topological order; the root's entry is -1.
+def tree_of_kind(kind: str, count: int, source: Bulk) -> Topology:
+    """Return a tree in which parents precede children and siblings ascend.
 
     Parameters
     ----------
@@ -79,39 +80,7 @@ def parents(kind: str, count: int, source: Bulk) -> list[int]:
         "deep": lambda node: source.integer(max(node - 2, 0), node - 1),
     }
     chosen = above[kind]
-    return [-1, *(chosen(node) for node in range(1, count))]
-
-
-def links_of(parent: Sequence[int]) -> tuple[Array, Array]:
-    """Return the first child and the next sibling of each node, -1 if there is none."""
-    next_token = np.full(len(parent), -1, dtype=np.int64)
-    next_sibling = np.full(len(parent), -1, dtype=np.int64)
-    latest: dict[int, int] = {}
-    for node, above in list(enumerate(parent))[1:]:
-        if above in latest:
-            next_sibling[latest[above]] = node
-        else:
-            next_token[above] = node
-        latest[above] = node
-    return next_token, next_sibling
-
-
-def closure_of(parent: Sequence[int]) -> Array:
-    """Return the visibility matrix: every node sees itself and what its parent sees."""
-    visible = np.eye(len(parent), dtype=np.bool_)
-    for node, above in list(enumerate(parent))[1:]:
-        visible[node] |= visible[above]
-    return visible
-
-
-def parents_of_links(next_token: Sequence[int], next_sibling: Sequence[int]) -> list[int]:
-    """Return the parent vector that child and sibling links encode."""
-    parent = [-1] * len(next_token)
-    for node, child in enumerate(next_token):
-        while child != -1:
-            parent[child] = node
-            child = next_sibling[child]
-    return parent
+    return Topology.from_parents([-1, *(chosen(node) for node in range(1, count))])
 
 
 def distinct_slots(source: Bulk, count: int, num_slots: int) -> Array:

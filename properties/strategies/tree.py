@@ -11,11 +11,10 @@ from specsim.properties.strategies.topologies import (
     TREE_KINDS,
     Sizes,
     batch,
-    closure_of,
     lengths,
     num_nodes,
-    parents,
     sizes,
+    tree_of_kind,
 )
 
 
@@ -67,7 +66,7 @@ def reconstruct_indices_from_tree_mask(draw: DrawFn, max_requests: int = MAX_REQ
     """Draw the ancestor closures of arbitrary trees in topological order."""
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(st.sampled_from(TREE_KINDS), lengths(), bulk()), max_requests))
-    masks = [closure_of(parents(kind, count, source)) for kind, _, source in requests]
+    masks = [tree_of_kind(kind, count, source).closure for kind, _, source in requests]
     return {
         "tree_mask": np.array(masks, dtype=np.bool_).reshape(len(requests), count, count),
         "seq_lens": np.array([length for _, length, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES))),

@@ -14,13 +14,12 @@ from specsim.properties.strategies.topologies import (
     TREE_KINDS,
     Sizes,
     batch,
-    links_of,
     num_nodes,
-    parents,
-    parents_of_links,
     sizes,
+    tree_of_kind,
 )
 from specsim.reference import build_tree
+from specsim.topology import Topology
 
 T = TypeVar("T")
 
@@ -31,11 +30,15 @@ WIDE = (34, 65, 70)
 
 @dataclass(frozen=True)
 class Tree:
-    """One request of a verify: links and the token of each node."""
+    """One request of a verify: its tree and the token of each node."""
 
-    next_token: Array
-    next_sibling: Array
+    topology: Topology
     tokens: Array
+
+    @property
+    def children(self) -> list[list[int]]:
+        """The children of each node in sibling order."""
+        return [list(below) for below in self.topology.children]
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Trees(Generic[T]):
         return {
             "candidates": self._stacked([tree.tokens for tree in self.requests]),
             "retrieve_index": np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape),
-            "retrieve_next_token": self._stacked([tree.next_token for tree in self.requests]),
-            "retrieve_next_sibling": self._stacked([tree.next_sibling for tree in self.requests]),
+            "retrieve_next_token": self._stacked([tree.topology.next_token for tree in self.requests]),
+            "retrieve_next_sibling": self._stacked([tree.topology.next_sibling for tree in self.requests]),
             "num_steps": self.num_steps,
         }
 
@@ -95,12 +98,6 @@ def trees(
     )
 
 
-def children_of(tree: Tree) -> list[list[int]]:
-    """Return the children of each node in sibling order."""
-    parent = parents_of_links(tree.next_token.tolist(), tree.next_sibling.tolist())
-    return [[child for child, above in enumerate(parent) if above == node] for node in range(len(parent))]
-
-
 @st.composite
 def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: int, vocab: int | None) -> Trees[T]:
     size = draw(sizes())
@@ -126,7 +123,7 @@ def _arbitrary_trees(
     is_distinct = kinds != TREE_KINDS and size >= width
     drawn = [
         Tree(
-            *links_of(parents(kind, width, source)),
+            tree_of_kind(kind, width, source),
             source.order(size)[:width] if is_distinct else source.integers(width, 0, size - 1),
         )
         for kind, source, _ in requests
@@ -147,4 +144,4 @@ def _drafted(size: Sizes, proposal: Proposal) -> Tree:
         size.num_steps,
         size.num_draft_tokens,
     )
-    return Tree(next_token[0], next_sibling[0], draft_token)
+    return Tree(Topology.from_links(next_token[0], next_sibling[0]), draft_token)

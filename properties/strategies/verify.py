@@ -14,8 +14,8 @@ from specsim.properties.strategies.arrays import (
     mostly,
     overridden,
 )
-from specsim.properties.strategies.topologies import batch, lengths, parents_of_links, request_rows, slack
-from specsim.properties.strategies.trees import Tree, children_of, trees
+from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
+from specsim.properties.strategies.trees import Tree, trees
 
 TARGET_KINDS = ("none", "first child", "path", "random", "last child")
 _NEVER_DRAFTED = 60
@@ -80,18 +80,15 @@ def _target(kind: str, tree: Tree, source: Bulk) -> Array:
     target = source.integers(count, 0, int(tree.tokens.max()))
     if kind == "random":
         return target
-    children = children_of(tree)
     if kind == "none":
         target[0] = _NEVER_DRAFTED
     elif kind == "path":
         end = source.integer(0, count - 1)
         target[end] = _NEVER_DRAFTED
-        parent = parents_of_links(tree.next_token.tolist(), tree.next_sibling.tolist())
-        while parent[end] >= 0:
-            target[parent[end]] = tree.tokens[end]
-            end = parent[end]
+        path = tree.topology.path_to(end)
+        target[path[:-1]] = tree.tokens[path[1:]]
     else:
-        for node, below in enumerate(children):
+        for node, below in enumerate(tree.children):
             if below:
                 target[node] = tree.tokens[below[0] if kind == "first child" else below[-1]]
     return target

@@ -10,6 +10,8 @@ from rich.tree import Tree
 
 from specsim.cli.output import plain_table
 from specsim.conformance.cases import Case
+from specsim.rejection import SpecRejection
+from specsim.topology import Topology
 
 SHOWN_REQUESTS = 8
 SHOWN_CHARACTERS = 300
@@ -21,12 +23,14 @@ def draw_trees(case: Case) -> list[Tree]:
     Returns
     -------
     trees : list of Tree
-        Empty if the case has no links, or links that are no tree.
+        Empty if the case has no links; links that are no tree are named in the place of their request.
     """
     arrays = {**case.arguments, **case.expected.outputs}
     children, siblings = arrays.get("retrieve_next_token"), arrays.get("retrieve_next_sibling")
-    if not isinstance(children, np.ndarray) or not isinstance(siblings, np.ndarray):
+    links = [links for links in (children, siblings) if isinstance(links, np.ndarray) and links.dtype.kind == "i"]
+    if len(links) < 2 or links[0].ndim != 2 or links[0].shape != links[1].shape or not links[0].shape[1]:
         return []
+    children, siblings = links
     return [_draw(arrays, children, siblings, request) for request in range(min(len(children), SHOWN_REQUESTS))]
 
 
@@ -51,14 +55,15 @@ def _draw(arrays: Mapping[str, Any], children: Any, siblings: Any, request: int)
         token = "" if tokens is None else f" token {np.asarray(tokens).reshape(-1, num_nodes)[request, node]}"
         return f"node {node}{token}" + (" *" if request * num_nodes + node in accepted else "")
 
+    try:
+        topology = Topology.from_links(children[request], siblings[request])
+    except SpecRejection as rejection:
+        return Tree(escape(f"request {request} has no tree: {rejection}"))
     tree = Tree(f"request {request}: {label(0)}")
-    branches = {0: tree}
-    for node in range(num_nodes):
-        child = int(children[request, node])
-        while node in branches and node < child < num_nodes and child not in branches:
-            branches[child] = branches[node].add(label(child))
-            later = int(siblings[request, child])
-            child = later if later > child else -1
+    waiting = [(0, tree)]
+    while waiting:
+        node, branch = waiting.pop()
+        waiting += [(child, branch.add(label(child))) for child in topology.children[node]]
     return tree
 
 

@@ -1,5 +1,7 @@
 import numpy as np
+import pytest
 
+from specsim.cli.drawing import draw_trees
 from specsim.cli.output import progress
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
@@ -30,6 +32,26 @@ def test_a_case_is_drawn_with_its_accepted_path(specsim, tmp_path):
     drawn = [line.strip("│├└─ ") for line in got.stdout.splitlines() if "node " in line]
     assert drawn == ["request 0: node 0 token 5 *", "node 1 token 6", "node 2 token 7 *", "node 3 token 8 *"]
     assert "observed: IndexError: [9]" in got.stdout
+
+
+@pytest.mark.parametrize(
+    ("next_sibling", "drawn"),
+    [
+        ([-1, -1, -1, 2], ["node 0 token 5 *", "node 3 token 8", "node 2 token 7 *"]),
+        ([-1, -1, 3, 2], ["has no tree: CYCLIC_TREE: next_sibling[2] is 3"]),
+    ],
+)
+def test_siblings_stand_in_their_order_and_links_that_are_no_tree_are_named(next_sibling, drawn):
+    arrays = {
+        "retrieve_next_token": np.array([[3, -1, -1, -1]]),
+        "retrieve_next_sibling": np.array([next_sibling]),
+        "candidates": np.array([[5, 6, 7, 8]]),
+        "accept_index": np.array([[0, 2]]),
+    }
+    case = Case("verify_tree_greedy", "law", arrays, Observation(), Observation(), "", Provenance("my_kernels", 7))
+    (tree,) = draw_trees(case)
+    labels = [str(tree.label), *(str(child.label) for child in tree.children)]
+    assert [label.removeprefix("request 0: ").removeprefix("request 0 ").split(", but")[0] for label in labels] == drawn
 
 
 def test_a_replay_names_the_missing_operation(specsim, tmp_path):

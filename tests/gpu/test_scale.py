@@ -14,7 +14,7 @@ from specsim.contracts.rounding import softmax_bound
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.properties.strategies.arrays import Bulk
-from specsim.properties.strategies.topologies import parents
+from specsim.properties.strategies.topologies import tree_of_kind
 from specsim.reference.margins import Closest, margin_of_filters
 from specsim.reference.probabilities import distribution
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
@@ -56,9 +56,7 @@ def make_scene(num_requests, num_nodes, vocab, dtype, seed, num_steps=6):
     """Draw trees of several kinds, logits in which about two in three first children are likely, and all filters."""
     random = np.random.default_rng(seed)
     sources = [Bulk(seed * 7919 + request + 1) for request in range(num_requests)]
-    trees = [
-        Topology.from_parents(parents(KINDS[i % len(KINDS)], num_nodes, source)) for i, source in enumerate(sources)
-    ]
+    trees = [tree_of_kind(KINDS[i % len(KINDS)], num_nodes, source) for i, source in enumerate(sources)]
     next_token, next_sibling = (
         np.stack([tree.next_token for tree in trees]),
         np.stack([tree.next_sibling for tree in trees]),

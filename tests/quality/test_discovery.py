@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 
 from specsim.properties import strategies
-from specsim.properties.strategies.topologies import parents_of_links
 from specsim.reference import verify_tree_greedy
+from specsim.topology import Topology
 
 Case = dict[str, Any]
 
@@ -27,12 +27,7 @@ def accepted(case: Case) -> np.ndarray:
 
 
 def depth_of_deepest(case: Case, request: int) -> int:
-    links = case["retrieve_next_token"][request].tolist(), case["retrieve_next_sibling"][request].tolist()
-    parent = parents_of_links(*links)
-    depths = [0] * len(parent)
-    for node in range(1, len(parent)):
-        depths[node] = depths[parent[node]] + 1
-    return max(depths)
+    return max(Topology.from_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request]).depths)
 
 
 def has_equal_sibling_tokens(case: Case) -> bool:

@@ -1,4 +1,8 @@
-"""One reading of links and parents that shares nothing with the code under test."""
+"""The laws' own reading of links and parents: deliberately a second one, sharing nothing with ``specsim.topology``.
+
+The reference, the strategies and the pictures all stand on that one tree; a fault in it would be theirs together, and
+only laws that read links for themselves could see it.
+"""
 
 import numpy as np
 

@@ -27,7 +27,7 @@ from specsim.properties.distribution import (
 from specsim.properties.laws.support.sampling_cells import emitted_along_paths, tree_axes
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.properties.strategies.sampling_scenes import TreeScene
-from specsim.properties.strategies.topologies import parents_of_links
+from specsim.topology import Topology
 
 WATCHED = "verify_tree_sampled_from_logits"
 OF_REQUESTS = (
@@ -115,11 +115,11 @@ class Watched(CallsByName):
 def scene_of(arguments: dict[str, Any], request: int) -> TreeScene:
     """Read the tree of one request, with the exact rows of its whole-number logits."""
     num_nodes = arguments["candidates"].shape[1]
-    links = (arguments[name][request].tolist() for name in ("retrieve_next_token", "retrieve_next_sibling"))
+    links = (arguments[name][request] for name in ("retrieve_next_token", "retrieve_next_sibling"))
     logits = arguments["logits"][request * num_nodes : (request + 1) * num_nodes]
     rows = [exact_row(tuple(int(logit) for logit in row), Filters()) for row in logits.tolist()]
     return TreeScene(
-        parents=tuple(parents_of_links(*links)),
+        topology=Topology.from_links(*links),
         tokens=tuple(arguments["candidates"][request].tolist()),
         rows=tuple(row for row in rows if row is not None),
         num_steps=int(arguments["num_steps"]),

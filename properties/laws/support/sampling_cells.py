@@ -21,7 +21,6 @@ from specsim.properties.distribution import (
 )
 from specsim.properties.laws.support.checks import Array, Case, require
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene, row_array
-from specsim.properties.strategies.topologies import links_of
 
 TREE_SAMPLER = "tree_speculative_sampling_target_only"
 CHAIN_SAMPLER = "chain_speculative_sampling"
@@ -36,7 +35,7 @@ def slack_of(vocab_size: int) -> Fraction:
 def children_by_token(scene: TreeScene, node: int) -> dict[int, int]:
     """Return the child that stands for each token: the first of equal siblings."""
     found: dict[int, int] = {}
-    for child in scene.children(node):
+    for child in scene.topology.children[node]:
         found.setdefault(scene.tokens[child], child)
     return found
 
@@ -44,7 +43,7 @@ def children_by_token(scene: TreeScene, node: int) -> dict[int, int]:
 def running_masses(scene: TreeScene, node: int, skip_duplicates: bool) -> list[Fraction]:
     """Return the target's mass of the children of a node that have been tried, after each of them."""
     masses, tried, mass = list[Fraction](), set[int](), NOTHING
-    for child in scene.children(node):
+    for child in scene.topology.children[node]:
         token = scene.tokens[child]
         if not (skip_duplicates and token in tried):
             mass += scene.rows[node][token]
@@ -55,7 +54,7 @@ def running_masses(scene: TreeScene, node: int, skip_duplicates: bool) -> list[F
 
 def residual(scene: TreeScene, node: int) -> Row:
     """Return what the last token is drawn from when the walk ends at a node."""
-    if scene.depth(node) >= scene.num_steps:
+    if scene.topology.depths[node] >= scene.num_steps:
         return scene.rows[node]
     rejected = children_by_token(scene, node)
     return tuple(NOTHING if token in rejected else share for token, share in enumerate(scene.rows[node]))
@@ -65,16 +64,16 @@ def tree_axes(
     scene: TreeScene, threshold_acc: Fraction = EVERYTHING, *, skip_duplicates: bool = True
 ) -> list[tuple[Cell, ...]]:
     """Return the cells of every node's coin and of the final coin."""
-    nodes = range(len(scene.parents))
+    nodes = range(len(scene.topology))
     axes = [cut(mass / threshold_acc for mass in running_masses(scene, node, skip_duplicates)) for node in nodes]
-    ends = [node for node in nodes if scene.depth(node) <= scene.num_steps]
+    ends = [node for node in nodes if scene.topology.depths[node] <= scene.num_steps]
     return [*axes, cut(point for node in ends for point in shares(residual(scene, node)))]
 
 
 def walk_law(scene: TreeScene, node: int = 0, before: Outcome = (), chance: Fraction = EVERYTHING) -> Distribution:
     """Return the target's own law: walk down while the token is a child, and emit the first that is none."""
     law: Distribution = {}
-    children = children_by_token(scene, node) if scene.depth(node) < scene.num_steps else {}
+    children = children_by_token(scene, node) if scene.topology.depths[node] < scene.num_steps else {}
     for token, share in enumerate(scene.rows[node]):
         if not share:
             continue
@@ -88,14 +87,14 @@ def walk_law(scene: TreeScene, node: int = 0, before: Outcome = (), chance: Frac
 
 def tree_links(scenes: Sequence[TreeScene], counts: Sequence[int]) -> Case:
     """Return candidates and links of a batch in which each scene occurs so many times in a row."""
-    num_nodes = len(scenes[0].parents)
-    links = [links_of(scene.parents) for scene in scenes]
+    num_nodes = len(scenes[0].topology)
+    trees = [scene.topology for scene in scenes]
     num_requests = sum(counts)
     return {
         "candidates": np.repeat(np.array([scene.tokens for scene in scenes], dtype=np.int64), counts, axis=0),
         "retrieve_index": np.arange(num_requests * num_nodes, dtype=np.int64).reshape(num_requests, num_nodes),
-        "retrieve_next_token": np.repeat(np.stack([one for one, _ in links]), counts, axis=0),
-        "retrieve_next_sibling": np.repeat(np.stack([other for _, other in links]), counts, axis=0),
+        "retrieve_next_token": np.repeat(np.stack([tree.next_token for tree in trees]), counts, axis=0),
+        "retrieve_next_sibling": np.repeat(np.stack([tree.next_sibling for tree in trees]), counts, axis=0),
         "num_steps": scenes[0].num_steps,
     }
 

@@ -25,6 +25,7 @@ from specsim.properties.strategies.sampling_scenes import (
     make_chain,
     make_tree,
 )
+from specsim.topology import Topology
 from tests.properties.laws.planted_samplers import CHAIN_FAULTS, TREE_FAULTS, chain_sampler, tree_sampler
 
 REFERENCE = load("specsim.reference")
@@ -49,7 +50,9 @@ def test_every_row_over_two_tokens_has_the_exact_law_on_a_forked_tree():
     for first in all_rows(2):
         for second in all_rows(2):
             for tokens in ((0, 0, 1), (0, 1, 0), (0, 1, 1)):
-                require_tree_law(REFERENCE, TreeScene((-1, 0, 0), tokens, (first, second, second), 1), NOTHING)
+                require_tree_law(
+                    REFERENCE, TreeScene(Topology.from_parents((-1, 0, 0)), tokens, (first, second, second), 1), NOTHING
+                )
 
 
 @pytest.mark.parametrize("vocab_size", VOCABULARIES)
@@ -77,7 +80,7 @@ def test_every_filter_of_the_reference_has_the_exact_law_from_logits(filters):
 @pytest.mark.parametrize("vocab_size", VOCABULARIES)
 def test_filtered_whole_number_logits_are_exactly_dyadic_in_the_reference(vocab_size, filters):
     rows = catalogue(vocab_size, filters)
-    tree = TreeScene((-1,), (0,), (rows[0][1],), 0)
+    tree = TreeScene(Topology.from_parents((-1,)), (0,), (rows[0][1],), 0)
     arguments = sampling_arguments([LogitScene(tree, (rows[0][0],), filters)], [len(rows)])
     arguments = {name: value for name, value in arguments.items() if not name.startswith("threshold")}
     got = REFERENCE.call(
@@ -148,7 +151,7 @@ def cases_of(one):
 
 def test_a_message_names_the_sequence_and_both_fractions():
     half = Fraction(1, 2)
-    scene = TreeScene((-1, 0), (0, 1), ((half, half), (half, half)), 1)
+    scene = TreeScene(Topology.from_parents((-1, 0)), (0, 1), ((half, half), (half, half)), 1)
     always = REFERENCE.with_function(TREE_SAMPLER, tree_sampler("GREEDY"), "planted")
     with pytest.raises(AssertionError) as caught:
         require_tree_law(always, scene, NOTHING)
