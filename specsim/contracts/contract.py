@@ -73,7 +73,8 @@ class ArraySpec:
 
     ``dtype`` is a name, alternatives joined by ``|``, ``any``, ``like <argument>``, or a conditional expression.
     ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list.
-    ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them.
+    ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them. An entry
+    that leaves its bounds is rejected for ``reason``, where that is another one than the unit's.
     """
 
     name: str
@@ -86,6 +87,7 @@ class ArraySpec:
     defined: Defined = ALL
     optional: bool = False
     each: str | None = None
+    reason: Reason | None = None
 
     @property
     def model(self) -> str | None:
@@ -100,7 +102,7 @@ class ArraySpec:
     @property
     def out_of_range(self) -> Reason:
         """The reason of a rejection when an entry leaves its bounds."""
-        return REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)
+        return self.reason or REASON_OF_UNIT.get(self.unit, Reason.COUNT_OUT_OF_RANGE)
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ def array(
     defined: Defined = ALL,
     optional: bool = False,
     each: str | None = None,
+    reason: Reason | None = None,
 ) -> ArraySpec:
     """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
     dtype, _, axes = form.partition(" [")
@@ -177,6 +180,7 @@ def array(
         defined=defined,
         optional=optional,
         each=each,
+        reason=reason,
     )
 
 

@@ -63,7 +63,13 @@ OPERATIONS = (
             parameters=(
                 REQ_POOL_INDICES,
                 REQ_TO_TOKEN,
-                array("kv_lens", "int64|int32 [request]", Unit.POSITION, within=("0", "position")),
+                array(
+                    "kv_lens",
+                    "int64|int32 [request]",
+                    Unit.COUNT,
+                    within=("0", "position"),
+                    reason=Reason.ROW_TOO_SHORT,
+                ),
                 array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", None)),
                 ScalarSpec("kv_lens_sum", axis="location", low="0"),
             ),

@@ -16,8 +16,8 @@ PARENT_WIDTH = "topk*(step-1)+1 if step > 1 else 0"
 
 
 def seq_lens(longest: str | None = None) -> ArraySpec:
-    """Return committed lengths, at most ``longest``."""
-    return array("seq_lens", "int64|int32 [request]", Unit.POSITION, within=("0", longest))
+    """Return committed lengths, at most ``longest``: a longer one does not fit the row that it is read in."""
+    return array("seq_lens", "int64|int32 [request]", Unit.COUNT, within=("0", longest), reason=Reason.ROW_TOO_SHORT)
 
 
 def links(name: str) -> ArraySpec:

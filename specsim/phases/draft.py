@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from specsim.contracts.contract import Contract, Unit, array
+from specsim.operations.shared import REQ_POOL_INDICES, seq_lens
+from specsim.phases.carried import argument_of, narrowed, output_of
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
 from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason
@@ -41,12 +43,12 @@ class DraftInput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_DRAFT
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            array("req_pool_indices", "int64 [request]", Unit.ROW),
-            array("seq_lens", "int64 [request]", Unit.COUNT),
-            array("topk_p", "float32 [request, topk]", Unit.SCORE, optional=True),
-            array("topk_index", "int64 [request, topk]", Unit.TOKEN, optional=True),
-            array("hidden_states", "any [request, hidden]", Unit.ANY, optional=True),
-            array("bonus_tokens", "int32 [request]", Unit.TOKEN, optional=True),
+            REQ_POOL_INDICES,
+            narrowed(seq_lens(), dtype="int64"),
+            argument_of("select_top_k_tokens", "topk_p", axes=("request", "topk"), optional=True),
+            argument_of("select_top_k_tokens", "topk_index", axes=("request", "topk"), optional=True),
+            argument_of("select_top_k_tokens", "hidden_states", axes=("request", "hidden"), optional=True),
+            output_of("fill_bonus_tokens", "bonus_tokens", optional=True),
             array("future_indices", "int64 [request]", Unit.ROW, optional=True),
         )
     )

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, ScalarSpec
+from specsim.operations.shared import NUM_ACCEPTED_DRAFTS, NUM_DRAFT_TOKENS, OUT_CACHE_LOC, REQ_POOL_INDICES
+from specsim.phases.carried import argument_of, narrowed, output_of
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
 from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason
 
 NOT_SET = -1
 """``num_tokens_per_req`` of an extend input that no worker has taken up."""
+
+_COMPACT = "compact_accepted_to_front"
+_RAGGED = "create_extend_after_decode_spec_info"
+_FIXED = "prepare_for_extend_to_fill_draft_kvcache"
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,15 @@ class EagleDraftExtendInput:
     num_tokens_for_logprob_per_req: ClassVar[int] = 1
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            array("req_pool_indices", "int64 [request]", Unit.ROW),
-            array("seq_lens", "int64 [request]", Unit.COUNT),
-            array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
-            array("num_accepted_tokens", "int32 [request]", Unit.COUNT),
-            array("input_ids", "int64 [token]", Unit.TOKEN),
-            array("hidden_states", "any [token, hidden]", Unit.ANY, optional=True),
-            array("out_cache_loc", "int64 [token]", Unit.SLOT),
-            array("positions", "int64 [token]", Unit.POSITION, optional=True),
-            array("bonus_tokens", "int32 [request]", Unit.TOKEN, optional=True),
+            REQ_POOL_INDICES,
+            argument_of(_RAGGED, "seq_lens", dtype="int64"),
+            NUM_ACCEPTED_DRAFTS,
+            argument_of(_RAGGED, "num_accepted_tokens"),
+            argument_of(_RAGGED, "input_ids"),
+            argument_of(_COMPACT, "values", "hidden_states", axes=("token", "hidden"), optional=True),
+            narrowed(OUT_CACHE_LOC, axes=("token",)),
+            output_of(_RAGGED, "positions", optional=True),
+            output_of(_RAGGED, "bonus_tokens", optional=True),
             ScalarSpec("num_tokens_per_req", low="-1"),
         )
     )
@@ -122,15 +128,15 @@ class DraftExtendInput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_DRAFT_EXTEND_V2
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            array("input_ids", "int64 [request*node]", Unit.TOKEN),
-            array("hidden_states", "any [request*node, hidden]", Unit.ANY, optional=True),
-            array("positions", "int64 [request*node]", Unit.POSITION),
-            array("out_cache_loc", "int64 [request*node]", Unit.SLOT),
-            array("forward_seq_lens", "int64 [request]", Unit.COUNT),
-            array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
-            array("num_accepted_tokens", "int32 [request]", Unit.COUNT),
-            array("select_index", "int64 [request]", Unit.NODE),
-            ScalarSpec("num_draft_tokens", axis="node", low="1"),
+            argument_of(_RAGGED, "input_ids", axes=("request*node",)),
+            output_of(_COMPACT, "compacted", "hidden_states", axes=("request*node", "hidden"), optional=True),
+            output_of(_FIXED, "positions"),
+            OUT_CACHE_LOC,
+            output_of(_FIXED, "forward_seq_lens"),
+            NUM_ACCEPTED_DRAFTS,
+            argument_of(_FIXED, "num_accepted_tokens"),
+            output_of(_FIXED, "select_index"),
+            NUM_DRAFT_TOKENS,
         )
     )
 

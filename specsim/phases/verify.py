@@ -3,7 +3,20 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract
+from specsim.operations.shared import (
+    ACCEPT_INDEX,
+    NUM_ACCEPTED_DRAFTS,
+    NUM_DRAFT_TOKENS,
+    OUT_CACHE_LOC,
+    POSITIONS,
+    PREDICT,
+    RETRIEVE_INDEX,
+    RETRIEVE_NEXT_SIBLING,
+    RETRIEVE_NEXT_TOKEN,
+    seq_lens,
+)
+from specsim.phases.carried import argument_of, narrowed, output_of
 from specsim.phases.form import check_form
 from specsim.phases.tags import PhaseTag
 
@@ -29,15 +42,15 @@ class VerifyInput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_VERIFY
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            array("draft_token", "int64 [request*node]", Unit.TOKEN),
-            array("retrieve_index", "int64 [request, node]", Unit.NODE),
-            array("retrieve_next_token", "int64 [request, node]", Unit.NODE),
-            array("retrieve_next_sibling", "int64 [request, node]", Unit.NODE),
-            array("positions", "int64 [request*node]", Unit.POSITION),
-            array("tree_mask", "bool [request*node*node]", Unit.VISIBLE),
-            array("out_cache_loc", "int64 [request*node]", Unit.SLOT),
-            array("seq_lens", "int64 [request]", Unit.COUNT),
-            ScalarSpec("num_draft_tokens", axis="node", low="1"),
+            output_of("build_tree", "draft_token"),
+            RETRIEVE_INDEX,
+            RETRIEVE_NEXT_TOKEN,
+            RETRIEVE_NEXT_SIBLING,
+            POSITIONS,
+            output_of("build_tree", "tree_mask", dtype="bool", axes=("request*node*node",)),
+            OUT_CACHE_LOC,
+            narrowed(seq_lens(), dtype="int64"),
+            NUM_DRAFT_TOKENS,
         )
     )
 
@@ -74,13 +87,15 @@ class VerifyOutput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_VERIFY_OUTPUT
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            array("target_predict", "int64 [request*node]", Unit.TOKEN),
-            array("predict", "int32 [request*node]", Unit.TOKEN),
-            array("accept_index", "int32 [request, draft+1]", Unit.NODE),
-            array("num_accepted_drafts", "int32 [request]", Unit.COUNT),
-            array("num_accepted_tokens", "int32 [request]", Unit.COUNT),
-            array("bonus_tokens", "int32 [request]", Unit.TOKEN),
-            array("hidden_states", "any [request*node, hidden]", Unit.ANY, optional=True),
+            output_of("argmax_target_predict", "target_predict", axes=("request*node",)),
+            PREDICT,
+            ACCEPT_INDEX,
+            NUM_ACCEPTED_DRAFTS,
+            argument_of("fill_bonus_tokens", "num_accepted_tokens"),
+            output_of("fill_bonus_tokens", "bonus_tokens"),
+            argument_of(
+                "compact_accepted_to_front", "values", "hidden_states", axes=("request*node", "hidden"), optional=True
+            ),
         )
     )
 
