@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from specsim.conformance.page import page as host_page
 from specsim.operations.page import page
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import NUMBERS
@@ -56,6 +57,11 @@ def test_the_broken_example_fails_and_its_case_replays(tmp_path):
 def test_the_page_of_operations_is_that_of_the_table():
     written = (ROOT / "docs" / "operations.md").read_text()
     assert written == page(), "run: python -m specsim.operations.page > docs/operations.md"
+
+
+def test_the_page_of_host_functions_is_that_of_the_catalogue():
+    written = (ROOT / "docs" / "host-functions.md").read_text()
+    assert written == host_page(), "run: python -m specsim.conformance.page > docs/host-functions.md"
 
 
 def test_the_page_of_properties_is_that_of_the_catalogue():

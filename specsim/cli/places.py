@@ -1,13 +1,15 @@
-"""Where an operation stands in each layer: files and lines, found in the sources without importing them."""
+"""Where a callable stands in each layer: files and lines; layers are read and not imported."""
 
 import ast
+import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import specsim
-from specsim.operations import RECORDS
+from specsim.conformance.catalogue import Entry
+from specsim.operations.without_coins import SUFFIX
 
 LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
 
@@ -22,12 +24,19 @@ class Place:
     line: int
 
 
-def places_of(operation: str) -> list[Place]:
-    """Return the record, the function of each layer, and the kernels of an operation."""
+def places_of(entry: Entry) -> list[Place]:
+    """Return the record, the function of each layer, and the kernels of an operation; or where a host function is.
+
+    A sampler without coins has the record of the operation that it is a form of.
+    """
     root = Path(specsim.__file__).parent
-    table_file = next((root / "operations").rglob(f"{RECORDS[operation].group}.py"))
+    if entry.function is not None:
+        path = Path(inspect.getfile(entry.function))
+        return [Place("host", entry.name, _shown(path), inspect.getsourcelines(entry.function)[1])]
+    operation = entry.name.removesuffix(SUFFIX)
+    table_file = next((root / "operations").rglob(f"{entry.group}.py"))
     places = [Place("table", operation, _shown(table_file), _line_of_record(table_file, operation))]
-    for layer in LAYERS:
+    for layer in LAYERS if entry.name == operation else ():
         for path in _sources(root / layer):
             for name, line in _functions(path):
                 if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):

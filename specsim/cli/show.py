@@ -1,4 +1,4 @@
-"""``specsim show``: the contract and the places of an operation, or a saved case drawn."""
+"""``specsim show``: the contract and the places of an operation, the head of a host function, or a saved case drawn."""
 
 from pathlib import Path
 
@@ -9,29 +9,41 @@ from specsim.cli.drawing import arrays_table, draw_trees
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, plain_table
 from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
-from specsim.operations import RECORDS
+from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
+from specsim.conformance.page import signature_of, summary_of
 from specsim.operations.page import describe_requirement, rows_of
-from specsim.operations.signature import nearest
+from specsim.operations.record import Operation
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("subject", metavar="OP|CASE")
 def show(subject: str) -> None:
-    """Print what an operation takes and returns and where it is written, or draw a case file."""
-    if subject in RECORDS:
-        _show_operation(subject)
+    """Print what an operation or a host function takes and returns and where it is written, or draw a case file."""
+    if subject in CATALOGUE:
+        _show_callable(CATALOGUE[subject])
     elif Path(subject).exists() or Path(subject).suffix == ".json":
         _show_case(Path(subject))
     else:
-        near = nearest(subject, RECORDS)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise Failed(f"{subject} is neither an operation nor a case file{hint}", Exit.USAGE)
+        raise Failed(f"{subject} is neither an operation nor a case file{unknown_name(subject)}", Exit.USAGE)
 
 
-def _show_operation(name: str) -> None:
-    operation = RECORDS[name]
+def _show_callable(entry: Entry) -> None:
     out = console()
-    out.print(f"[bold]{name}[/bold]  ({operation.group}; {escape(operation.source)})")
+    kind = "" if entry.kind is Kind.OPERATION else f"{entry.kind}; "
+    out.print(f"[bold]{entry.name}[/bold]  ({kind}{entry.group}; {escape(entry.source)})")
+    if entry.record is not None:
+        _show_contract(entry.record)
+    else:
+        out.print(escape(summary_of(entry)))
+        out.print(escape(f"\n{signature_of(entry)}"))
+    places = plain_table("layer", "name", "place", title="\nplaces")
+    for place in places_of(entry):
+        places.add_row(place.layer, place.name, f"{place.path}:{place.line}")
+    out.print(places)
+
+
+def _show_contract(operation: Operation) -> None:
+    out = console()
     out.print(escape(operation.summary))
     table = plain_table("argument", "type", "unit", "bounds", "defined entries", "remarks")
     table.columns[0].no_wrap = True
@@ -40,10 +52,6 @@ def _show_operation(name: str) -> None:
     out.print(table)
     for requirement in operation.contract.requires:
         out.print(escape(describe_requirement(requirement)))
-    places = plain_table("layer", "name", "place", title="\nplaces")
-    for place in places_of(name):
-        places.add_row(place.layer, place.name, f"{place.path}:{place.line}")
-    out.print(places)
 
 
 def _show_case(path: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 
 import pytest
@@ -55,6 +56,23 @@ def test_show_an_operation(specsim, name):
         assert spec.name in got.stdout
     for folder in ("operations", "reference", "gpu", "strategies"):
         assert f"{folder}/" in got.stdout, f"{name} has no place in {folder}"
+
+
+def test_show_a_host_function(specsim):
+    got = specsim("show", "drafts_per_round")
+    assert got.exit_code == 0, got.output
+    assert got.stdout.startswith("drafts_per_round  (host function; metrics; semantics H.1)\n")
+    assert "def drafts_per_round(" in got.stdout
+    assert re.search(r"^host +drafts_per_round +\S*host/metrics\.py:\d+ *$", got.stdout, re.MULTILINE)
+
+
+def test_show_a_sampler_without_coins_leads_to_the_record_of_its_operation(specsim):
+    name = "chain_speculative_sampling"
+    own, with_coins = (specsim("show", subject).stdout for subject in (f"{name}_without_coins", name))
+    assert own.startswith(f"{name}_without_coins  (sampler without coins; acceptance; ")
+    place = re.search(r"\S+operations/acceptance\.py:\d+", with_coins)
+    assert place is not None and place.group() in own and not place.group().endswith(":1")
+    assert "uniform_samples" in with_coins and "uniform_samples" not in own
 
 
 def test_show_suggests(specsim):

@@ -1,0 +1,60 @@
+"""The page of host functions: ``python -m specsim.conformance.page`` prints ``docs/host-functions.md``."""
+
+import inspect
+import re
+
+from specsim.assertion import require_present
+from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, names_of
+
+HEADER = """# Host functions
+
+Rules, figures, stops and hand-overs: functions that run on the host, beside the [operations](operations.md);
+`python -m specsim.conformance.page` prints this page. A module that is checked may define functions of these names, and
+the laws then hold of its own; `specsim.load("package.module")` calls them like operations. What is marked "conformance
+only" is there for engines that are checked: nothing in specsim runs it.
+"""
+QUALIFIER = re.compile(r"\b(?:\w+\.)+(?=\w)")
+ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
+WIDTH = 100
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEADER]
+    entries = [CATALOGUE[name] for name in names_of(Kind.HOST_FUNCTION)]
+    for group in dict.fromkeys(entry.group for entry in entries):
+        parts.append(f"## {group}\n")
+        parts += [section(entry) for entry in entries if entry.group == group]
+    return "\n".join(parts)
+
+
+def section(entry: Entry) -> str:
+    """Return the section of one host function."""
+    mark = " Conformance only." if entry.is_conformance_only else ""
+    head = f"### `{entry.name}`\n\n{summary_of(entry)} Source: {entry.source}.{mark}"
+    return f"{head}\n\n```python\n{signature_of(entry)}\n```\n"
+
+
+def summary_of(entry: Entry) -> str:
+    """Return the first line of what the function says of itself."""
+    return (inspect.getdoc(entry.function) or "").partition("\n")[0]
+
+
+def signature_of(entry: Entry) -> str:
+    """Return the head of the function, types without their modules, over several lines where one is too long."""
+    signature = inspect.signature(require_present("function", entry.function))
+    parameters = [_spelt(str(parameter)) for parameter in signature.parameters.values()]
+    returns = _spelt(inspect.formatannotation(signature.return_annotation))
+    line = f"def {entry.name}({', '.join(parameters)}) -> {returns}"
+    if len(line) <= WIDTH:
+        return line
+    lines = "".join(f"    {parameter},\n" for parameter in parameters)
+    return f"def {entry.name}(\n{lines}) -> {returns}"
+
+
+def _spelt(annotation: str) -> str:
+    return ARRAY.sub(r"NDArray[\1]", QUALIFIER.sub("", annotation))
+
+
+if __name__ == "__main__":
+    print(page(), end="")
