@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require_present
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.contracts.contract import ArraySpec, ScalarSpec
+from specsim.contracts.kinds import NUMPY
+from specsim.contracts.memory import check_memory
 from specsim.discovery import modules_that_say
 from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
@@ -90,12 +93,14 @@ class Backend(CallsByName):
         NotImplementedError
             The implementation lacks the callable.
         SpecRejection
-            UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; and whatever the operation refuses.
+            UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; READ_ONLY, SHARED_MEMORY: what is
+            written could not be; and whatever the operation refuses.
         """
         if find_entry(name).kind is Kind.HOST_FUNCTION:
             return self.host(name)(*positional, **named)
         record = self._defined(name)
         arguments = name_arguments(record, positional, named)
+        _check_written(record, arguments)
         outcome = self.run(name, arguments)
         for written in record.contract.writes:
             for target, source in zip(_as_list(arguments[written]), _as_list(outcome.outputs[written]), strict=True):
@@ -235,6 +240,13 @@ def _import_class(path: str | None) -> Callable[..., Any] | None:
     module, _, name = path.rpartition(".")
     loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
     return loaded
+
+
+def _check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
+    """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
+    given = [entry for spec in record.contract.arrays for entry in _as_list(arguments[spec.name]) if entry is not None]
+    if record.contract.writes and all(isinstance(entry, np.ndarray) for entry in given):
+        check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)
 
 
 def _plain_scalar(spec: ScalarSpec, value: Any) -> Any:

@@ -143,6 +143,17 @@ def test_scalars_of_numpy_are_scalars(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=NAMES)
+def test_what_could_not_all_be_written_is_refused_before_anything_is(backend):
+    first, second = np.arange(4), np.arange(4)
+    second.flags.writeable = False
+    refused = reason_of(backend.move_kv_cache, [first, second], np.array([1]), np.array([2]))
+    assert refused == (Reason.READ_ONLY, "kv_buffers[1]", "writable")
+    shared = reason_of(backend.move_kv_cache, [first, first[1:]], np.array([1]), np.array([2]))
+    assert shared == (Reason.SHARED_MEMORY, "kv_buffers[1]", "in memory of its own")
+    assert first.tolist() == second.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=NAMES)
 def test_an_unknown_name_says_what_is_near_it(backend):
     near = (Reason.UNKNOWN_NAME, "name of the callable", "verify_tree_greedy or verify_tree_greedy_from_logits")
     assert reason_of(backend.call, "verify_tree_gredy", **tree()) == near
