@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
-from specsim.cli.env import versions_of
-from specsim.cli.output import EXIT_CODES, Exit, console, finish, plain_table, print_json, progress
-from specsim.conformance.backend import Backend, load
-from specsim.conformance.cases import Case, case_arguments, write_case
+from specsim.cli.failures import Written, summarise, write_failures
+from specsim.cli.output import EXIT_CODES, Exit, announce, console, finish, plain_table, print_json, progress
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
-from specsim.conformance.outcomes import observe
-from specsim.conformance.stored import Provenance
-from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Failure, Report
@@ -28,7 +23,6 @@ EXIT_OF_VERDICT = {
     "inconclusive": Exit.INCONCLUSIVE,
     "nothing selected": Exit.NOTHING_SELECTED,
 }
-VERSIONS_IN_A_CASE = ("specsim", "numpy", "torch", "triton", "hypothesis")
 
 
 @click.command(epilog=EXIT_CODES)
@@ -83,7 +77,7 @@ def check(
 
     seed = secrets.randbelow(2**32) if seed is None else seed
     if not as_json:
-        click.echo(f"{implementation} on {choose_device()}, seed {seed}")
+        announce(f"{implementation} on {choose_device()}, seed {seed}")
     with progress("check") as on_progress, redirect_stdout(sys.stderr):
         report = runner.check(
             backend,
@@ -97,41 +91,16 @@ def check(
         )
     is_nothing = not any(backend.has(name) for name in operations or CATALOGUE)
     verdict = "nothing selected" if is_nothing else report.verdict
-    oracle = load("specsim.reference")
     with redirect_stdout(sys.stderr):
-        written = [_write_failure(failure, backend, oracle, seed, cases_dir) for failure in report.failures]
+        written = write_failures(report, backend, cases_dir)
     if as_json:
         print_json(_document(report, verdict, written))
     else:
         _print_report(report, verdict, written, examples)
-    finish(EXIT_OF_VERDICT[verdict])
+    finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, written))
 
 
-def _write_failure(
-    failure: "Failure", backend: Backend, oracle: Backend, seed: int, cases_dir: Path
-) -> tuple[Path | None, str]:
-    """Write the case of a failure, if it has one, and say where the outputs differ first."""
-    from specsim.properties.generated.margin_cases import difference_beyond_margins
-
-    if failure.case is None or failure.operation not in RECORDS:
-        return None, ""
-    arguments = case_arguments(failure.operation, failure.case)
-    with backend.arrays.debugging():
-        observed = observe(backend, failure.operation, arguments)
-    case = Case(
-        operation=failure.operation,
-        property_name=failure.property,
-        arguments=arguments,
-        expected=observe(oracle, failure.operation, arguments),
-        observed=observed,
-        message=failure.message,
-        provenance=Provenance(backend.name, seed, versions_of(VERSIONS_IN_A_CASE)),
-    )
-    difference = difference_beyond_margins(failure.operation, arguments, case.expected, case.observed)
-    return write_case(case, cases_dir), difference or ""
-
-
-def _document(report: "Report", verdict: str, written: list[tuple[Path | None, str]]) -> dict[str, object]:
+def _document(report: "Report", verdict: str, written: Written) -> dict[str, object]:
     return {
         "verdict": verdict,
         "implementation": report.implementation,
@@ -166,7 +135,7 @@ def _document(report: "Report", verdict: str, written: list[tuple[Path | None, s
     }
 
 
-def _print_report(report: "Report", verdict: str, written: list[tuple[Path | None, str]], examples: int) -> None:
+def _print_report(report: "Report", verdict: str, written: Written, examples: int) -> None:
     table = plain_table("operation", "group", "#examples", "#failures", "missing")
     for name, entry in report.operations.items():
         table.add_row(

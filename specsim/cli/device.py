@@ -59,6 +59,20 @@ def need_device(who: str = OURS) -> str:
     return device
 
 
+def need_working_directory() -> None:
+    """Check that the working directory is there: torch ends the process where it is not, with words of its own.
+
+    Raises
+    ------
+    Failed
+        USAGE: it is gone.
+    """
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise Failed(f"the working directory cannot be used: {error.strerror}", Exit.USAGE) from error
+
+
 def load_implementation(name: str) -> Backend:
     """Import an implementation; modules of the working directory are found as well.
 
@@ -67,7 +81,8 @@ def load_implementation(name: str) -> Backend:
     Failed
         UNAVAILABLE: it does not import.
     """
-    _find_modules_of_the_working_directory()
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     if name == OURS or name.startswith(f"{OURS}."):
         need_device()
     else:
@@ -91,12 +106,3 @@ def need_suite() -> None:
     if find_missing("properties"):
         raise Failed(explain_missing("properties", "the suite"), Exit.UNAVAILABLE)
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "specsim-hypothesis"))
-
-
-def _find_modules_of_the_working_directory() -> None:
-    try:
-        folder = os.getcwd()
-    except OSError:  # NOTE: it may be gone or closed to the user; installed modules are found without it.
-        return
-    if folder not in sys.path:
-        sys.path.insert(0, folder)

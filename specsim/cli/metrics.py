@@ -43,7 +43,10 @@ def shown_metrics(
 
     def on_interval(stats: IntervalStats, counters: SpecCounters) -> None:
         collector.show(stats.rates, counters.total_verifies)
-        write()
+        try:
+            write()
+        except Failed as failed:  # NOTE: what the run finds is worth more than its metrics.
+            remark(f"{failed}; the run goes on")
 
     with ExitStack() as stack:
         if port is not None:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from specsim.cli.device import choose_device, need_suite
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
+from specsim.cli.output import (
+    EXIT_CODES,
+    Exit,
+    Failed,
+    announce,
+    console,
+    finish,
+    plain_table,
+    print_json,
+    progress,
+    remark,
+)
 
 if TYPE_CHECKING:
     from specsim.properties.mutants.matrix import Matrix
@@ -52,8 +63,9 @@ def mutants(
     if first_seed is None:
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
+    recorded = None if record is None else kills.read_kills(record)
     if not as_json:
-        click.echo(_name(seeds))
+        announce(_name(seeds))
     with progress("mutants") as on_progress:
         found = matrix.kill_matrix(
             seeds=seeds,
@@ -64,14 +76,17 @@ def mutants(
             jobs=jobs,
             on_progress=on_progress,
         )
-    if record is not None:
-        known = kills.updated(kills.read_kills(record), found.by_seed, every, all_properties())
-        kills.write_kills(known, record)
+    if record is not None and recorded is not None:
+        try:
+            kills.write_kills(kills.updated(recorded, found.by_seed, every, all_properties()), record)
+        except OSError as error:  # NOTE: an hour's matrix is worth more than its record.
+            remark(f"--record {record}: {error.strerror}; the matrix is printed only")
     if as_json:
         print_json(_document(found))
     else:
         _print(found)
-    finish(Exit.FAILURE if found.survivors else Exit.CONFORMS)
+    lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)
+    finish(Exit.FAILURE if found.survivors else Exit.CONFORMS, "; ".join([_last_line(found), *lives]))
 
 
 def _document(found: "Matrix") -> dict[str, object]:
@@ -104,8 +119,12 @@ def _print(found: "Matrix") -> None:
         click.echo(f"survivor: {name} lives with seed {seed}")
     for name in found.powerless:
         click.echo(f"powerless: {name} kills no mutant")
+    click.echo(_last_line(found))
+
+
+def _last_line(found: "Matrix") -> str:
     killed = len(found.kills) - len(found.survivors)
-    click.echo(f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}")
+    return f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}"
 
 
 def _name(seeds: range | tuple[int, ...]) -> str:

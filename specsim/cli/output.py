@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Any, NoReturn
 
@@ -11,6 +11,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from specsim.cli.results import Results
 
 WIDTH_OF_A_FILE = 140
 OnProgress = Callable[[str, int, int], None]
@@ -29,7 +31,8 @@ class Exit(IntEnum):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 conforms; 1 a failure; 2 usage; 3 inconclusive; 4 implementation unavailable or crashed; "
+    "Exit codes: 0 conforms; 1 a failure; 2 usage, or results that cannot be written; 3 inconclusive; "
+    "4 implementation unavailable or crashed; "
     "5 nothing was selected; 130 interrupted."
 )
 
@@ -48,8 +51,16 @@ def console() -> Console:
 
 
 def remark(line: str) -> None:
-    """Print a line on stderr."""
-    click.echo(line, err=True)
+    """Print a line on stderr, if there is one."""
+    with suppress(OSError):
+        click.echo(line, err=True)
+
+
+def announce(line: str) -> None:
+    """Print the first line of a long command, and end it if the line cannot be written, as its results could not."""
+    click.echo(line)
+    if isinstance(sys.stdout, Results) and sys.stdout.is_missed:
+        finish(Exit.USAGE, "nothing was run")
 
 
 def print_json(document: Any) -> None:
@@ -57,8 +68,10 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
-def finish(code: Exit) -> NoReturn:
-    """End the command with an exit code."""
+def finish(code: Exit, summary: str = "") -> NoReturn:
+    """End the command with an exit code; the summary is told on stderr if the results could not be written."""
+    if isinstance(sys.stdout, Results):
+        sys.stdout.summary = summary
     raise click.exceptions.Exit(int(code))
 
 
@@ -80,7 +93,7 @@ def progress(label: str) -> Iterator[OnProgress | None]:
     on_progress : callable or None
         Takes the name of what is being done, how many are done, and how many there are.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     columns = (TextColumn("{task.description:<48.48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -12,7 +12,7 @@ from specsim.conformance.outcomes import first_line
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False), metavar="PATH...")
 @click.option("--impl", "implementation", metavar="MODULE", help="Replay against this module instead of the recorded.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def replay(paths: tuple[Path, ...], implementation: str | None, as_json: bool) -> None:
@@ -33,9 +33,10 @@ def replay(paths: tuple[Path, ...], implementation: str | None, as_json: bool) -
     if as_json:
         print_json({"cases": lines})
     outcomes = {line["outcome"] for line in lines}
+    summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
     if Replay.CRASHED.name in outcomes:
-        finish(Exit.UNAVAILABLE)
-    finish(Exit.CONFORMS if outcomes == {Replay.FIXED.name} else Exit.FAILURE)
+        finish(Exit.UNAVAILABLE, summary)
+    finish(Exit.CONFORMS if outcomes == {Replay.FIXED.name} else Exit.FAILURE, summary)
 
 
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:

@@ -27,7 +27,9 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--text", "path", type=click.Path(path_type=Path), help="Text of the prompts and of the text model.")
+@click.option(
+    "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
+)
 @click.option("--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Prompts.")
 @click.option("--topk", default=4, show_default=True, type=click.IntRange(1), help="Beams of a draft.")
 @click.option("--steps", default=5, show_default=True, type=click.IntRange(1), help="Depth of a draft.")
@@ -54,7 +56,9 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 @with_sampling
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics; 0 is any free port.")
 @click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Interface of --metrics-port.")
-@click.option("--metrics-file", type=click.Path(path_type=Path), help="Write metrics for the textfile collector.")
+@click.option(
+    "--metrics-file", type=click.Path(path_type=Path, readable=False), help="Write metrics for the textfile collector."
+)
 @click.option(
     "--metrics-interval",
     default=DECODE_LOG_INTERVAL,
@@ -158,12 +162,13 @@ def simulate(
         console().print(table)
         for mismatch in report.mismatches:
             click.echo(mismatch)
-    finish(Exit.FAILURE if report.mismatches or divergence is not None else Exit.CONFORMS)
+    found = [*report.mismatches, *([] if divergence is None else [str(divergence)])]
+    finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
 
 
 def bytes_as_text(text: str) -> str:
     """Return one character for each byte of a text, as the models do, whose tokens are bytes."""
-    return text.encode().decode("latin-1")
+    return text.encode(errors="surrogateescape").decode("latin-1")
 
 
 def text_of_bytes(text: str) -> str:
@@ -182,6 +187,8 @@ def read_text(path: Path | None) -> bytes:
     if path is None:
         return default_text()
     try:
+        if path.is_char_device() or path.is_block_device():
+            raise Failed(f"--text {path}: a device, but should be a file", Exit.USAGE)
         text = path.read_bytes()
     except OSError as error:
         raise Failed(f"--text {path}: {error.strerror}", Exit.USAGE) from error

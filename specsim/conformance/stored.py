@@ -78,6 +78,8 @@ def store_array(array: Any, key: str) -> dict[str, Any]:
 def load_document(path: Path) -> Document:
     """Read the JSON document and check it against the table."""
     try:
+        if path.is_char_device() or path.is_block_device() or path.is_fifo():
+            raise bad_case_file(path, "a device or a pipe", "a file", "reading it might not end")
         document = msgspec.json.decode(path.read_bytes(), type=Document)
     except OSError as error:
         raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error

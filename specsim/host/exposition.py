@@ -1,5 +1,6 @@
 """Figures of speculation for Prometheus, under the names that users of engines already have."""
 
+import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,6 +112,8 @@ def write_textfile(collector: SpecCollector, path: Path) -> None:
     Raises
     ------
     OSError
-        The file cannot be written.
+        The file cannot be written, or is no file, as a device, whose place a file would take.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "no regular file", str(path))
     write_to_textfile(str(path), registry_of(collector))
