@@ -80,6 +80,8 @@ def test_a_running_simulation_is_scraped(text, tmp_path):
                 break
         report = json.loads(process.stdout.read())
         assert process.wait(timeout=60) == 0
+    if seen[-1].keys() != NAMES:  # NOTE: the server may end within a scrape, and no length tells where.
+        seen.pop()
     assert seen
     assert all(values.keys() == NAMES for values in seen)
     calls = [values["sglang:spec_verify_calls_total"] for values in seen]
