@@ -3,10 +3,19 @@
 import torch
 
 from specsim.gpu.kernels import attention as kernels
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import (
+    VerifyCascadeMetadataOutputs,
+    VerifyCustomMaskMetadataOutputs,
+    VerifyExtendMetadataOutputs,
+)
 
-_TILE = 1024
+TILE = 1024
+"""Slots that a program copies, or pairs of nodes that it looks at, at a time: eight a thread of four warps."""
 
 
 def verify_cascade_metadata(
@@ -16,52 +25,74 @@ def verify_cascade_metadata(
     tree_mask: torch.Tensor,
     num_draft_tokens: int,
     max_prefix_len: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Lay out two passes, over the prefix and over the nodes that each node sees; one launch each."""
-    axes, outputs = prepare("verify_cascade_metadata", locals())
-    cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table = outputs
-    num_requests = axes["request"]
-    if num_requests == 0:
-        cu_seqlens_q.zero_()
-        return cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table
-    req_pool_indices, seq_lens = req_pool_indices.contiguous(), seq_lens.contiguous()
-    block = choose_block(max_prefix_len, _TILE)
-    kernels._cascade_prefix_kernel[(num_requests, max(1, ceil_div(max_prefix_len, block)))](
-        req_pool_indices,
-        req_to_token,
-        seq_lens,
-        cache_seqlens,
-        cu_seqlens_q,
-        page_table,
+    return launch_verify_cascade_metadata(prepare("verify_cascade_metadata", locals()))
+
+
+def launch_verify_cascade_metadata(call: Call) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, outputs = call.axes, call.outputs
+    if axes["request"] == 0:
+        outputs.cu_seqlens_q.zero_()
+        return outputs
+    rows, mask = call.arguments["req_to_token"], call.arguments["tree_mask"]
+    plans = _plan_cascade(
+        axes["request"],
         axes["row"],
-        num_draft_tokens,
-        max_prefix_len,
-        req_to_token.stride(0),
-        req_to_token.stride(1),
-        BLOCK=block,
-    )
-    nodes = power_of_two(num_draft_tokens)
-    rows = choose_block(num_draft_tokens, max(1, _TILE // nodes), max(1, LARGEST_TILE // nodes))
-    kernels._cascade_expand_kernel[(num_requests, ceil_div(num_draft_tokens, rows))](
-        req_pool_indices,
-        req_to_token,
-        seq_lens,
-        tree_mask,
-        expand_cache_seqlens,
-        expand_page_table,
-        num_requests,
-        axes["row"],
-        num_draft_tokens,
         axes["position"],
+        axes["node"],
+        axes["max_prefix_len"],
         axes["mask"],
-        req_to_token.stride(0),
-        req_to_token.stride(1),
-        tree_mask.stride(0),
-        REQUESTS=power_of_two(num_requests),
-        ROWS=rows,
-        NODES=nodes,
+        *rows.stride(),
+        *mask.stride(),
     )
-    return cache_seqlens, cu_seqlens_q, page_table, expand_cache_seqlens, expand_page_table
+    launch(
+        *plans,
+        inputs={"req_to_token": rows, "tree_mask": mask, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=call.returned(),
+    )
+    return outputs
+
+
+@planned
+def _plan_cascade(
+    num_requests: int,
+    num_rows: int,
+    num_positions: int,
+    num_nodes: int,
+    num_columns: int,
+    num_entries: int,
+    row_stride: int,
+    column_stride: int,
+    mask_stride: int,
+) -> tuple[Plan, Plan]:
+    block = choose_block(num_columns, TILE)
+    nodes = power_of_two(num_nodes)
+    rows = choose_block(num_nodes, max(1, TILE // nodes), max(1, LARGEST_TILE // nodes))
+    strides = {"row_stride": row_stride, "column_stride": column_stride}
+    prefix = Plan(
+        kernels._cascade_prefix_kernel,
+        grid=(num_requests, max(1, ceil_div(num_columns, block))),
+        sizes={"num_rows": num_rows, "num_nodes": num_nodes, "num_columns": num_columns, **strides},
+        tunables={"BLOCK": block},
+    )
+    expand = Plan(
+        kernels._cascade_expand_kernel,
+        grid=(num_requests, ceil_div(num_nodes, rows)),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "num_nodes": num_nodes,
+            "num_positions": num_positions,
+            "num_entries": num_entries,
+            "mask_stride": mask_stride,
+            **strides,
+        },
+        constants={"REQUESTS": power_of_two(num_requests), "NODES": nodes},
+        tunables={"ROWS": rows},
+    )
+    return prefix, expand
 
 
 def verify_custom_mask_metadata(
@@ -71,14 +102,21 @@ def verify_custom_mask_metadata(
     tree_mask: torch.Tensor,
     num_draft_tokens: int,
     seq_lens_sum: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyCustomMaskMetadataOutputs[torch.Tensor]:
     """Lay out one pass over prefix and window under the full mask; one launch, and a copy of the mask."""
-    axes, (qo_indptr, kv_indptr, kv_indices, custom_mask) = prepare("verify_custom_mask_metadata", locals())
-    _list_keys(req_pool_indices, req_to_token, seq_lens, num_draft_tokens, qo_indptr, kv_indptr, kv_indices, None)
-    length = min(axes["mask"], custom_mask.shape[0])
-    custom_mask[:length].copy_(tree_mask[:length])
-    custom_mask[length:].fill_(True)
-    return qo_indptr, kv_indptr, kv_indices, custom_mask
+    return launch_verify_custom_mask_metadata(prepare("verify_custom_mask_metadata", locals()))
+
+
+def launch_verify_custom_mask_metadata(call: Call) -> VerifyCustomMaskMetadataOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    outputs, tree_mask = call.outputs, call.arguments["tree_mask"]
+    offsets = {name: value for name, value in call.returned().items() if name != "custom_mask"}
+    _list_keys(call, offsets, has_window=True)
+    length = min(tree_mask.shape[0], outputs.custom_mask.shape[0])
+    outputs.custom_mask[:length].copy_(tree_mask[:length])
+    if length < outputs.custom_mask.shape[0]:
+        outputs.custom_mask[length:].fill_(True)
+    return outputs
 
 
 def verify_extend_metadata(
@@ -87,50 +125,63 @@ def verify_extend_metadata(
     seq_lens: torch.Tensor,
     num_draft_tokens: int,
     seq_lens_sum: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyExtendMetadataOutputs[torch.Tensor]:
     """Lay out the keys of the prefix alone, and the offsets of the window's mask; one launch."""
-    _, (qo_indptr, kv_indptr, kv_indices, mask_indptr) = prepare("verify_extend_metadata", locals())
-    _list_keys(
-        req_pool_indices, req_to_token, seq_lens, num_draft_tokens, qo_indptr, kv_indptr, kv_indices, mask_indptr
-    )
-    return qo_indptr, kv_indptr, kv_indices, mask_indptr
+    return launch_verify_extend_metadata(prepare("verify_extend_metadata", locals()))
 
 
-def _list_keys(
-    req_pool_indices: torch.Tensor,
-    req_to_token: torch.Tensor,
-    seq_lens: torch.Tensor,
-    num_draft_tokens: int,
-    qo_indptr: torch.Tensor,
-    kv_indptr: torch.Tensor,
-    kv_indices: torch.Tensor,
-    mask_indptr: torch.Tensor | None,
-) -> None:
+def launch_verify_extend_metadata(call: Call) -> VerifyExtendMetadataOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    _list_keys(call, call.returned(), has_window=False)
+    return call.outputs
+
+
+def _list_keys(call: Call, outputs: dict[str, torch.Tensor], *, has_window: bool) -> None:
     """List the keys of the prefix, and of the window where no offsets of its mask are asked for."""
-    num_requests = req_pool_indices.shape[0]
-    if num_requests == 0:
-        for offsets in (qo_indptr, kv_indptr, mask_indptr):
-            if offsets is not None:
+    axes, rows = call.axes, call.arguments["req_to_token"]
+    if axes["request"] == 0:
+        for name, offsets in outputs.items():
+            if name != "kv_indices":
                 offsets.zero_()
         return
-    num_rows, num_positions = req_to_token.shape
-    block = choose_block(num_positions, _TILE)
-    kernels._list_keys_kernel[(num_requests, chunks_to_fill(num_requests, max(1, ceil_div(num_positions, block))))](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        seq_lens.contiguous(),
-        qo_indptr,
-        kv_indptr,
-        kv_indices,
-        mask_indptr,
-        num_requests,
-        num_rows,
-        num_draft_tokens,
-        num_positions,
-        kv_indices.shape[0],
-        req_to_token.stride(0),
-        req_to_token.stride(1),
-        HAS_WINDOW=mask_indptr is None,
-        REQUESTS=power_of_two(num_requests),
-        BLOCK=block,
+    num_entries = outputs["kv_indices"].shape[0]
+    launch(
+        _plan_keys(
+            axes["request"], axes["row"], axes["node"], axes["position"], num_entries, *rows.stride(), has_window
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=outputs,
+    )
+
+
+@planned
+def _plan_keys(
+    num_requests: int,
+    num_rows: int,
+    num_nodes: int,
+    num_positions: int,
+    num_entries: int,
+    row_stride: int,
+    column_stride: int,
+    has_window: bool,
+) -> Plan:
+    block = choose_block(num_positions, TILE)
+    return Plan(
+        kernels._list_keys_kernel,
+        grid=(num_requests, chunks_to_fill(num_requests, max(1, ceil_div(num_positions, block)))),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "num_nodes": num_nodes,
+            "num_positions": num_positions,
+            "num_entries": num_entries,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={
+            "HAS_WINDOW": has_window,
+            "REQUESTS": power_of_two(num_requests),
+            **({"mask_indptr_ptr": None} if has_window else {}),
+        },
+        tunables={"BLOCK": block},
     )

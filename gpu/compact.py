@@ -3,17 +3,14 @@
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.kernels.compact import (
-    _compact_accepted_to_front_kernel,
-    _fill_accept_out_cache_loc_kernel,
-    _fill_accept_target_cache_loc_kernel,
-    _fill_bonus_tokens_kernel,
-    _gather_accept_tokens_kernel,
-)
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.kernels import compact as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
 from specsim.gpu.launching.pointers import words_of
-from specsim.gpu.move import move_kv_cache
+from specsim.gpu.move import launch_move_kv_cache, move_kv_cache
 
 __all__ = [
     "compact_accepted_to_front",
@@ -21,69 +18,143 @@ __all__ = [
     "fill_accept_target_cache_loc",
     "fill_bonus_tokens",
     "gather_accept_tokens",
+    "launch_compact_accepted_to_front",
+    "launch_fill_accept_out_cache_loc",
+    "launch_fill_accept_target_cache_loc",
+    "launch_fill_bonus_tokens",
+    "launch_gather_accept_tokens",
+    "launch_move_kv_cache",
     "move_kv_cache",
 ]
+
+TOKENS = 256
+"""Entries of a path that a program gathers: two a thread of four warps."""
+
+BONUS_TOKENS = 128
+"""Requests of a program that picks bonus tokens: one a thread of four warps."""
+
+SLOTS = 1024
+"""Entries that a program packs: a program counts all before its own, so that few programs and long blocks win."""
+
+WORDS, INTERPRETED_WORDS = 512, 1 << 12
+"""Words of a row that a program copies at a time: four a thread of four warps."""
+
+TILE = 1024
+"""Words of a program that owns several rows."""
 
 
 def gather_accept_tokens(predict: torch.Tensor, accept_index: torch.Tensor) -> torch.Tensor:
     """Read the output tokens along each accepted path; a program owns a block of flat entries."""
-    _, (accept_tokens,) = prepare("gather_accept_tokens", locals())
-    num_entries = accept_index.numel()
+    return launch_gather_accept_tokens(prepare("gather_accept_tokens", locals()))
+
+
+def launch_gather_accept_tokens(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_entries = call.arguments["accept_index"].numel()
     if num_entries:
-        block = choose_block(num_entries, 256)
-        _gather_accept_tokens_kernel[(ceil_div(num_entries, block),)](
-            predict.contiguous(), accept_index.contiguous(), accept_tokens, num_entries, BLOCK=block
+        launch(
+            _plan_gather(num_entries),
+            inputs=call.contiguous("predict", "accept_index"),
+            outputs={"accept_tokens": call.outputs},
         )
-    return accept_tokens
+    return call.outputs
+
+
+@planned
+def _plan_gather(num_entries: int) -> Plan:
+    block = choose_block(num_entries, TOKENS)
+    return Plan(
+        kernels._gather_accept_tokens_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={"num_entries": num_entries},
+        tunables={"BLOCK": block},
+    )
 
 
 def fill_bonus_tokens(accept_tokens: torch.Tensor, num_accepted_tokens: torch.Tensor) -> torch.Tensor:
     """Pick the last output token of each request; a program owns a block of requests."""
-    axes, (bonus_tokens,) = prepare("fill_bonus_tokens", locals())
-    num_requests = axes["request"]
+    return launch_fill_bonus_tokens(prepare("fill_bonus_tokens", locals()))
+
+
+def launch_fill_bonus_tokens(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_requests = call.axes["request"]
     if num_requests:
-        block = choose_block(num_requests, 128)
-        _fill_bonus_tokens_kernel[(ceil_div(num_requests, block),)](
-            accept_tokens.contiguous(),
-            num_accepted_tokens.contiguous(),
-            bonus_tokens,
-            num_requests,
-            accept_tokens.shape[1],
-            BLOCK=block,
+        launch(
+            _plan_bonus(num_requests, call.arguments["accept_tokens"].shape[1]),
+            inputs=call.contiguous("accept_tokens", "num_accepted_tokens"),
+            outputs={"bonus_tokens": call.outputs},
         )
-    return bonus_tokens
+    return call.outputs
+
+
+@planned
+def _plan_bonus(num_requests: int, width: int) -> Plan:
+    block = choose_block(num_requests, BONUS_TOKENS)
+    return Plan(
+        kernels._fill_bonus_tokens_kernel,
+        grid=(ceil_div(num_requests, block),),
+        sizes={"num_requests": num_requests, "width": width},
+        tunables={"BLOCK": block},
+    )
 
 
 def fill_accept_out_cache_loc(accept_index: torch.Tensor, out_cache_loc: torch.Tensor) -> torch.Tensor:
     """List the slots of the accepted nodes; a program packs a block of entries and counts those before it."""
-    _, (source_slots,) = prepare("fill_accept_out_cache_loc", locals())
-    num_entries = accept_index.numel()
+    return launch_fill_accept_out_cache_loc(prepare("fill_accept_out_cache_loc", locals()))
+
+
+def launch_fill_accept_out_cache_loc(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_entries = call.arguments["accept_index"].numel()
     if num_entries:
-        block = choose_block(num_entries, 1024)
-        _fill_accept_out_cache_loc_kernel[(ceil_div(num_entries, block),)](
-            accept_index.contiguous(), out_cache_loc.contiguous(), source_slots, num_entries, BLOCK=block
+        launch(
+            _plan_sources(num_entries),
+            inputs=call.contiguous("accept_index", "out_cache_loc"),
+            outputs={"source_slots": call.outputs},
         )
-    return source_slots
+    return call.outputs
+
+
+@planned
+def _plan_sources(num_entries: int) -> Plan:
+    block = choose_block(num_entries, SLOTS)
+    return Plan(
+        kernels._fill_accept_out_cache_loc_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={"num_entries": num_entries},
+        tunables={"BLOCK": block},
+    )
 
 
 def fill_accept_target_cache_loc(
     num_accepted_tokens: torch.Tensor, out_cache_loc: torch.Tensor, num_steps: int
 ) -> torch.Tensor:
     """List the slots that the accepted nodes move to; a program packs a block of entries and counts those before it."""
-    axes, (target_slots,) = prepare("fill_accept_target_cache_loc", locals())
-    num_entries = target_slots.shape[0]
+    return launch_fill_accept_target_cache_loc(prepare("fill_accept_target_cache_loc", locals()))
+
+
+def launch_fill_accept_target_cache_loc(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_entries = call.outputs.shape[0]
     if num_entries:
-        block = choose_block(num_entries, 1024)
-        _fill_accept_target_cache_loc_kernel[(ceil_div(num_entries, block),)](
-            num_accepted_tokens.contiguous(),
-            out_cache_loc.contiguous(),
-            target_slots,
-            num_entries,
-            path_width(num_steps),
-            axes["node"],
-            BLOCK=block,
+        launch(
+            _plan_targets(num_entries, path_width(call.axes["num_steps"]), call.axes["node"]),
+            inputs=call.contiguous("num_accepted_tokens", "out_cache_loc"),
+            outputs={"target_slots": call.outputs},
         )
-    return target_slots
+    return call.outputs
+
+
+@planned
+def _plan_targets(num_entries: int, width: int, num_nodes: int) -> Plan:
+    block = choose_block(num_entries, SLOTS)
+    return Plan(
+        kernels._fill_accept_target_cache_loc_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={"num_entries": num_entries, "width": width, "num_nodes": num_nodes},
+        tunables={"BLOCK": block},
+    )
 
 
 def compact_accepted_to_front(values: torch.Tensor, accept_index: torch.Tensor) -> torch.Tensor:
@@ -92,24 +163,32 @@ def compact_accepted_to_front(values: torch.Tensor, accept_index: torch.Tensor) 
     A program owns a tile of rows and words. Past the path a row is a copy of global node 0 up to the row width, of
     itself after it, as in the reference.
     """
-    axes, (compacted,) = prepare("compact_accepted_to_front", locals())
+    return launch_compact_accepted_to_front(prepare("compact_accepted_to_front", locals()))
+
+
+def launch_compact_accepted_to_front(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    values, compacted = call.arguments["values"], call.outputs
     if values.numel() == 0:
         return compacted
     source, target = words_of(values.contiguous()), words_of(compacted)
     word = source.dtype if source.element_size() <= target.element_size() else target.dtype
     source, target = source.view(word), target.view(word)
-    num_rows, num_words = source.shape
-    words = choose_block(num_words, 512, 1 << 12)
-    rows = choose_block(num_rows, max(1, 1024 // words), LARGEST_TILE // words)
-    _compact_accepted_to_front_kernel[(ceil_div(num_rows, rows), ceil_div(num_words, words))](
-        source,
-        accept_index.contiguous(),
-        target,
-        num_rows,
-        axes["node"],
-        accept_index.shape[1],
-        num_words,
-        ROWS=rows,
-        WORDS=words,
+    launch(
+        _plan_compact(*source.shape, call.axes["node"], call.arguments["accept_index"].shape[1]),
+        inputs={"values": source, **call.contiguous("accept_index")},
+        outputs={"compacted": target},
     )
     return compacted
+
+
+@planned
+def _plan_compact(num_rows: int, num_words: int, num_nodes: int, width: int) -> Plan:
+    words = choose_block(num_words, WORDS, INTERPRETED_WORDS)
+    rows = choose_block(num_rows, max(1, TILE // words), LARGEST_TILE // words)
+    return Plan(
+        kernels._compact_accepted_to_front_kernel,
+        grid=(ceil_div(num_rows, rows), ceil_div(num_words, words)),
+        sizes={"num_rows": num_rows, "num_nodes": num_nodes, "width": width, "num_words": num_words},
+        tunables={"ROWS": rows, "WORDS": words},
+    )

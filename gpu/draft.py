@@ -6,49 +6,88 @@ import torch
 
 from specsim.counts import count_candidates, count_draft_nodes
 from specsim.gpu.kernels import draft as kernels
-from specsim.gpu.launching.blocks import INTERPRETED, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, current_mode
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import (
+    FastTopkOutputs,
+    OrganizeChainDraftResultsOutputs,
+    OrganizeDraftResultsOutputs,
+    SelectTopKTokensOutputs,
+)
 
 LARGEST_BLOCK = 4096
+"""Candidates that one program ranks: 64-bit keys, eight a thread of sixteen warps, in registers."""
+
 FEW = 4
+"""Up to so many maxima cost less one after another than one partial sort; measured on an H200."""
+
 FEW_PROGRAMS = 128
+"""Programs up to which each has a multiprocessor of its own, 132 on an H200."""
+
+COPIES = 128
+"""Requests whose chain one program copies: one a thread of four warps."""
+
+IDS = 256
+"""Ids that a program maps: two a thread of four warps."""
+
+LEAST_HIDDEN_BLOCK = 16
+"""Hidden columns that a program copies at least, so that a line of the cache is not cut."""
 
 
-def fast_topk(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+def fast_topk(values: torch.Tensor, k: int) -> FastTopkOutputs[torch.Tensor]:
     """Pick the k largest entries of each row, ties by lower index; NaN counts as -inf.
 
     One program a block of 4096 columns; rows of several blocks are reduced again until one block is left.
     """
-    axes, (topk_values, topk_index) = prepare("fast_topk", locals())
-    num_rows, num_columns = axes["row"], axes["column"]
+    return launch_fast_topk(prepare("fast_topk", locals()))
+
+
+def launch_fast_topk(call: Call) -> FastTopkOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    values, num_rows = call.arguments["values"], call.axes["row"]
     if num_rows == 0:
-        return topk_values, topk_index
-    width = power_of_two(k)
-    keys, is_last = None, False
-    while not is_last:
+        return call.outputs
+    kept_keys = None
+    for plan in _plan_topk(num_rows, call.axes["column"], call.axes["k"], *values.stride()):
+        scratch = {} if kept_keys is None else {"keys": kept_keys}
+        if not plan.constants["IS_LAST"]:
+            kept_keys = values.new_empty((num_rows, plan.grid[1] * plan.constants["WIDTH"]), dtype=torch.int64)
+            scratch["kept_keys"] = kept_keys
+        launch(plan, inputs={"values": values}, outputs=call.returned(), scratch=scratch)
+    return call.outputs
+
+
+@planned
+def _plan_topk(num_rows: int, num_columns: int, k: int, row_stride: int, column_stride: int) -> tuple[Plan, ...]:
+    """Plan one launch for each reduction of a row's blocks; the keys of one are what the next one reduces."""
+    width, num_blocks = power_of_two(k), 0
+    plans: list[Plan] = []
+    while num_blocks != 1:
         block = max(choose_block(num_columns, LARGEST_BLOCK, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
         num_blocks = ceil_div(num_columns, block)
-        is_last = num_blocks == 1
-        kept_keys = None if is_last else values.new_empty((num_rows, num_blocks * width), dtype=torch.int64)
-        kernels._fast_topk_kernel[(num_rows, num_blocks)](
-            values,
-            keys,
-            kept_keys,
-            topk_values,
-            topk_index,
-            num_columns,
-            values.stride(0),
-            values.stride(1),
-            K=k,
-            WIDTH=width,
-            BLOCK=block,
-            FROM_KEYS=keys is not None,
-            IS_LAST=is_last,
-            ONE_BY_ONE=_one_by_one(k),
-            num_warps=_num_warps(block, num_rows * num_blocks),
+        absent = [] if plans else ["keys_ptr"]
+        absent += ["kept_keys_ptr"] if num_blocks == 1 else []
+        plans.append(
+            Plan(
+                kernels._fast_topk_kernel,
+                grid=(num_rows, num_blocks),
+                sizes={"num_columns": num_columns, "row_stride": row_stride, "column_stride": column_stride},
+                constants={
+                    "K": k,
+                    "WIDTH": width,
+                    "FROM_KEYS": bool(plans),
+                    "IS_LAST": num_blocks == 1,
+                    **dict.fromkeys(absent),
+                },
+                tunables={"BLOCK": block, "ONE_BY_ONE": _one_by_one(k)},
+                num_warps=_num_warps(block, num_rows * num_blocks),
+            )
         )
-        keys, num_columns = kept_keys, num_blocks * width
-    return topk_values, topk_index
+        num_columns = num_blocks * width
+    return tuple(plans)
 
 
 def select_top_k_tokens(
@@ -58,41 +97,70 @@ def select_top_k_tokens(
     hidden_states: torch.Tensor | None,
     scores: torch.Tensor | None,
     topk: int,
-) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> SelectTopKTokensOutputs[torch.Tensor]:
     """Choose the beams of the next depth and emit the tree blocks of this depth; one launch."""
-    axes, outputs = prepare("select_top_k_tokens", locals())
-    input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block = outputs
-    num_requests = axes["request"]
-    if num_requests:
-        is_first = step_index == 0
-        width, block = power_of_two(topk), power_of_two(axes["branch"] * topk)
-        hidden_size = 0 if hidden_states is None else hidden_states.shape[1]
-        hidden_block = choose_block(hidden_size, max(LARGEST_BLOCK // width, 16))
-        kernels._select_top_k_tokens_kernel[(num_requests, max(1, ceil_div(hidden_size, hidden_block)))](
-            topk_p.contiguous(),
-            topk_index.contiguous(),
-            hidden_states,
-            None if is_first or scores is None else scores.contiguous(),
-            input_ids,
-            next_hidden_states,
-            next_scores,
-            score_block,
-            token_block,
-            parent_block,
-            step_index,
-            hidden_size,
-            0 if hidden_states is None else hidden_states.stride(0),
-            0 if hidden_states is None else hidden_states.stride(1),
-            TOPK=topk,
-            WIDTH=width,
-            BLOCK=block,
-            HIDDEN_BLOCK=hidden_block,
-            IS_FIRST=is_first,
-            HAS_HIDDEN=hidden_size > 0,
-            ONE_BY_ONE=_one_by_one(topk),
-            num_warps=_num_warps(block, num_requests),
-        )
-    return input_ids, next_hidden_states, next_scores, score_block, token_block, parent_block
+    return launch_select_top_k_tokens(prepare("select_top_k_tokens", locals()))
+
+
+def launch_select_top_k_tokens(call: Call) -> SelectTopKTokensOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, arguments, outputs = call.axes, call.arguments, call.returned()
+    if axes["request"] == 0:
+        return call.outputs
+    hidden_states = arguments["hidden_states"]
+    has_scores = axes["step_index"] > 0 and arguments["scores"] is not None
+    inputs = call.contiguous("topk_p", "topk_index", *(["scores"] if has_scores else []))
+    if hidden_states is not None:
+        inputs["hidden_states"] = hidden_states
+    launch(
+        _plan_select(
+            axes["request"],
+            axes["step_index"],
+            axes["topk"],
+            None if hidden_states is None else hidden_states.shape[1],
+            (0, 0) if hidden_states is None else hidden_states.stride(),
+            has_scores,
+        ),
+        inputs=inputs,
+        outputs=outputs,
+    )
+    return call.outputs
+
+
+@planned
+def _plan_select(
+    num_requests: int,
+    step_index: int,
+    topk: int,
+    hidden_size: int | None,
+    hidden_strides: tuple[int, int],
+    has_scores: bool,
+) -> Plan:
+    width = power_of_two(topk)
+    block = power_of_two(topk if step_index == 0 else topk * topk)
+    hidden_block = choose_block(hidden_size or 0, max(LARGEST_BLOCK // width, LEAST_HIDDEN_BLOCK))
+    absent = [] if has_scores else ["scores_ptr"]
+    absent += ["hidden_states_ptr", "next_hidden_states_ptr"] if hidden_size is None else []
+    return Plan(
+        kernels._select_top_k_tokens_kernel,
+        grid=(num_requests, max(1, ceil_div(hidden_size or 0, hidden_block))),
+        sizes={
+            "step_index": step_index,
+            "hidden_size": hidden_size or 0,
+            "hidden_row_stride": hidden_strides[0],
+            "hidden_column_stride": hidden_strides[1],
+        },
+        constants={
+            "TOPK": topk,
+            "WIDTH": width,
+            "BLOCK": block,
+            "IS_FIRST": step_index == 0,
+            "HAS_HIDDEN": bool(hidden_size),
+            **dict.fromkeys(absent),
+        },
+        tunables={"HIDDEN_BLOCK": hidden_block, "ONE_BY_ONE": _one_by_one(topk)},
+        num_warps=_num_warps(block, num_requests),
+    )
 
 
 def organize_draft_results(
@@ -100,85 +168,129 @@ def organize_draft_results(
     token_list: Sequence[torch.Tensor],
     parents_list: Sequence[torch.Tensor],
     num_draft_tokens: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> OrganizeDraftResultsOutputs[torch.Tensor]:
     """Keep the N-1 best candidates of all depths, in flat-id order; one program a request.
 
     More than 4096 candidates a request go through ``fast_topk`` block by block.
     """
-    axes, (parent_list, top_scores_index, draft_tokens) = prepare("organize_draft_results", locals())
-    num_requests, num_steps, topk = axes["request"], axes["step"], axes["topk"]
-    if num_requests == 0:
-        return parent_list, top_scores_index, draft_tokens
-    num_candidates, num_kept = count_candidates(topk, num_steps), count_draft_nodes(num_draft_tokens)
-    block = power_of_two(num_candidates)
-    if block > LARGEST_BLOCK:
-        scores = torch.cat([scores.flatten(1) for scores in score_list], dim=1)
-        top_scores_index.copy_(fast_topk(scores, num_kept)[1].sort(dim=1).values)
-        torch.gather(torch.cat(list(token_list), dim=1), 1, top_scores_index, out=draft_tokens)
-        torch.cat(list(parents_list[:-1]), dim=1, out=parent_list)
-        return parent_list, top_scores_index, draft_tokens
-    kernels._organize_draft_results_kernel[(num_requests,)](
-        tuple(scores.contiguous() for scores in score_list),
-        tuple(tokens.contiguous() for tokens in token_list),
-        tuple(parents.contiguous() for parents in parents_list),
-        parent_list,
-        top_scores_index,
-        draft_tokens,
-        NUM_STEPS=num_steps,
-        TOPK=topk,
-        NUM_KEPT=num_kept,
-        WIDTH=power_of_two(num_kept),
-        BLOCK=block,
-        PARENT_BLOCK=power_of_two(topk + 1),
-        ONE_BY_ONE=_one_by_one(num_kept),
+    return launch_organize_draft_results(prepare("organize_draft_results", locals()))
+
+
+def launch_organize_draft_results(call: Call) -> OrganizeDraftResultsOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, outputs = call.axes, call.outputs
+    num_steps, topk, num_kept = axes["step"], axes["topk"], count_draft_nodes(axes["node"])
+    if axes["request"] == 0:
+        return outputs
+    if count_candidates(topk, num_steps) > LARGEST_BLOCK:
+        _organize_by_topk(call)
+        return outputs
+    launch(
+        _plan_organize(axes["request"], num_steps, topk, num_kept),
+        inputs={
+            name: tuple(entry.contiguous() for entry in call.arguments[name])
+            for name in ("score_list", "token_list", "parents_list")
+        },
+        outputs=call.returned(),
+    )
+    return outputs
+
+
+def _organize_by_topk(call: Call) -> None:
+    arguments, outputs = call.arguments, call.outputs
+    scores = torch.cat([scores.flatten(1) for scores in arguments["score_list"]], dim=1)
+    kept = fast_topk(scores, outputs.top_scores_index.shape[1]).topk_index
+    outputs.top_scores_index.copy_(kept.sort(dim=1).values)
+    tokens = torch.cat(list(arguments["token_list"]), dim=1)
+    torch.gather(tokens, 1, outputs.top_scores_index, out=outputs.draft_tokens)
+    torch.cat(list(arguments["parents_list"][:-1]), dim=1, out=outputs.parent_list)
+
+
+@planned
+def _plan_organize(num_requests: int, num_steps: int, topk: int, num_kept: int) -> Plan:
+    block = power_of_two(count_candidates(topk, num_steps))
+    return Plan(
+        kernels._organize_draft_results_kernel,
+        grid=(num_requests,),
+        sizes={},
+        constants={
+            "NUM_STEPS": num_steps,
+            "TOPK": topk,
+            "NUM_KEPT": num_kept,
+            "WIDTH": power_of_two(num_kept),
+            "BLOCK": block,
+            "PARENT_BLOCK": power_of_two(topk + 1),
+        },
+        tunables={"ONE_BY_ONE": _one_by_one(num_kept)},
         num_warps=_num_warps(block, num_requests),
     )
-    return parent_list, top_scores_index, draft_tokens
 
 
 def organize_chain_draft_results(
     token_list: Sequence[torch.Tensor],
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> OrganizeChainDraftResultsOutputs[torch.Tensor]:
     """Organise the drafts of a chain, where nothing is pruned; one launch."""
-    axes, (parent_list, top_scores_index, draft_tokens) = prepare("organize_chain_draft_results", locals())
-    num_requests = axes["request"]
-    if num_requests:
-        block = choose_block(num_requests, 128)
-        kernels._organize_chain_draft_results_kernel[(ceil_div(num_requests, block),)](
-            tuple(tokens.contiguous() for tokens in token_list),
-            parent_list,
-            top_scores_index,
-            draft_tokens,
-            num_requests,
-            NUM_STEPS=axes["step"],
-            BLOCK=block,
+    return launch_organize_chain_draft_results(prepare("organize_chain_draft_results", locals()))
+
+
+def launch_organize_chain_draft_results(call: Call) -> OrganizeChainDraftResultsOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    if call.axes["request"]:
+        launch(
+            _plan_chain(call.axes["request"], call.axes["step"]),
+            inputs={"token_list": tuple(entry.contiguous() for entry in call.arguments["token_list"])},
+            outputs=call.returned(),
         )
-    return parent_list, top_scores_index, draft_tokens
+    return call.outputs
+
+
+@planned
+def _plan_chain(num_requests: int, num_steps: int) -> Plan:
+    block = choose_block(num_requests, COPIES)
+    return Plan(
+        kernels._organize_chain_draft_results_kernel,
+        grid=(ceil_div(num_requests, block),),
+        sizes={"num_requests": num_requests},
+        constants={"NUM_STEPS": num_steps},
+        tunables={"BLOCK": block},
+    )
 
 
 def map_hot_tokens(topk_index: torch.Tensor, hot_token_id: torch.Tensor) -> torch.Tensor:
     """Map draft-vocabulary ids to target-vocabulary ids; an id outside the draft vocabulary maps to 0."""
-    axes, (token_index,) = prepare("map_hot_tokens", locals())
-    num_entries = token_index.numel()
-    if num_entries:
-        block = choose_block(num_entries, 256)
-        kernels._map_hot_tokens_kernel[(ceil_div(num_entries, block),)](
-            topk_index,
-            hot_token_id.contiguous(),
-            token_index,
-            num_entries,
-            axes["column"],
-            axes["draft_vocab"],
-            topk_index.stride(0),
-            topk_index.stride(1),
-            BLOCK=block,
+    return launch_map_hot_tokens(prepare("map_hot_tokens", locals()))
+
+
+def launch_map_hot_tokens(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes, topk_index = call.axes, call.arguments["topk_index"]
+    if axes["row"] * axes["column"]:
+        launch(
+            _plan_map(axes["row"], axes["column"], axes["draft_vocab"], *topk_index.stride()),
+            inputs={"topk_index": topk_index, **call.contiguous("hot_token_id")},
+            outputs={"token_index": call.outputs},
         )
-    return token_index
+    return call.outputs
+
+
+@planned
+def _plan_map(num_rows: int, num_columns: int, draft_vocab: int, row_stride: int, column_stride: int) -> Plan:
+    num_entries = num_rows * num_columns
+    block = choose_block(num_entries, IDS)
+    return Plan(
+        kernels._map_hot_tokens_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={
+            **{"num_entries": num_entries, "num_columns": num_columns, "draft_vocab": draft_vocab},
+            **{"row_stride": row_stride, "column_stride": column_stride},
+        },
+        tunables={"BLOCK": block},
+    )
 
 
 def _one_by_one(count: int) -> bool:
-    """Return whether taking maxima one after another beats a partial sort; the interpreter sorts element by element."""
-    return INTERPRETED or count <= FEW
+    """Return whether taking maxima one after another beats a partial sort."""
+    return count <= FEW or not current_mode().blocks.sorts
 
 
 def _num_warps(block: int, num_programs: int) -> int:

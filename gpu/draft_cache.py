@@ -3,50 +3,93 @@
 import torch
 
 from specsim.gpu.kernels import draft_cache as kernels
-from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import GenerateDraftDecodeKvIndicesOutputs
+
+SLOTS = 256
+"""Slots that a program gathers: two a thread of four warps."""
+
+PAIRS = 4
+"""Pairs of step and beam that a program serves: the prefix is read once for all of them and written for each."""
+
+KEYS, INTERPRETED_KEYS = 512, 4096
+"""Slots of the prefix that a program reads at a time: four a thread of four warps, written once for each pair."""
 
 
 def assign_draft_cache_locs(
     req_pool_indices: torch.Tensor, req_to_token: torch.Tensor, seq_lens: torch.Tensor, topk: int, num_steps: int
 ) -> torch.Tensor:
     """Read the slots of the draft entries from the request rows; one launch over the flat slots."""
-    axes, (out_cache_loc,) = prepare("assign_draft_cache_locs", locals())
-    num_entries = axes["request"] * topk * num_steps
-    if num_entries:
-        block = choose_block(num_entries, 256)
-        kernels._assign_draft_cache_locs_kernel[(ceil_div(num_entries, block),)](
-            req_pool_indices.contiguous(),
-            req_to_token,
-            seq_lens.contiguous(),
-            out_cache_loc,
-            num_entries,
-            axes["row"],
-            axes["position"],
-            req_to_token.stride(0),
-            req_to_token.stride(1),
-            ENTRIES=topk * num_steps,
-            BLOCK=block,
+    return launch_assign_draft_cache_locs(prepare("assign_draft_cache_locs", locals()))
+
+
+def launch_assign_draft_cache_locs(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes, rows = call.axes, call.arguments["req_to_token"]
+    num_entries_each = axes["topk"] * axes["num_steps"]
+    if axes["request"]:
+        launch(
+            _plan_assign(axes["request"], num_entries_each, axes["row"], axes["position"], *rows.stride()),
+            inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+            outputs={"out_cache_loc": call.outputs},
         )
-    return out_cache_loc
+    return call.outputs
+
+
+@planned
+def _plan_assign(
+    num_requests: int, num_entries_each: int, num_rows: int, row_width: int, row_stride: int, column_stride: int
+) -> Plan:
+    num_entries = num_requests * num_entries_each
+    block = choose_block(num_entries, SLOTS)
+    return Plan(
+        kernels._assign_draft_cache_locs_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={
+            "num_entries": num_entries,
+            "num_rows": num_rows,
+            "row_width": row_width,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={"ENTRIES": num_entries_each},
+        tunables={"BLOCK": block},
+    )
 
 
 def per_step_draft_out_cache_loc(out_cache_loc: torch.Tensor, topk: int, num_steps: int) -> torch.Tensor:
     """Turn request-major draft slots into one row a step; one launch."""
-    axes, (step_cache_loc,) = prepare("per_step_draft_out_cache_loc", locals())
-    num_entries = step_cache_loc.numel()
-    if num_entries:
-        block = choose_block(num_entries, 256)
-        kernels._per_step_draft_out_cache_loc_kernel[(ceil_div(num_entries, block),)](
-            out_cache_loc,
-            step_cache_loc,
-            num_entries,
-            axes["request"] * topk,
-            out_cache_loc.stride(0),
-            NUM_STEPS=num_steps,
-            BLOCK=block,
+    return launch_per_step_draft_out_cache_loc(prepare("per_step_draft_out_cache_loc", locals()))
+
+
+def launch_per_step_draft_out_cache_loc(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    out_cache_loc, num_steps = call.arguments["out_cache_loc"], call.axes["num_steps"]
+    num_rows = call.outputs.shape[1]
+    if num_rows:
+        launch(
+            _plan_per_step(num_rows, num_steps, out_cache_loc.stride(0)),
+            inputs={"out_cache_loc": out_cache_loc},
+            outputs={"step_cache_loc": call.outputs},
         )
-    return step_cache_loc
+    return call.outputs
+
+
+@planned
+def _plan_per_step(num_rows: int, num_steps: int, stride: int) -> Plan:
+    num_entries = num_rows * num_steps
+    block = choose_block(num_entries, SLOTS)
+    return Plan(
+        kernels._per_step_draft_out_cache_loc_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={"num_entries": num_entries, "num_rows": num_rows, "stride": stride},
+        constants={"NUM_STEPS": num_steps},
+        tunables={"BLOCK": block},
+    )
 
 
 def generate_draft_decode_kv_indices(
@@ -56,37 +99,59 @@ def generate_draft_decode_kv_indices(
     positions: torch.Tensor,
     topk: int,
     num_steps: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> GenerateDraftDecodeKvIndicesOutputs[torch.Tensor]:
     """List, for every step and beam, the slots that the beam attends to; one launch.
 
     Grid: request, groups of (step, beam), chunks of the prefix. Written once: 4 bytes a slot listed; read once a group.
     """
-    axes, (kv_indices, kv_indptr) = prepare("generate_draft_decode_kv_indices", locals())
-    num_requests, row_width = axes["request"], axes["position"]
-    if num_requests == 0:
-        kv_indptr.zero_()
-        return kv_indices, kv_indptr
-    num_pairs = topk * num_steps
-    rows = choose_block(num_pairs, 4)
-    num_groups = ceil_div(num_pairs, rows)
-    block = choose_block(row_width, 512, 4096)
-    num_chunks = chunks_to_fill(num_requests * num_groups, ceil_div(row_width, block))
-    kernels._generate_draft_decode_kv_indices_kernel[(num_requests, num_groups, num_chunks)](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        seq_lens.contiguous(),
-        kv_indices,
-        kv_indptr,
-        num_requests,
-        axes["row"],
-        row_width,
-        req_to_token.stride(0),
-        req_to_token.stride(1),
-        TOPK=topk,
-        NUM_STEPS=num_steps,
-        OWN=power_of_two(num_steps),
-        REQUESTS=power_of_two(num_requests),
-        ROWS=rows,
-        BLOCK=block,
+    return launch_generate_draft_decode_kv_indices(prepare("generate_draft_decode_kv_indices", locals()))
+
+
+def launch_generate_draft_decode_kv_indices(call: Call) -> GenerateDraftDecodeKvIndicesOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, rows = call.axes, call.arguments["req_to_token"]
+    if axes["request"] == 0:
+        call.outputs.kv_indptr.zero_()
+        return call.outputs
+    launch(
+        _plan_kv_indices(
+            axes["request"], axes["topk"], axes["num_steps"], axes["row"], axes["position"], *rows.stride()
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=call.returned(),
     )
-    return kv_indices, kv_indptr
+    return call.outputs
+
+
+@planned
+def _plan_kv_indices(
+    num_requests: int,
+    topk: int,
+    num_steps: int,
+    num_rows: int,
+    row_width: int,
+    row_stride: int,
+    column_stride: int,
+) -> Plan:
+    num_pairs = topk * num_steps
+    pairs = choose_block(num_pairs, PAIRS)
+    num_groups = ceil_div(num_pairs, pairs)
+    block = choose_block(row_width, KEYS, INTERPRETED_KEYS)
+    return Plan(
+        kernels._generate_draft_decode_kv_indices_kernel,
+        grid=(num_requests, num_groups, chunks_to_fill(num_requests * num_groups, ceil_div(row_width, block))),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "row_width": row_width,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={
+            "TOPK": topk,
+            "NUM_STEPS": num_steps,
+            "OWN": power_of_two(num_steps),
+            "REQUESTS": power_of_two(num_requests),
+        },
+        tunables={"ROWS": pairs, "BLOCK": block},
+    )

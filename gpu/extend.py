@@ -2,80 +2,116 @@
 
 import torch
 
-from specsim.gpu.kernels.extend import (
-    _create_extend_after_decode_spec_info_kernel,
-    _generate_attn_arg_prefill_kernel,
-    _prepare_for_extend_to_fill_draft_kvcache_kernel,
-    _rotate_prefill_input_ids_kernel,
+from specsim.gpu.kernels import extend as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import (
+    CreateExtendAfterDecodeSpecInfoOutputs,
+    GenerateAttnArgPrefillOutputs,
+    PrepareForExtendToFillDraftKvcacheOutputs,
 )
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, chunks_to_fill
-from specsim.gpu.launching.buffers import prepare
+
+TOKENS, REQUESTS = 32, 128
+"""Tokens of a program, and requests of a step of its search: 32 comparisons a thread of four warps."""
+
+INTERPRETED_REQUESTS = 512
+"""Requests of a step under the interpreter, so that a tile has room for as many tokens."""
+
+ROWS = 256
+"""Rows of a program that writes positions: two a thread of four warps."""
+
+KEYS, INTERPRETED_KEYS = 1024, 4096
+"""Slots that a program copies at a time: eight a thread of four warps."""
+
+LENGTHS = 1024
+"""Lengths that a program adds up at a time: eight a thread of four warps."""
 
 
 def rotate_prefill_input_ids(
     input_ids: torch.Tensor, extend_lens: torch.Tensor, tail_tokens: torch.Tensor
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token; a program owns a block of tokens."""
-    axes, (rotated_input_ids,) = prepare("rotate_prefill_input_ids", locals())
-    num_tokens, num_requests = axes["token"], axes["request"]
+    return launch_rotate_prefill_input_ids(prepare("rotate_prefill_input_ids", locals()))
+
+
+def launch_rotate_prefill_input_ids(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_tokens, num_requests = call.axes["token"], call.axes["request"]
     if num_tokens:
-        requests = choose_block(num_requests, 128, 512)
-        tokens = choose_block(num_tokens, 32, LARGEST_TILE // requests)
-        _rotate_prefill_input_ids_kernel[(ceil_div(num_tokens, tokens),)](
-            input_ids.contiguous(),
-            extend_lens.contiguous(),
-            tail_tokens.contiguous(),
-            rotated_input_ids,
-            num_tokens,
-            num_requests,
-            TOKENS=tokens,
-            REQUESTS=requests,
+        launch(
+            _plan_tokens(num_tokens, num_requests, True),
+            inputs=call.contiguous("input_ids", "extend_lens", "tail_tokens"),
+            outputs={"rotated_input_ids": call.outputs},
         )
-    return rotated_input_ids
-
-
-def prepare_for_extend_to_fill_draft_kvcache(
-    seq_lens: torch.Tensor, num_accepted_tokens: torch.Tensor, num_draft_tokens: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Lay out positions, forward lengths and the selected row; a program owns a block of rows."""
-    _, (positions, forward_seq_lens, select_index) = prepare("prepare_for_extend_to_fill_draft_kvcache", locals())
-    num_rows = positions.shape[0]
-    if num_rows:
-        block = choose_block(num_rows, 256)
-        _prepare_for_extend_to_fill_draft_kvcache_kernel[(ceil_div(num_rows, block),)](
-            seq_lens.contiguous(),
-            num_accepted_tokens.contiguous(),
-            positions,
-            forward_seq_lens,
-            select_index,
-            num_rows,
-            num_draft_tokens,
-            BLOCK=block,
-        )
-    return positions, forward_seq_lens, select_index
+    return call.outputs
 
 
 def create_extend_after_decode_spec_info(
     input_ids: torch.Tensor, seq_lens: torch.Tensor, num_accepted_tokens: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> CreateExtendAfterDecodeSpecInfoOutputs[torch.Tensor]:
     """Lay out ragged positions and pick each request's last token; a program owns a block of tokens."""
-    axes, (positions, bonus_tokens) = prepare("create_extend_after_decode_spec_info", locals())
-    num_tokens, num_requests = axes["token"], axes["request"]
+    return launch_create_extend_after_decode_spec_info(prepare("create_extend_after_decode_spec_info", locals()))
+
+
+def launch_create_extend_after_decode_spec_info(call: Call) -> CreateExtendAfterDecodeSpecInfoOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    num_tokens, num_requests = call.axes["token"], call.axes["request"]
     if num_tokens and num_requests:
-        requests = choose_block(num_requests, 128, 512)
-        tokens = choose_block(num_tokens, 32, LARGEST_TILE // requests)
-        _create_extend_after_decode_spec_info_kernel[(ceil_div(num_tokens, tokens),)](
-            input_ids.contiguous(),
-            seq_lens.contiguous(),
-            num_accepted_tokens.contiguous(),
-            positions,
-            bonus_tokens,
-            num_tokens,
-            num_requests,
-            TOKENS=tokens,
-            REQUESTS=requests,
+        launch(
+            _plan_tokens(num_tokens, num_requests, False),
+            inputs=call.contiguous("input_ids", "seq_lens", "num_accepted_tokens"),
+            outputs=call.returned(),
         )
-    return positions, bonus_tokens
+    return call.outputs
+
+
+@planned
+def _plan_tokens(num_tokens: int, num_requests: int, rotates: bool) -> Plan:
+    requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
+    tokens = choose_block(num_tokens, TOKENS, LARGEST_TILE // requests)
+    return Plan(
+        kernels._rotate_prefill_input_ids_kernel if rotates else kernels._create_extend_after_decode_spec_info_kernel,
+        grid=(ceil_div(num_tokens, tokens),),
+        sizes={"num_tokens": num_tokens, "num_requests": num_requests},
+        tunables={"TOKENS": tokens, "REQUESTS": requests},
+    )
+
+
+def prepare_for_extend_to_fill_draft_kvcache(
+    seq_lens: torch.Tensor, num_accepted_tokens: torch.Tensor, num_draft_tokens: int
+) -> PrepareForExtendToFillDraftKvcacheOutputs[torch.Tensor]:
+    """Lay out positions, forward lengths and the selected row; a program owns a block of rows."""
+    return launch_prepare_for_extend_to_fill_draft_kvcache(
+        prepare("prepare_for_extend_to_fill_draft_kvcache", locals())
+    )
+
+
+def launch_prepare_for_extend_to_fill_draft_kvcache(
+    call: Call,
+) -> PrepareForExtendToFillDraftKvcacheOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    num_requests, num_nodes = call.axes["request"], call.axes["num_draft_tokens"]
+    if num_requests:
+        launch(
+            _plan_rows(num_requests * num_nodes, num_nodes),
+            inputs=call.contiguous("seq_lens", "num_accepted_tokens"),
+            outputs=call.returned(),
+        )
+    return call.outputs
+
+
+@planned
+def _plan_rows(num_rows: int, num_nodes: int) -> Plan:
+    block = choose_block(num_rows, ROWS)
+    return Plan(
+        kernels._prepare_for_extend_to_fill_draft_kvcache_kernel,
+        grid=(ceil_div(num_rows, block),),
+        sizes={"num_rows": num_rows, "num_nodes": num_nodes},
+        tunables={"BLOCK": block},
+    )
 
 
 def generate_attn_arg_prefill(
@@ -84,30 +120,41 @@ def generate_attn_arg_prefill(
     kv_lens: torch.Tensor,
     num_accepted_tokens: torch.Tensor,
     kv_lens_sum: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> GenerateAttnArgPrefillOutputs[torch.Tensor]:
     """Lay out the metadata of a ragged extend; grid: request and one more, chunks of its keys.
 
     Every program adds up the lengths before its request: 4 or 8 bytes a request, from L2; a slot is read and written
     once.
     """
-    axes, (qo_indptr, kv_indptr, kv_indices) = prepare("generate_attn_arg_prefill", locals())
-    num_requests = axes["request"]
-    block = choose_block(max(axes["position"], 1), 1024, 4096)
-    num_chunks = chunks_to_fill(num_requests + 1, ceil_div(axes["position"], block))
-    _generate_attn_arg_prefill_kernel[(num_requests + 1, num_chunks)](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        kv_lens.contiguous(),
-        num_accepted_tokens.contiguous(),
-        qo_indptr,
-        kv_indptr,
-        kv_indices,
-        num_requests,
-        axes["row"],
-        axes["position"],
-        kv_lens_sum,
-        *req_to_token.stride(),
-        REQUESTS=choose_block(max(num_requests, 1), 1024),
-        BLOCK=block,
+    return launch_generate_attn_arg_prefill(prepare("generate_attn_arg_prefill", locals()))
+
+
+def launch_generate_attn_arg_prefill(call: Call) -> GenerateAttnArgPrefillOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, rows = call.axes, call.arguments["req_to_token"]
+    launch(
+        _plan_keys(axes["request"], axes["row"], axes["position"], axes["kv_lens_sum"], *rows.stride()),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "kv_lens", "num_accepted_tokens")},
+        outputs=call.returned(),
     )
-    return qo_indptr, kv_indptr, kv_indices
+    return call.outputs
+
+
+@planned
+def _plan_keys(
+    num_requests: int, num_rows: int, row_width: int, num_locations: int, row_stride: int, position_stride: int
+) -> Plan:
+    block = choose_block(max(row_width, 1), KEYS, INTERPRETED_KEYS)
+    return Plan(
+        kernels._generate_attn_arg_prefill_kernel,
+        grid=(num_requests + 1, chunks_to_fill(num_requests + 1, ceil_div(row_width, block))),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "row_width": row_width,
+            "num_locations": num_locations,
+            "row_stride": row_stride,
+            "position_stride": position_stride,
+        },
+        tunables={"REQUESTS": choose_block(max(num_requests, 1), LENGTHS), "BLOCK": block},
+    )

@@ -6,34 +6,50 @@ from specsim.counts import path_width
 from specsim.gpu.kernels import from_logits as kernels
 from specsim.gpu.kernels import greedy_from_logits as greedy
 from specsim.gpu.kernels import row_statistics
-from specsim.gpu.launching.blocks import ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import VerifyTreeGreedyFromLogitsOutputs, VerifyTreeSampledFromLogitsOutputs
+
+TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
 
 CHUNK = 16384
-GREEDY_CHUNK = 8192
+"""Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
+
 LEAST_CHUNK = 256
-UNIT = 8
-SLOTS = 128
-WAYS = 8
-ROW_WAYS = 8
-NUM_WARPS = 8
-BLOCK = 4096
+"""A chunk holds as many logits as a program has threads, and as many units as ``row_statistics`` has parts."""
+
 MOST_CHUNKS = 32
+"""Chunks of a row: their lists together are the tile of 32 x 128 logits that one program of the walk filters."""
+
+UNIT = 8
+"""Neighbouring logits that a thread reduces to their largest: 16 bytes of bfloat16, one load."""
+
+SLOTS = 128
+"""Largest logits of a chunk that are listed: more than twice the usual top-k of 50, and half a program's threads."""
+
+WAYS, ROW_WAYS = 8, 8
+"""Bounds that a round of the search tries on the lists, and on a whole row: three bits of a float32 a round."""
+
+BLOCK = 4096
+"""Logits of its row that a program of the walk reads at a time where the lists do not suffice: 16 a thread."""
+
+GREEDY_CHUNK = 8192
+"""Logits that a program of the greedy walk reads where requests alone fill a GPU: 32 a thread of eight warps."""
+
 MOST_GREEDY_CHUNKS = 256
+"""Chunks of a row in the greedy walk: what one program of 256 threads merges, one a thread."""
+
 PROGRAMS_TO_FILL = 1024
+"""Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
+
+NUM_WARPS = 8
+"""Warps of a program: 256 threads, which the parts of ``row_statistics`` and all figures above count on."""
+
 LARGEST_PRECISE = 4096
-
-
-def chunk_of(vocab: int) -> int:
-    """Return how many logits one program reads."""
-    most = max(CHUNK, power_of_two(ceil_div(vocab, MOST_CHUNKS)))
-    return max(LEAST_CHUNK, choose_block(vocab, most))
-
-
-def greedy_chunk_of(vocab: int, num_requests: int) -> int:
-    """Return how many logits one program of the greedy walk reads: fewer where requests alone do not fill a GPU."""
-    share = power_of_two(ceil_div(num_requests * vocab, PROGRAMS_TO_FILL))
-    return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
+"""Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
 
 
 def verify_tree_greedy_from_logits(
@@ -43,45 +59,65 @@ def verify_tree_greedy_from_logits(
     retrieve_next_sibling: torch.Tensor,
     logits: torch.Tensor,
     num_steps: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
     """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row."""
-    axes, outputs = prepare("verify_tree_greedy_from_logits", locals())
-    predict, accept_index, num_accepted_drafts = outputs
-    num_requests, num_nodes, vocab = axes["request"], axes["node"], axes["vocab"]
+    return launch_verify_tree_greedy_from_logits(prepare("verify_tree_greedy_from_logits", locals()))
+
+
+def launch_verify_tree_greedy_from_logits(call: Call) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, logits = call.axes, call.arguments["logits"]
+    num_requests = axes["request"]
     if num_requests == 0:
-        return predict, accept_index, num_accepted_drafts
+        return call.outputs
+    plans = _plan_greedy(num_requests, axes["node"], axes["num_steps"], axes["vocab"], *logits.stride())
+    num_levels, num_chunks = len(plans) - 1, plans[0].grid[1]
+    partial = (num_levels, num_requests, num_chunks)
+    launch(
+        *plans,
+        inputs={"logits": logits, **call.contiguous(*TREE)},
+        outputs=call.returned(),
+        scratch={
+            "reached": logits.new_empty((num_levels + 1, num_requests), dtype=torch.int32),
+            "chunk_max": logits.new_empty(partial, dtype=torch.float32),
+            "chunk_token": logits.new_empty(partial, dtype=torch.int32),
+        },
+    )
+    return call.outputs
+
+
+@planned
+def _plan_greedy(
+    num_requests: int, num_nodes: int, num_steps: int, vocab: int, row_stride: int, column_stride: int
+) -> tuple[Plan, ...]:
+    """Plan one launch a level, each of which reads the rows of its nodes, and one that follows the last choices."""
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
-    reached = logits.new_empty((num_levels + 1, num_requests), dtype=torch.int32)
-    chunk_max = logits.new_empty((num_levels, num_requests, num_chunks), dtype=torch.float32)
-    chunk_token = torch.empty_like(chunk_max, dtype=torch.int32)
-    tree = [part.contiguous() for part in (candidates, retrieve_index, retrieve_next_token, retrieve_next_sibling)]
-    for level in range(num_levels + 1):
-        greedy._walk_greedy_kernel[(num_requests, num_chunks if level < num_levels else 1)](
-            *tree,
-            logits,
-            reached,
-            chunk_max,
-            chunk_token,
-            predict,
-            accept_index,
-            num_accepted_drafts,
-            num_nodes,
-            num_steps,
-            level,
-            num_levels,
-            num_chunks,
-            vocab,
-            logits.stride(0),
-            logits.stride(1),
-            NODES=power_of_two(num_nodes),
-            STEPS=power_of_two(path_width(num_steps)),
-            CHUNKS=power_of_two(num_chunks),
-            CHUNK=chunk,
+    return tuple(
+        Plan(
+            greedy._walk_greedy_kernel,
+            grid=(num_requests, num_chunks if level < num_levels else 1),
+            sizes={
+                "num_nodes": num_nodes,
+                "num_steps": num_steps,
+                "level": level,
+                "num_levels": num_levels,
+                "num_chunks": num_chunks,
+                "vocab": vocab,
+                "row_stride": row_stride,
+                "column_stride": column_stride,
+            },
+            constants={
+                "NODES": power_of_two(num_nodes),
+                "STEPS": power_of_two(path_width(num_steps)),
+                "CHUNKS": power_of_two(num_chunks),
+            },
+            tunables={"CHUNK": chunk},
             num_warps=max(1, min(NUM_WARPS, chunk // 256)),
         )
-    return predict, accept_index, num_accepted_drafts
+        for level in range(num_levels + 1)
+    )
 
 
 def verify_tree_sampled_from_logits(
@@ -101,84 +137,116 @@ def verify_tree_sampled_from_logits(
     num_steps: int,
     strict: bool = True,
     skip_duplicates: bool = True,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyTreeSampledFromLogitsOutputs[torch.Tensor]:
     """Accept by chance from raw logits; two launches a level of the tree, over chunks of a row and over requests.
 
     The first reads the row of the node that each request has reached; the second decides by the lists of its largest
     logits, or reads the row again where they do not suffice.
     """
-    axes, outputs = prepare("verify_tree_sampled_from_logits", locals())
-    predict, accept_index, num_accepted_drafts = outputs
-    num_requests, num_nodes, vocab = axes["request"], axes["node"], axes["vocab"]
+    return launch_verify_tree_sampled_from_logits(prepare("verify_tree_sampled_from_logits", locals()))
+
+
+def launch_verify_tree_sampled_from_logits(call: Call) -> VerifyTreeSampledFromLogitsOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, logits = call.axes, call.arguments["logits"]
+    num_requests = axes["request"]
     if num_requests == 0:
-        return predict, accept_index, num_accepted_drafts
+        return call.outputs
+    plans = _plan_sampled(
+        num_requests,
+        axes["node"],
+        axes["num_steps"],
+        axes["vocab"],
+        logits.stride(),
+        logits.dtype,
+        (axes["strict"], axes["skip_duplicates"]),
+    )
+    shares = plans[0].grid
+    launch(
+        *plans,
+        inputs={
+            "logits": logits,
+            **call.contiguous(*TREE, "uniform_samples", "uniform_samples_for_final_sampling"),
+            **call.contiguous("temperature", "top_k", "top_p", "min_p", "threshold_single", "threshold_acc"),
+        },
+        outputs=call.returned(),
+        scratch={
+            "current": logits.new_empty(num_requests, dtype=torch.int32),
+            "chunk_max": logits.new_empty(shares, dtype=torch.float32),
+            "chunk_mass": logits.new_empty(shares, dtype=torch.float64),
+            "chunk_bound": logits.new_empty(shares, dtype=torch.float32),
+            "listed_logits": logits.new_empty((*shares, SLOTS), dtype=torch.float32),
+            "listed_tokens": logits.new_empty((*shares, SLOTS), dtype=torch.int32),
+        },
+    )
+    return call.outputs
+
+
+@planned
+def _plan_sampled(
+    num_requests: int,
+    num_nodes: int,
+    num_steps: int,
+    vocab: int,
+    strides: tuple[int, int],
+    dtype: torch.dtype,
+    flags: tuple[int, int],
+) -> tuple[Plan, ...]:
+    """Plan two launches a level: the statistics of the rows that are reached, and the walk's next step."""
     chunk = chunk_of(vocab)
-    num_chunks = ceil_div(vocab, chunk)
-    shares = (num_requests, num_chunks)
-    current = logits.new_empty(num_requests, dtype=torch.int32)
-    statistics = logits.new_empty((2, *shares), dtype=torch.float32)
-    chunk_mass = logits.new_empty(shares, dtype=torch.float64)
-    listed_logits = logits.new_empty((*shares, SLOTS), dtype=torch.float32)
-    listed_tokens = logits.new_empty((*shares, SLOTS), dtype=torch.int32)
-    lists = (statistics[0], chunk_mass, statistics[1], listed_logits, listed_tokens)
-    temperature, top_k = temperature.contiguous(), top_k.contiguous()
-    tree = [part.contiguous() for part in (candidates, retrieve_index, retrieve_next_token, retrieve_next_sibling)]
-    coins = (uniform_samples.contiguous(), uniform_samples_for_final_sampling.contiguous())
-    filters = (temperature, top_k, top_p.contiguous(), min_p.contiguous())
-    thresholds = (threshold_single.contiguous(), threshold_acc.contiguous())
-    shift, is_precise = (16 if logits.dtype is torch.bfloat16 else 0), vocab <= LARGEST_PRECISE
-    unit = min(UNIT, chunk // LEAST_CHUNK)
+    num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
     num_levels = min(path_width(num_steps), num_nodes)
+    row = {"num_nodes": num_nodes, "vocab": vocab, "row_stride": strides[0], "column_stride": strides[1]}
+    # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
+    kind = {"SHIFT": 16 if dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
+    plans = []
     for level in range(num_levels):
-        row_statistics._row_statistics_kernel[shares](
-            logits,
-            current,
-            temperature,
-            top_k,
-            *lists,
-            num_nodes,
-            level,
-            vocab,
-            logits.stride(0),
-            logits.stride(1),
-            UNITS=chunk // unit,
-            UNIT=unit,
-            SLOTS=SLOTS,
-            SHIFT=shift,
-            PRECISE=is_precise,
+        statistics = Plan(
+            row_statistics._row_statistics_kernel,
+            grid=(num_requests, num_chunks),
+            sizes={"level": level, **row},
+            constants=kind,
+            tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS},
             num_warps=NUM_WARPS,
         )
-        kernels._walk_sampled_kernel[(num_requests,)](
-            *tree,
-            *coins,
-            logits,
-            *filters,
-            *thresholds,
-            current,
-            *lists,
-            predict,
-            accept_index,
-            num_accepted_drafts,
-            num_nodes,
-            num_steps,
-            level,
-            num_levels,
-            num_chunks,
-            chunk,
-            vocab,
-            logits.stride(0),
-            logits.stride(1),
-            int(strict),
-            int(skip_duplicates),
-            NODES=power_of_two(num_nodes),
-            STEPS=power_of_two(path_width(num_steps)),
-            CHUNKS=power_of_two(num_chunks),
-            SLOTS=SLOTS,
-            SHIFT=shift,
-            WAYS=WAYS,
-            ROW_WAYS=ROW_WAYS,
-            BLOCK=min(chunk, choose_block(vocab, BLOCK)),
-            PRECISE=is_precise,
+        walk = Plan(
+            kernels._walk_sampled_kernel,
+            grid=(num_requests,),
+            sizes={
+                "num_steps": num_steps,
+                "level": level,
+                "num_levels": num_levels,
+                "num_chunks": num_chunks,
+                "chunk_size": chunk,
+                "strict": flags[0],
+                "skip_duplicates": flags[1],
+                **row,
+            },
+            constants={
+                "NODES": power_of_two(num_nodes),
+                "STEPS": power_of_two(path_width(num_steps)),
+                "CHUNKS": power_of_two(num_chunks),
+                **kind,
+            },
+            tunables={
+                "SLOTS": SLOTS,
+                "WAYS": WAYS,
+                "ROW_WAYS": ROW_WAYS,
+                "BLOCK": min(chunk, choose_block(vocab, BLOCK)),
+            },
             num_warps=NUM_WARPS,
         )
-    return predict, accept_index, num_accepted_drafts
+        plans += [statistics, walk]
+    return tuple(plans)
+
+
+def chunk_of(vocab: int) -> int:
+    """Return how many logits one program of the statistics reads."""
+    most = max(CHUNK, power_of_two(ceil_div(vocab, MOST_CHUNKS)))
+    return max(LEAST_CHUNK, choose_block(vocab, most))
+
+
+def greedy_chunk_of(vocab: int, num_requests: int) -> int:
+    """Return how many logits one program of the greedy walk reads: fewer where requests alone do not fill a GPU."""
+    share = power_of_two(ceil_div(num_requests * vocab, PROGRAMS_TO_FILL))
+    return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))

@@ -3,11 +3,17 @@
 import torch
 
 from specsim.gpu.kernels import grammar as kernels
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
 
-_BITS_PER_WORD = 32
-_TILE = 1024
+BITS_PER_WORD = 32
+"""Tokens of a word of the mask."""
+
+TOKENS = 1024
+"""Transitions that a program reads at a time: eight a thread of four warps."""
 
 
 def generate_token_bitmask(
@@ -22,48 +28,59 @@ def generate_token_bitmask(
 
     The first takes a round a level of the deepest tree; the second reads one row of transitions a reached node.
     """
-    axes, (vocab_mask,) = prepare("generate_token_bitmask", locals())
-    num_requests, num_nodes, vocab = axes["request"], axes["node"], axes["vocab"]
-    num_rows, num_words = vocab_mask.shape
-    if num_rows == 0:
+    return launch_generate_token_bitmask(prepare("generate_token_bitmask", locals()))
+
+
+def launch_generate_token_bitmask(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes, vocab_mask, transitions = call.axes, call.outputs, call.arguments["transitions"]
+    num_requests, num_nodes = axes["request"], axes["node"]
+    if num_requests == 0:
         return vocab_mask
-    is_terminated = is_terminated.contiguous()
     parent, state = torch.empty((2, num_requests, num_nodes), dtype=torch.int32, device=vocab_mask.device)
-    nodes = power_of_two(num_nodes)
-    requests = choose_block(num_requests, 1, max(1, LARGEST_TILE // nodes))
-    kernels._reach_nodes_kernel[(ceil_div(num_requests, requests),)](
-        transitions,
-        is_terminated,
-        candidates.contiguous(),
-        retrieve_next_token.contiguous(),
-        retrieve_next_sibling.contiguous(),
-        grammar_state.contiguous(),
-        parent,
-        state,
-        num_requests,
-        num_nodes,
-        axes["state"],
-        vocab,
-        transitions.stride(0),
-        transitions.stride(1),
-        REQUESTS=requests,
-        NODES=nodes,
-        num_warps=max(1, min(8, nodes // 32)),
-    )
-    words = choose_block(num_words, _TILE // _BITS_PER_WORD, LARGEST_TILE // _BITS_PER_WORD)
-    tokens = words * _BITS_PER_WORD
-    rows = choose_block(num_rows, max(1, _TILE // tokens), max(1, LARGEST_TILE // tokens))
-    kernels._fill_bitmask_kernel[(ceil_div(num_rows, rows), ceil_div(num_words, words))](
-        transitions,
-        is_terminated,
-        state,
-        vocab_mask,
-        num_rows,
-        vocab,
-        num_words,
-        transitions.stride(0),
-        transitions.stride(1),
-        ROWS=rows,
-        WORDS=words,
+    launch(
+        *_plan_bitmask(num_requests, num_nodes, axes["state"], axes["vocab"], *transitions.stride()),
+        inputs={
+            "transitions": transitions,
+            **call.contiguous(
+                "is_terminated", "candidates", "retrieve_next_token", "retrieve_next_sibling", "grammar_state"
+            ),
+        },
+        outputs={"vocab_mask": vocab_mask},
+        scratch={"parent": parent, "state": state},
     )
     return vocab_mask
+
+
+@planned
+def _plan_bitmask(
+    num_requests: int, num_nodes: int, num_states: int, vocab: int, state_stride: int, token_stride: int
+) -> tuple[Plan, Plan]:
+    nodes = power_of_two(num_nodes)
+    requests = choose_block(num_requests, 1, max(1, LARGEST_TILE // nodes))
+    strides = {"state_stride": state_stride, "token_stride": token_stride}
+    reach = Plan(
+        kernels._reach_nodes_kernel,
+        grid=(ceil_div(num_requests, requests),),
+        sizes={
+            "num_requests": num_requests,
+            "num_nodes": num_nodes,
+            "num_states": num_states,
+            "vocab": vocab,
+            **strides,
+        },
+        constants={"NODES": nodes},
+        tunables={"REQUESTS": requests},
+        num_warps=max(1, min(8, nodes // 32)),
+    )
+    num_rows, num_words = num_requests * num_nodes, ceil_div(vocab, BITS_PER_WORD)
+    words = choose_block(num_words, TOKENS // BITS_PER_WORD, LARGEST_TILE // BITS_PER_WORD)
+    tokens = words * BITS_PER_WORD
+    rows = choose_block(num_rows, max(1, TOKENS // tokens), max(1, LARGEST_TILE // tokens))
+    fill = Plan(
+        kernels._fill_bitmask_kernel,
+        grid=(ceil_div(num_rows, rows), ceil_div(num_words, words)),
+        sizes={"num_rows": num_rows, "vocab": vocab, "num_words": num_words, **strides},
+        tunables={"ROWS": rows, "WORDS": words},
+    )
+    return reach, fill

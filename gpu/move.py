@@ -5,18 +5,39 @@ from collections.abc import Sequence
 import torch
 import triton.language as tl
 
-from specsim.gpu.kernels.move import _move_kv_cache_by_scratch_kernel, _move_kv_cache_kernel
-from specsim.gpu.launching.blocks import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
-from specsim.gpu.launching.pointers import StripTable, strips_of
+from specsim.gpu.kernels import move as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.gpu.launching.pointers import strips_of
 
 MOST_PAIRS_IN_REGISTERS = 4096
+"""Pairs of slots that wait in the registers of one program: 32 warps of four pairs a thread, 128 bytes of each."""
+
+TILE_BYTES = 128
+"""Bytes of a strip that a program moves of each pair: one line of the cache."""
+
+LEAST_PROGRAM_BYTES = 1 << 11
+"""Bytes of a program that has few pairs: a strip is not cut into more programs than pay for their start."""
+
+MOST_PROGRAM_BYTES = 1 << 17
+"""Bytes that the registers of one program hold beside addresses: half of the 256 KiB of a multiprocessor."""
+
+WARP_BYTES = 4096
+"""Bytes that wait in the registers of a warp: 128 a thread."""
+
+MOST_WARPS = 32
+"""Warps of a program, of which a GPU takes no more."""
+
+SCRATCH_PROGRAMS = 132
+"""Programs that move by way of scratch memory, each with its own part of it: one a multiprocessor of an H200."""
+
+SCRATCH_PAIRS = 512
+"""Pairs of a step of such a program: 64 KiB of lines."""
+
 _WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int16, torch.uint8: tl.uint8}
-_TILE_BYTES = 128
-_LEAST_PROGRAM_BYTES = 1 << 11
-_MOST_PROGRAM_BYTES = 1 << 17
-_SCRATCH_PROGRAMS = 132
-_SCRATCH_PAIRS = 512
 
 
 def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
@@ -27,63 +48,62 @@ def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor
     registers, more in a scratch buffer of the program. ``KVBuffers`` carry the table of addresses; for a list it is
     built in each call, which a CUDA graph cannot capture.
     """
-    axes, _ = prepare("move_kv_cache", locals())
-    if not kv_buffers or not axes["pair"]:
+    launch_move_kv_cache(prepare("move_kv_cache", locals()))
+
+
+def launch_move_kv_cache(call: Call) -> None:
+    """Launch into the buffers of a checked call."""
+    kv_buffers, num_pairs = call.arguments["kv_buffers"], call.axes["pair"]
+    if not kv_buffers or not num_pairs:
         return
     strips = strips_of(kv_buffers)
     if not strips.num_strips:
         return
-    pairs = target_slots.contiguous(), source_slots.contiguous()
-    if axes["pair"] <= MOST_PAIRS_IN_REGISTERS:
-        _move_in_registers(strips, *pairs)
+    form = (num_pairs, strips.num_strips, strips.most_words, strips.word, strips.is_aligned)
+    scratch = {}
+    if num_pairs <= MOST_PAIRS_IN_REGISTERS:
+        plan = _plan_registers(*form)
     else:
-        _move_by_scratch(strips, *pairs)
-
-
-def _move_in_registers(strips: StripTable, target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
-    num_pairs = target_slots.shape[0]
-    pairs = power_of_two(num_pairs)
-    tile_bytes = min(max(_TILE_BYTES, _LEAST_PROGRAM_BYTES // pairs), _MOST_PROGRAM_BYTES // pairs)
-    words = choose_block(strips.most_words, max(1, tile_bytes // strips.word.itemsize), max(1, LARGEST_TILE // pairs))
-    num_tiles = ceil_div(strips.most_words, words)
-    _move_kv_cache_kernel[(strips.num_strips * num_tiles,)](
-        strips.table,
-        target_slots,
-        source_slots,
-        num_pairs,
-        num_tiles,
-        WORD=_WORD_TYPES[strips.word],
-        PAIRS=pairs,
-        WORDS=words,
-        IS_ALIGNED=strips.is_aligned and words > 1,
-        num_warps=_num_warps(pairs * words * strips.word.itemsize),
+        plan = _plan_scratch(*form)
+        num_words = plan.grid[0] * num_pairs * plan.tunables["WORDS"]
+        scratch["scratch"] = torch.empty(num_words, dtype=strips.word, device=strips.table.device)
+    # NOTE: the buffers are written through the addresses of the table.
+    launch(
+        plan, inputs=call.contiguous("source_slots", "target_slots"), outputs={"strips": strips.table}, scratch=scratch
     )
 
 
-def _move_by_scratch(strips: StripTable, target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
-    num_pairs = target_slots.shape[0]
-    most_words = _TILE_BYTES // strips.word.itemsize
-    words = choose_block(strips.most_words, most_words, LARGEST_TILE // _SCRATCH_PAIRS)
-    num_tiles = ceil_div(strips.most_words, words)
-    num_strip_tiles = strips.num_strips * num_tiles
-    num_programs = 1 if INTERPRETED else min(num_strip_tiles, _SCRATCH_PROGRAMS)
-    scratch = torch.empty(num_programs * num_pairs * words, dtype=strips.word, device=target_slots.device)
-    _move_kv_cache_by_scratch_kernel[(num_programs,)](
-        strips.table,
-        target_slots,
-        source_slots,
-        scratch,
-        num_pairs,
-        num_tiles,
-        num_strip_tiles,
-        WORD=_WORD_TYPES[strips.word],
-        PAIRS=_SCRATCH_PAIRS,
-        WORDS=words,
-        IS_ALIGNED=strips.is_aligned and words > 1,
-        num_warps=_num_warps(_SCRATCH_PAIRS * words * strips.word.itemsize),
+@planned
+def _plan_registers(num_pairs: int, num_strips: int, most_words: int, word: torch.dtype, is_aligned: bool) -> Plan:
+    pairs = power_of_two(num_pairs)
+    tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
+    words = choose_block(most_words, max(1, tile_bytes // word.itemsize), max(1, LARGEST_TILE // pairs))
+    num_tiles = ceil_div(most_words, words)
+    return Plan(
+        kernels._move_kv_cache_kernel,
+        grid=(num_strips * num_tiles,),
+        sizes={"num_pairs": num_pairs, "num_tiles": num_tiles},
+        constants={"WORD": _WORD_TYPES[word], "PAIRS": pairs, "IS_ALIGNED": is_aligned and words > 1},
+        tunables={"WORDS": words},
+        num_warps=_num_warps(pairs * words * word.itemsize),
+    )
+
+
+@planned
+def _plan_scratch(num_pairs: int, num_strips: int, most_words: int, word: torch.dtype, is_aligned: bool) -> Plan:
+    words = choose_block(most_words, TILE_BYTES // word.itemsize, LARGEST_TILE // SCRATCH_PAIRS)
+    num_tiles = ceil_div(most_words, words)
+    num_strip_tiles = num_strips * num_tiles
+    return Plan(
+        kernels._move_kv_cache_by_scratch_kernel,
+        grid=(chunks_to_fill(1, num_strip_tiles, SCRATCH_PROGRAMS),),
+        sizes={"num_pairs": num_pairs, "num_tiles": num_tiles, "num_strip_tiles": num_strip_tiles},
+        constants={"WORD": _WORD_TYPES[word], "IS_ALIGNED": is_aligned and words > 1},
+        tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
+        num_warps=_num_warps(SCRATCH_PAIRS * words * word.itemsize),
     )
 
 
 def _num_warps(num_bytes: int) -> int:
-    """Return enough warps for 128 bytes a thread, from 1 to 32."""
-    return min(max(power_of_two(num_bytes // 4096), 1), 32)
+    """Return enough warps to hold so many bytes."""
+    return min(max(power_of_two(num_bytes // WARP_BYTES), 1), MOST_WARPS)

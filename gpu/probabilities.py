@@ -3,11 +3,22 @@
 import torch
 
 from specsim.gpu.kernels import probabilities as kernels
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
 
-_TILE = 1024
-_ROW_BLOCK = 2048
+TILE = 1024
+"""Logits that a program prepares: eight a thread of four warps."""
+
+ROW_BLOCK = 2048
+"""Tokens of its row that a program looks at together: eight a thread of eight warps, in float64."""
+
+BITS_PER_WORD = 32
+"""Tokens of a word of the grammar's mask."""
+
+OPTIONAL = ("scaling_penalty", "additive_penalty", "logit_bias", "vocab_mask")
 
 
 def prepare_logits(
@@ -19,50 +30,100 @@ def prepare_logits(
     num_draft_tokens: int,
 ) -> torch.Tensor:
     """Apply penalties, bias and grammar mask; one launch, every step rounded to float32 as in the reference."""
-    axes, (prepared_logits,) = prepare("prepare_logits", locals())
+    return launch_prepare_logits(prepare("prepare_logits", locals()))
+
+
+def launch_prepare_logits(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    arguments, prepared_logits = call.arguments, call.outputs
     num_rows, vocab = prepared_logits.shape
     if num_rows:
-        tokens = choose_block(vocab, _TILE)
-        rows = choose_block(num_rows, _TILE // tokens, LARGEST_TILE // tokens)
-        kernels._prepare_logits_kernel[(ceil_div(num_rows, rows), ceil_div(vocab, tokens))](
-            logits,
-            _contiguous(scaling_penalty),
-            _contiguous(additive_penalty),
-            _contiguous(logit_bias),
-            _contiguous(vocab_mask),
-            prepared_logits,
-            num_rows,
-            num_draft_tokens,
-            vocab,
-            ceil_div(vocab, 32),
-            logits.stride(0),
-            logits.stride(1),
-            ROWS=rows,
-            BLOCK=tokens,
-            enable_fp_fusion=False,
+        logits = arguments["logits"]
+        given = tuple(name for name in OPTIONAL if arguments[name] is not None)
+        launch(
+            _plan_prepare(num_rows, vocab, call.axes["num_draft_tokens"], *logits.stride(), given),
+            inputs={"logits": logits, **call.contiguous(*given)},
+            outputs={"prepared_logits": prepared_logits},
         )
     return prepared_logits
 
 
+@planned
+def _plan_prepare(
+    num_rows: int, vocab: int, num_nodes: int, row_stride: int, column_stride: int, given: tuple[str, ...]
+) -> Plan:
+    tokens = choose_block(vocab, TILE)
+    rows = choose_block(num_rows, TILE // tokens, LARGEST_TILE // tokens)
+    return Plan(
+        kernels._prepare_logits_kernel,
+        grid=(ceil_div(num_rows, rows), ceil_div(vocab, tokens)),
+        sizes={
+            "num_rows": num_rows,
+            "num_nodes": num_nodes,
+            "vocab": vocab,
+            "num_words": ceil_div(vocab, BITS_PER_WORD),
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={f"{name}_ptr": None for name in OPTIONAL if name not in given},
+        tunables={"ROWS": rows, "BLOCK": tokens},
+        options={"enable_fp_fusion": False},
+    )
+
+
 def top_k_renorm(probabilities: torch.Tensor, top_k: torch.Tensor) -> torch.Tensor:
     """Keep the k most probable tokens of a row; a program owns whole rows and sorts none of them."""
-    _, (renormalised,) = prepare("top_k_renorm", locals())
-    _renormalise(probabilities, top_k, renormalised, kernels.TOP_K.value)
-    return renormalised
+    return launch_top_k_renorm(prepare("top_k_renorm", locals()))
+
+
+def launch_top_k_renorm(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    return _renormalise(call, "top_k", kernels.TOP_K.value)
 
 
 def top_p_renorm(probabilities: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Keep the most probable tokens whose mass reaches p; a program owns whole rows and sorts none of them."""
-    _, (renormalised,) = prepare("top_p_renorm", locals())
-    _renormalise(probabilities, top_p, renormalised, kernels.TOP_P.value)
-    return renormalised
+    return launch_top_p_renorm(prepare("top_p_renorm", locals()))
+
+
+def launch_top_p_renorm(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    return _renormalise(call, "top_p", kernels.TOP_P.value)
 
 
 def min_p_renorm(probabilities: torch.Tensor, min_p: torch.Tensor) -> torch.Tensor:
     """Keep the tokens that reach a share of the most probable one; a program owns whole rows."""
-    _, (renormalised,) = prepare("min_p_renorm", locals())
-    _renormalise(probabilities, min_p, renormalised, kernels.MIN_P.value)
-    return renormalised
+    return launch_min_p_renorm(prepare("min_p_renorm", locals()))
+
+
+def launch_min_p_renorm(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    return _renormalise(call, "min_p", kernels.MIN_P.value)
+
+
+def _renormalise(call: Call, parameter: str, kind: int) -> torch.Tensor:
+    num_rows, vocab = call.outputs.shape
+    if num_rows:
+        probabilities = call.arguments["probabilities"]
+        launch(
+            _plan_renormalise(num_rows, vocab, *probabilities.stride(), kind),
+            inputs={"probabilities": probabilities, "filter": call.arguments[parameter].contiguous()},
+            outputs={"renormalised": call.outputs},
+        )
+    return call.outputs
+
+
+@planned
+def _plan_renormalise(num_rows: int, vocab: int, row_stride: int, column_stride: int, kind: int) -> Plan:
+    rows, block = _blocks(num_rows, vocab)
+    return Plan(
+        kernels._renormalise_kernel,
+        grid=(ceil_div(num_rows, rows),),
+        sizes={"num_rows": num_rows, "vocab": vocab, "row_stride": row_stride, "column_stride": column_stride},
+        constants={"FILTER": kind},
+        tunables={"ROWS": rows, "BLOCK": block},
+        num_warps=_num_warps(rows, block),
+    )
 
 
 def target_probabilities(
@@ -74,57 +135,46 @@ def target_probabilities(
     num_draft_tokens: int,
 ) -> torch.Tensor:
     """Soften and filter every row in one launch; a program owns whole rows, and what may survive is looked at alone."""
-    axes, (target_probs,) = prepare("target_probabilities", locals())
-    num_rows, vocab = target_probs.shape
-    if num_rows:
-        rows, block = _blocks(num_rows, vocab)
-        kernels._target_probabilities_kernel[(ceil_div(num_rows, rows),)](
-            logits,
-            temperature.contiguous(),
-            top_k.contiguous(),
-            top_p.contiguous(),
-            min_p.contiguous(),
-            target_probs,
-            num_rows,
-            num_draft_tokens,
-            vocab,
-            logits.stride(0),
-            logits.stride(1),
-            ROWS=rows,
-            BLOCK=block,
-            num_warps=_num_warps(rows, block),
-        )
-    return target_probs
+    return launch_target_probabilities(prepare("target_probabilities", locals()))
 
 
-def _renormalise(probabilities: torch.Tensor, parameter: torch.Tensor, renormalised: torch.Tensor, kind: int) -> None:
-    num_rows, vocab = renormalised.shape
+def launch_target_probabilities(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_rows, vocab = call.outputs.shape
     if num_rows:
-        rows, block = _blocks(num_rows, vocab)
-        kernels._renormalise_kernel[(ceil_div(num_rows, rows),)](
-            probabilities,
-            parameter.contiguous(),
-            renormalised,
-            num_rows,
-            vocab,
-            probabilities.stride(0),
-            probabilities.stride(1),
-            FILTER=kind,
-            ROWS=rows,
-            BLOCK=block,
-            num_warps=_num_warps(rows, block),
+        logits = call.arguments["logits"]
+        launch(
+            _plan_probabilities(num_rows, vocab, call.axes["num_draft_tokens"], *logits.stride()),
+            inputs={"logits": logits, **call.contiguous("temperature", "top_k", "top_p", "min_p")},
+            outputs={"target_probs": call.outputs},
         )
+    return call.outputs
+
+
+@planned
+def _plan_probabilities(num_rows: int, vocab: int, num_nodes: int, row_stride: int, column_stride: int) -> Plan:
+    rows, block = _blocks(num_rows, vocab)
+    return Plan(
+        kernels._target_probabilities_kernel,
+        grid=(ceil_div(num_rows, rows),),
+        sizes={
+            "num_rows": num_rows,
+            "num_nodes": num_nodes,
+            "vocab": vocab,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        tunables={"ROWS": rows, "BLOCK": block},
+        num_warps=_num_warps(rows, block),
+    )
 
 
 def _blocks(num_rows: int, vocab: int) -> tuple[int, int]:
     """Return rows a program, and tokens that it looks at together."""
-    block = choose_block(vocab, _ROW_BLOCK)
+    block = choose_block(vocab, ROW_BLOCK)
     return choose_block(num_rows, 1, max(1, LARGEST_TILE // block)), block
 
 
 def _num_warps(rows: int, block: int) -> int:
+    """Return a warp for every 256 entries of a tile, from 1 to 8."""
     return max(1, min(8, rows * block // 256))
-
-
-def _contiguous(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else tensor.contiguous()

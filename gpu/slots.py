@@ -2,13 +2,21 @@
 
 import torch
 
-from specsim.gpu.kernels.slots import (
-    _assign_extend_cache_locs_kernel,
-    _assign_req_to_token_pool_kernel,
-    _remap_accepted_slots_kernel,
-)
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.kernels import slots as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
+
+LOCATIONS, REQUESTS = 32, 128
+"""Locations of a program, and requests of a step of its search: 32 comparisons a thread of four warps."""
+
+INTERPRETED_REQUESTS = 512
+"""Requests of a step under the interpreter, so that a tile has room for as many locations."""
+
+MATCHES = 2048
+"""Comparisons of a node with an entry of a path in one program: sixteen a thread of four warps."""
 
 
 def assign_req_to_token_pool(
@@ -19,22 +27,19 @@ def assign_req_to_token_pool(
     out_cache_loc: torch.Tensor,
 ) -> None:
     """Write flat slots into a range of each request's row; locations past the last range are not written."""
-    axes, _ = prepare("assign_req_to_token_pool", locals())
-    if not axes["location"] or not axes["request"]:
-        return
-    locations, requests = _blocks(axes["location"], axes["request"])
-    _assign_req_to_token_pool_kernel[(ceil_div(axes["location"], locations),)](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        start_offsets.contiguous(),
-        end_offsets.contiguous(),
-        out_cache_loc.contiguous(),
-        *req_to_token.stride(),
-        axes["location"],
-        axes["request"],
-        LOCATIONS=locations,
-        REQUESTS=requests,
-    )
+    launch_assign_req_to_token_pool(prepare("assign_req_to_token_pool", locals()))
+
+
+def launch_assign_req_to_token_pool(call: Call) -> None:
+    """Launch into the buffers of a checked call."""
+    num_locations, num_requests = call.axes["location"], call.axes["request"]
+    if num_locations and num_requests:
+        rows = call.arguments["req_to_token"]
+        launch(
+            _plan_locations(True, num_locations, num_requests, *rows.stride()),
+            inputs=call.contiguous("req_pool_indices", "start_offsets", "end_offsets", "out_cache_loc"),
+            outputs={"req_to_token": rows},
+        )
 
 
 def assign_extend_cache_locs(
@@ -45,23 +50,42 @@ def assign_extend_cache_locs(
     num_locations: int,
 ) -> torch.Tensor:
     """Read a range of each request's row into flat slots; locations past the last range are 0."""
-    axes, (out_cache_loc,) = prepare("assign_extend_cache_locs", locals())
-    if not num_locations:
-        return out_cache_loc
-    locations, requests = _blocks(num_locations, axes["request"])
-    _assign_extend_cache_locs_kernel[(ceil_div(num_locations, locations),)](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        start_offsets.contiguous(),
-        end_offsets.contiguous(),
-        out_cache_loc,
-        *req_to_token.stride(),
-        num_locations,
-        axes["request"],
-        LOCATIONS=locations,
-        REQUESTS=requests,
+    return launch_assign_extend_cache_locs(prepare("assign_extend_cache_locs", locals()))
+
+
+def launch_assign_extend_cache_locs(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    num_locations, num_requests = call.axes["location"], call.axes["request"]
+    if num_locations:
+        rows = call.arguments["req_to_token"]
+        launch(
+            _plan_locations(False, num_locations, num_requests, *rows.stride()),
+            inputs={
+                "req_to_token": rows,
+                **call.contiguous("req_pool_indices", "start_offsets", "end_offsets"),
+            },
+            outputs={"out_cache_loc": call.outputs},
+        )
+    return call.outputs
+
+
+@planned
+def _plan_locations(
+    is_written: bool, num_locations: int, num_requests: int, row_stride: int, position_stride: int
+) -> Plan:
+    requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
+    locations = choose_block(num_locations, LOCATIONS, LARGEST_TILE // requests)
+    return Plan(
+        kernels._assign_req_to_token_pool_kernel if is_written else kernels._assign_extend_cache_locs_kernel,
+        grid=(ceil_div(num_locations, locations),),
+        sizes={
+            "num_locations": num_locations,
+            "num_requests": num_requests,
+            "row_stride": row_stride,
+            "position_stride": position_stride,
+        },
+        tunables={"LOCATIONS": locations, "REQUESTS": requests},
     )
-    return out_cache_loc
 
 
 def remap_accepted_slots(
@@ -75,34 +99,49 @@ def remap_accepted_slots(
 
     Each node looks for itself on the path of its request, so every entry of the mask is written once.
     """
-    axes, (evict_mask,) = prepare("remap_accepted_slots", locals())
-    num_nodes, width = axes["node"], accept_index.shape[1]
-    if not evict_mask.shape[0]:
-        return evict_mask
+    return launch_remap_accepted_slots(prepare("remap_accepted_slots", locals()))
+
+
+def launch_remap_accepted_slots(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["request"] * axes["node"]:
+        rows, accept_index = call.arguments["req_to_token"], call.arguments["accept_index"]
+        launch(
+            _plan_remap(
+                axes["request"], axes["node"], accept_index.shape[1], axes["row"], axes["position"], *rows.stride()
+            ),
+            inputs=call.contiguous("req_pool_indices", "seq_lens", "out_cache_loc", "accept_index"),
+            outputs={"req_to_token": rows, "evict_mask": call.outputs},
+        )
+    return call.outputs
+
+
+@planned
+def _plan_remap(
+    num_requests: int,
+    num_nodes: int,
+    width: int,
+    num_rows: int,
+    row_width: int,
+    row_stride: int,
+    position_stride: int,
+) -> Plan:
     paths = power_of_two(width)
-    nodes = choose_block(num_nodes, max(1, 2048 // paths), max(1, LARGEST_TILE // paths))
-    requests = choose_block(axes["request"], 1, max(1, LARGEST_TILE // (paths * nodes)))
-    _remap_accepted_slots_kernel[(ceil_div(axes["request"], requests), ceil_div(num_nodes, nodes))](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        seq_lens.contiguous(),
-        out_cache_loc.contiguous(),
-        accept_index.contiguous(),
-        evict_mask,
-        axes["request"],
-        num_nodes,
-        width,
-        axes["row"],
-        axes["position"],
-        *req_to_token.stride(),
-        REQUESTS=requests,
-        NODES=nodes,
-        PATH=paths,
+    nodes = choose_block(num_nodes, max(1, MATCHES // paths), max(1, LARGEST_TILE // paths))
+    requests = choose_block(num_requests, 1, max(1, LARGEST_TILE // (paths * nodes)))
+    return Plan(
+        kernels._remap_accepted_slots_kernel,
+        grid=(ceil_div(num_requests, requests), ceil_div(num_nodes, nodes)),
+        sizes={
+            "num_requests": num_requests,
+            "num_nodes": num_nodes,
+            "width": width,
+            "num_rows": num_rows,
+            "row_width": row_width,
+            "row_stride": row_stride,
+            "position_stride": position_stride,
+        },
+        constants={"PATH": paths},
+        tunables={"REQUESTS": requests, "NODES": nodes},
     )
-    return evict_mask
-
-
-def _blocks(num_locations: int, num_requests: int) -> tuple[int, int]:
-    """Return locations a program and requests a step of its search."""
-    requests = choose_block(num_requests, 128, 512)
-    return choose_block(num_locations, 32, LARGEST_TILE // requests), requests

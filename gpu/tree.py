@@ -4,13 +4,27 @@ import torch
 
 from specsim.config import TreeMaskMode
 from specsim.gpu.kernels import tree as kernels
-from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import BuildTreeOutputs, ReconstructIndicesFromTreeMaskOutputs
 
-WORD_BITS = 64
-TILE = 4096
+WORD_BITS = kernels.WORD_BITS.value
+"""Mask columns of a program: the ancestors of a node are bits of one word."""
+
+PAIRS = 4096
+"""Pairs of nodes that a program compares at once: 32 a thread of four warps, in registers."""
+
 PREFIX_WORDS = 128
+"""Words of 8 bytes that a row of the full mask's prefix is filled with at a time: one a thread of four warps."""
+
 FEW_REQUESTS = 128
+"""Requests up to which every program has a multiprocessor of its own, 132 on an H200."""
+
+FEW_PREFIX_ROWS, MANY_PREFIX_ROWS = 16, 4
+"""Rows of the full mask that a prefix program fills, measured fastest for few requests and for many."""
 
 
 def build_tree(
@@ -24,84 +38,128 @@ def build_tree(
     num_draft_tokens: int,
     mask_mode: int = TreeMaskMode.QLEN_ONLY,
     seq_lens_sum: int = 0,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> BuildTreeOutputs[torch.Tensor]:
     """Turn kept candidates into draft tokens, links, positions and mask; one launch, parallel over nodes.
 
     Grid: request, then one program for each 64 mask columns, then as many as fill the GPU for the full mask's prefix
     columns. An orphan stays unlinked, sees the root and itself, and stands at the committed length plus one.
     """
-    axes, outputs = prepare("build_tree", locals())
-    draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask = outputs
-    num_requests, num_nodes = axes["request"], num_draft_tokens
-    if num_requests == 0:
-        return draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask
-    is_full, is_packed = mask_mode == TreeMaskMode.FULL_MASK, mask_mode == TreeMaskMode.QLEN_ONLY_BITPACKING
-    nodes = power_of_two(num_nodes)
-    num_words = ceil_div(num_nodes, WORD_BITS)
-    prefix_rows = 16 if num_requests <= FEW_REQUESTS else 4
+    return launch_build_tree(prepare("build_tree", locals()))
+
+
+def launch_build_tree(call: Call) -> BuildTreeOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, outputs = call.axes, call.outputs
+    if axes["request"] == 0:
+        return outputs
+    mask, mode = outputs.tree_mask, axes["mask_mode"]
+    plan = _plan_build(
+        axes["request"],
+        axes["node"],
+        axes["topk"],
+        axes["num_steps"],
+        call.arguments["parent_list"].shape[1],
+        mask.shape[0],
+        mode == TreeMaskMode.FULL_MASK,
+        mode == TreeMaskMode.QLEN_ONLY_BITPACKING,
+    )
+    launch(
+        plan,
+        inputs=call.contiguous("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens"),
+        outputs={
+            **call.returned(),
+            "tree_mask": mask if mode == TreeMaskMode.QLEN_ONLY_BITPACKING else mask.view(torch.uint8),
+        },
+    )
+    return outputs
+
+
+@planned
+def _plan_build(
+    num_requests: int,
+    num_nodes: int,
+    topk: int,
+    num_steps: int,
+    parent_width: int,
+    mask_length: int,
+    is_full: bool,
+    is_packed: bool,
+) -> Plan:
+    nodes, num_words = power_of_two(num_nodes), ceil_div(num_nodes, WORD_BITS)
+    prefix_rows = FEW_PREFIX_ROWS if num_requests <= FEW_REQUESTS else MANY_PREFIX_ROWS
     num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, prefix_rows)) if is_full else 0
-    kernels._build_tree_kernel[(num_requests, num_words + num_shares)](
-        bonus_tokens.contiguous(),
-        parent_list.contiguous(),
-        top_scores_index.contiguous(),
-        draft_tokens.contiguous(),
-        seq_lens.contiguous(),
-        draft_token,
-        retrieve_index,
-        retrieve_next_token,
-        retrieve_next_sibling,
-        positions,
-        tree_mask if is_packed else tree_mask.view(torch.uint8),
-        num_requests,
-        num_nodes,
-        parent_list.shape[1],
-        tree_mask.numel(),
-        IS_FULL=is_full,
-        IS_PACKED=is_packed,
-        TOPK=topk,
-        ROUNDS=(min(num_steps, num_nodes) - 1).bit_length(),
-        NODES=nodes,
-        BLOCK=_block(nodes),
-        COLUMNS=min(nodes, WORD_BITS),
-        NUM_WORDS=num_words,
-        REQUESTS=power_of_two(num_requests) if is_full else 1,
-        PREFIX_ROWS=choose_block(num_nodes, prefix_rows),
-        PREFIX_WORDS=PREFIX_WORDS,
+    return Plan(
+        kernels._build_tree_kernel,
+        grid=(num_requests, num_words + num_shares),
+        sizes={
+            "num_requests": num_requests,
+            "num_nodes": num_nodes,
+            "parent_width": parent_width,
+            "mask_length": mask_length,
+        },
+        constants={
+            "IS_FULL": is_full,
+            "IS_PACKED": is_packed,
+            "TOPK": topk,
+            # NOTE: each round doubles the ancestors that are known.
+            "ROUNDS": (min(num_steps, num_nodes) - 1).bit_length(),
+            "NODES": nodes,
+            "COLUMNS": min(nodes, WORD_BITS),
+            "NUM_WORDS": num_words,
+            "REQUESTS": power_of_two(num_requests) if is_full else 1,
+        },
+        tunables={
+            "BLOCK": _block(nodes),
+            "PREFIX_ROWS": choose_block(num_nodes, prefix_rows),
+            "PREFIX_WORDS": PREFIX_WORDS,
+        },
         num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
     )
-    return draft_token, retrieve_index, retrieve_next_token, retrieve_next_sibling, positions, tree_mask
 
 
 def reconstruct_indices_from_tree_mask(
     tree_mask: torch.Tensor, seq_lens: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:
     """Recover positions and links from an ancestor matrix; one program a request."""
-    axes, outputs = prepare("reconstruct_indices_from_tree_mask", locals())
-    positions, retrieve_index, retrieve_next_token, retrieve_next_sibling = outputs
-    num_requests, num_nodes = axes["request"], axes["node"]
+    return launch_reconstruct_indices_from_tree_mask(prepare("reconstruct_indices_from_tree_mask", locals()))
+
+
+def launch_reconstruct_indices_from_tree_mask(call: Call) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    num_requests, num_nodes = call.axes["request"], call.axes["node"]
     if num_requests and num_nodes:
-        nodes = power_of_two(num_nodes)
-        kernels._reconstruct_indices_from_tree_mask_kernel[(num_requests,)](
-            tree_mask.view(torch.uint8),
-            seq_lens.contiguous(),
-            positions,
-            retrieve_index,
-            retrieve_next_token,
-            retrieve_next_sibling,
-            num_nodes,
-            tree_mask.stride(0),
-            tree_mask.stride(1),
-            tree_mask.stride(2),
-            NODES=nodes,
-            BLOCK=_block(nodes),
-            num_warps=_num_warps(nodes, num_requests, 2),
+        mask = call.arguments["tree_mask"].view(torch.uint8)
+        launch(
+            _plan_reconstruct(num_requests, num_nodes, *mask.stride()),
+            inputs={"tree_mask": mask, **call.contiguous("seq_lens")},
+            outputs=call.returned(),
         )
-    return positions, retrieve_index, retrieve_next_token, retrieve_next_sibling
+    return call.outputs
+
+
+@planned
+def _plan_reconstruct(
+    num_requests: int, num_nodes: int, request_stride: int, row_stride: int, column_stride: int
+) -> Plan:
+    nodes = power_of_two(num_nodes)
+    return Plan(
+        kernels._reconstruct_indices_from_tree_mask_kernel,
+        grid=(num_requests,),
+        sizes={
+            "num_nodes": num_nodes,
+            "request_stride": request_stride,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={"NODES": nodes},
+        tunables={"BLOCK": _block(nodes)},
+        num_warps=_num_warps(nodes, num_requests, 2),
+    )
 
 
 def _block(nodes: int) -> int:
     """Return how many nodes to compare with all others at a time."""
-    return choose_block(nodes, max(TILE // nodes, 1), max((1 << 18) // nodes, 1))
+    return choose_block(nodes, max(PAIRS // nodes, 1), max(LARGEST_TILE // nodes, 1))
 
 
 def _num_warps(nodes: int, num_requests: int, fewest: int) -> int:

@@ -4,10 +4,24 @@ import torch
 
 from specsim.counts import path_width
 from specsim.gpu.kernels import verify as kernels
-from specsim.gpu.launching.blocks import ceil_div, choose_block, chunks_to_fill, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import TargetVerifyMetadataOutputs, VerifyTreeGreedyOutputs
 
-INTERPRETED_TILE = 4096
+PAGES = 1024
+"""Page-table entries of a program: eight a thread of four warps, so that a long row takes several programs."""
+
+LOGITS = 4096
+"""Logits that a program of the greedy choice holds at once: sixteen a thread of eight warps, in registers."""
+
+PROGRAMS_TO_SPLIT = 512
+"""Programs over which few rows of logits are split: about four for each of the 132 multiprocessors of an H200."""
+
+INTERPRETED_NODES = 4096
+"""Nodes of a tile under the interpreter; its loops run until the deepest request of the tile is done."""
 
 
 def target_verify_metadata(
@@ -17,69 +31,115 @@ def target_verify_metadata(
     num_tokens: int,
     max_seq_len_k: int,
     page_size: int = 1,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> TargetVerifyMetadataOutputs[torch.Tensor]:
     """Lay out lengths and page table of a verify forward; one launch over requests and blocks of pages."""
-    axes, outputs = prepare("target_verify_metadata", locals())
-    cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table = outputs
-    num_requests, num_pages = axes["request"], page_table.shape[1]
-    if num_requests == 0:
-        cu_seqlens_q.zero_()
-        cu_seqlens_k.zero_()
-        return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
-    block = choose_block(num_pages, 1024)
-    kernels._target_verify_metadata_kernel[(num_requests, max(1, ceil_div(num_pages, block)))](
-        req_pool_indices.contiguous(),
-        req_to_token,
-        seq_lens.contiguous(),
-        cache_seqlens,
-        cu_seqlens_q,
-        cu_seqlens_k,
-        page_table,
-        num_requests,
-        axes["row"],
-        axes["tokens_per_request"],
-        num_pages,
-        page_size,
-        req_to_token.stride(0),
-        req_to_token.stride(1),
-        REQUESTS=power_of_two(num_requests),
-        BLOCK=block,
+    return launch_target_verify_metadata(prepare("target_verify_metadata", locals()))
+
+
+def launch_target_verify_metadata(call: Call) -> TargetVerifyMetadataOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, outputs = call.axes, call.outputs
+    if axes["request"] == 0:
+        outputs.cu_seqlens_q.zero_()
+        outputs.cu_seqlens_k.zero_()
+        return outputs
+    rows = call.arguments["req_to_token"]
+    launch(
+        _plan_metadata(
+            axes["request"],
+            axes["row"],
+            axes["tokens_per_request"],
+            outputs.page_table.shape[1],
+            axes["page_size"],
+            *rows.stride(),
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=call.returned(),
     )
-    return cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table
+    return outputs
+
+
+@planned
+def _plan_metadata(
+    num_requests: int,
+    num_rows: int,
+    tokens_per_request: int,
+    num_pages: int,
+    page_size: int,
+    row_stride: int,
+    column_stride: int,
+) -> Plan:
+    block = choose_block(num_pages, PAGES)
+    return Plan(
+        kernels._target_verify_metadata_kernel,
+        grid=(num_requests, max(1, ceil_div(num_pages, block))),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "tokens_per_request": tokens_per_request,
+            "num_pages": num_pages,
+            "page_size": page_size,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={"REQUESTS": power_of_two(num_requests)},
+        tunables={"BLOCK": block},
+    )
 
 
 def argmax_target_predict(logits: torch.Tensor) -> torch.Tensor:
     """Return the target's greedy choice of every row, ties by lower id; few rows are split over more programs."""
-    axes, (target_predict,) = prepare("argmax_target_predict", locals())
-    num_rows, vocab = axes["token"], axes["vocab"]
+    return launch_argmax_target_predict(prepare("argmax_target_predict", locals()))
+
+
+def launch_argmax_target_predict(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    logits, num_rows = call.arguments["logits"], call.axes["token"]
     if num_rows == 0:
-        return target_predict
-    block = choose_block(vocab, 4096)
+        return call.outputs
+    plans = _plan_argmax(num_rows, call.axes["vocab"], logits.is_floating_point(), *logits.stride())
+    num_shares = plans[0].grid[1]
+    scratch = {}
+    if num_shares > 1:
+        scratch["block_values"] = logits.new_empty((num_rows, num_shares))
+        scratch["block_index"] = logits.new_empty((num_rows, num_shares), dtype=torch.int32)
+    launch(*plans, inputs={"logits": logits}, outputs={"target_predict": call.outputs}, scratch=scratch)
+    return call.outputs
+
+
+@planned
+def _plan_argmax(
+    num_rows: int, vocab: int, is_float: bool, row_stride: int, column_stride: int
+) -> tuple[Plan] | tuple[Plan, Plan]:
+    """One launch where a program reads a whole row, and another that merges the shares of a row where several do."""
+    block = choose_block(vocab, LOGITS)
     num_blocks = ceil_div(vocab, block)
-    num_blocks_each = ceil_div(num_blocks, chunks_to_fill(num_rows, num_blocks, 512))
+    num_blocks_each = ceil_div(num_blocks, chunks_to_fill(num_rows, num_blocks, PROGRAMS_TO_SPLIT))
     num_shares = ceil_div(num_blocks, num_blocks_each)
-    is_last = num_shares == 1
-    block_values = None if is_last else logits.new_empty((num_rows, num_shares))
-    block_index = None if is_last else logits.new_empty((num_rows, num_shares), dtype=torch.int32)
-    kernels._argmax_target_predict_kernel[(num_rows, num_shares)](
-        logits,
-        block_values,
-        block_index,
-        target_predict,
-        vocab,
-        num_blocks_each,
-        logits.stride(0),
-        logits.stride(1),
-        BLOCK=block,
-        IS_FLOAT=logits.is_floating_point(),
-        IS_LAST=is_last,
+    absent = {"block_values_ptr": None, "block_index_ptr": None} if num_shares == 1 else {}
+    choose = Plan(
+        kernels._argmax_target_predict_kernel,
+        grid=(num_rows, num_shares),
+        sizes={
+            "vocab": vocab,
+            "num_blocks_each": num_blocks_each,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={"IS_FLOAT": is_float, "IS_LAST": num_shares == 1, **absent},
+        tunables={"BLOCK": block},
         num_warps=max(1, min(8, block // 512)),
     )
-    if not is_last:
-        kernels._merge_argmax_kernel[(num_rows,)](
-            block_values, block_index, target_predict, num_shares, SHARES=power_of_two(num_shares), num_warps=1
-        )
-    return target_predict
+    if num_shares == 1:
+        return (choose,)
+    merge = Plan(
+        kernels._merge_argmax_kernel,
+        grid=(num_rows,),
+        sizes={"num_shares": num_shares},
+        constants={"SHARES": power_of_two(num_shares)},
+        num_warps=1,
+    )
+    return choose, merge
 
 
 def verify_tree_greedy(
@@ -89,31 +149,37 @@ def verify_tree_greedy(
     retrieve_next_sibling: torch.Tensor,
     target_predict: torch.Tensor,
     num_steps: int,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> VerifyTreeGreedyOutputs[torch.Tensor]:
     """Walk each tree along the target's greedy choices and record the accepted path; one program a request.
 
     All nodes look for their accepted child at once, so the tree is read in as many rounds as it has siblings.
     """
-    axes, (predict, accept_index, num_accepted_drafts) = prepare("verify_tree_greedy", locals())
-    num_requests, num_nodes = axes["request"], axes["node"]
-    if num_requests:
-        nodes = power_of_two(num_nodes)
-        requests = choose_block(num_requests, 1, max(1, INTERPRETED_TILE // nodes))
-        kernels._verify_tree_greedy_kernel[(ceil_div(num_requests, requests),)](
-            candidates.contiguous(),
-            retrieve_index.contiguous(),
-            retrieve_next_token.contiguous(),
-            retrieve_next_sibling.contiguous(),
-            target_predict.contiguous(),
-            predict,
-            accept_index,
-            num_accepted_drafts,
-            num_requests,
-            num_nodes,
-            num_steps,
-            REQUESTS=requests,
-            NODES=nodes,
-            WIDTH=power_of_two(path_width(num_steps)),
-            num_warps=max(1, min(4, nodes // 32)),
+    return launch_verify_tree_greedy(prepare("verify_tree_greedy", locals()))
+
+
+def launch_verify_tree_greedy(call: Call) -> VerifyTreeGreedyOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["request"]:
+        launch(
+            _plan_walk(axes["request"], axes["node"], axes["num_steps"]),
+            inputs=call.contiguous(
+                "candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling", "target_predict"
+            ),
+            outputs=call.returned(),
         )
-    return predict, accept_index, num_accepted_drafts
+    return call.outputs
+
+
+@planned
+def _plan_walk(num_requests: int, num_nodes: int, num_steps: int) -> Plan:
+    nodes = power_of_two(num_nodes)
+    requests = choose_block(num_requests, 1, max(1, INTERPRETED_NODES // nodes))
+    return Plan(
+        kernels._verify_tree_greedy_kernel,
+        grid=(ceil_div(num_requests, requests),),
+        sizes={"num_requests": num_requests, "num_nodes": num_nodes, "num_steps": num_steps},
+        constants={"NODES": nodes, "WIDTH": power_of_two(path_width(num_steps))},
+        tunables={"REQUESTS": requests},
+        num_warps=max(1, min(4, nodes // 32)),
+    )

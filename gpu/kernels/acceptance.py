@@ -15,7 +15,7 @@ def _generate_coins_kernel(
     seeds_ptr,
     seq_lens_ptr,
     uniform_samples_ptr,
-    final_samples_ptr,
+    uniform_samples_for_final_sampling_ptr,
     num_requests,
     num_nodes,
     REQUESTS: tl.constexpr,
@@ -34,17 +34,19 @@ def _generate_coins_kernel(
     is_node = is_request[:, None] & (column < num_nodes)[None, :]
     tl.store(uniform_samples_ptr + (request * num_nodes)[:, None] + column[None, :], coin, mask=is_node)
     is_final = is_request[:, None] & (column == num_nodes)[None, :]
-    tl.store(final_samples_ptr + request[:, None] + tl.zeros_like(column)[None, :], coin, mask=is_final)
+    tl.store(
+        uniform_samples_for_final_sampling_ptr + request[:, None] + tl.zeros_like(column)[None, :], coin, mask=is_final
+    )
 
 
 @triton.jit(do_not_specialize=["num_nodes", "vocab", "num_steps"])
 def _tree_speculative_sampling_kernel(
     candidates_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     uniform_samples_ptr,
-    final_samples_ptr,
+    uniform_samples_for_final_sampling_ptr,
     target_probs_ptr,
     draft_probs_ptr,
     threshold_single_ptr,
@@ -90,7 +92,7 @@ def _tree_speculative_sampling_kernel(
     is_walking = num_drafts < num_steps
     while is_walking:
         coin = tl.load(uniform_samples_ptr + first + last).to(tl.float64)
-        child = tl.load(next_token_ptr + first + last)
+        child = tl.load(retrieve_next_token_ptr + first + last)
         row_ptr = target_ptr + last * target_node_stride
         mass = tl.full([], 0.0, dtype=tl.float64)
         is_tried = node < 0
@@ -122,7 +124,7 @@ def _tree_speculative_sampling_kernel(
             num_drafts += is_accepted.to(tl.int32)
             last = tl.where(is_accepted, child, last)
             path = tl.where((place == num_drafts) & is_accepted, last.to(tl.int32), path)
-            child = tl.load(next_sibling_ptr + first + child)
+            child = tl.load(retrieve_next_sibling_ptr + first + child)
             is_trying = (is_accepted == 0) & (child >= 0) & (child < num_nodes) & (num_tries < num_nodes)
         is_walking = is_accepted & (num_drafts < num_steps)
 
@@ -135,7 +137,7 @@ def _tree_speculative_sampling_kernel(
         draft_token_stride,
         (num_rejected > 0) & (num_drafts < num_steps),
         -1,
-        tl.load(final_samples_ptr + request).to(tl.float64),
+        tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         True,
         BLOCK,
@@ -153,7 +155,7 @@ def _chain_speculative_sampling_kernel(
     draft_tokens_ptr,
     cu_num_drafts_ptr,
     uniform_samples_ptr,
-    final_samples_ptr,
+    uniform_samples_for_final_sampling_ptr,
     draft_probs_ptr,
     target_probs_ptr,
     output_tokens_ptr,
@@ -216,7 +218,7 @@ def _chain_speculative_sampling_kernel(
         draft_token_stride,
         is_rejected,
         token,
-        tl.load(final_samples_ptr + request).to(tl.float64),
+        tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         HAS_DRAFT,
         BLOCK,

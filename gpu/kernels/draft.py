@@ -151,9 +151,9 @@ def _select_top_k_tokens_kernel(
 
 @triton.jit
 def _organize_draft_results_kernel(
-    score_ptrs,
-    token_ptrs,
-    parent_ptrs,
+    score_list_ptrs,
+    token_list_ptrs,
+    parents_list_ptrs,
     parent_list_ptr,
     top_scores_index_ptr,
     draft_tokens_ptr,
@@ -175,8 +175,8 @@ def _organize_draft_results_kernel(
         count = TOPK if step == 0 else TOPK * TOPK
         inside = (candidate >= first) & (candidate < first + count)
         offset = request * count + candidate - first
-        score = tl.where(inside, tl.load(score_ptrs[step] + offset, mask=inside, other=0.0), score)
-        token = tl.where(inside, tl.load(token_ptrs[step] + offset, mask=inside, other=0), token)
+        score = tl.where(inside, tl.load(score_list_ptrs[step] + offset, mask=inside, other=0.0), score)
+        token = tl.where(inside, tl.load(token_list_ptrs[step] + offset, mask=inside, other=0), token)
     keys = tl.where(candidate < TOPK + (NUM_STEPS - 1) * TOPK * TOPK, pack_keys(score, candidate), NO_KEY)
     best = top_keys(keys, NUM_KEPT, WIDTH, ONE_BY_ONE)
     smallest = tl.min(tl.where(tl.arange(0, WIDTH) < NUM_KEPT, best, -NO_KEY - 1), axis=0)
@@ -189,14 +189,14 @@ def _organize_draft_results_kernel(
     for step in tl.static_range(NUM_STEPS - 1):
         count = TOPK + 1 if step == 0 else TOPK
         start = 0 if step == 0 else 1 + step * TOPK
-        parent = tl.load(parent_ptrs[step] + request * count + column, mask=column < count)
+        parent = tl.load(parents_list_ptrs[step] + request * count + column, mask=column < count)
         target = request * (TOPK * (NUM_STEPS - 1) + 1) + start + column
         tl.store(parent_list_ptr + target, parent, mask=column < count)
 
 
 @triton.jit
 def _organize_chain_draft_results_kernel(
-    token_ptrs,
+    token_list_ptrs,
     parent_list_ptr,
     top_scores_index_ptr,
     draft_tokens_ptr,
@@ -209,7 +209,7 @@ def _organize_chain_draft_results_kernel(
     inside = request < num_requests
     for step in tl.static_range(NUM_STEPS):
         target = request * NUM_STEPS + step
-        token = tl.load(token_ptrs[step] + request, mask=inside)
+        token = tl.load(token_list_ptrs[step] + request, mask=inside)
         tl.store(draft_tokens_ptr + target, token, mask=inside)
         tl.store(top_scores_index_ptr + target, step, mask=inside)
         if NUM_STEPS > 1:

@@ -25,10 +25,10 @@ LEAST_THRESHOLD = tl.constexpr(1e-9)
 def _walk_sampled_kernel(
     candidates_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
-    coins_ptr,
-    final_coins_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
+    uniform_samples_ptr,
+    uniform_samples_for_final_sampling_ptr,
     logits_ptr,
     temperature_ptr,
     top_k_ptr,
@@ -92,10 +92,10 @@ def _walk_sampled_kernel(
         min_p = tl.load(min_p_ptr + request).to(tl.float64)
         threshold_single = tl.load(threshold_single_ptr + request)
         threshold_acc = tl.maximum(tl.load(threshold_acc_ptr + request).to(tl.float64), LEAST_THRESHOLD)
-        final_coin = tl.load(final_coins_ptr + request).to(tl.float64)
-        coin = tl.load(coins_ptr + first + node).to(tl.float64)
-        first_child = tl.load(next_token_ptr + first + node, mask=level < num_levels - 1, other=-1)
-        sibling_tile = tl.load(next_sibling_ptr + first + node_tile, mask=is_node, other=-1)
+        final_coin = tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64)
+        coin = tl.load(uniform_samples_ptr + first + node).to(tl.float64)
+        first_child = tl.load(retrieve_next_token_ptr + first + node, mask=level < num_levels - 1, other=-1)
+        sibling_tile = tl.load(retrieve_next_sibling_ptr + first + node_tile, mask=is_node, other=-1)
         token_tile = tl.load(candidates_ptr + first + node_tile, mask=is_node, other=-1)
         row_ptr = logits_ptr + (first + node) * row_stride
         logit_tile = read_logits(row_ptr, token_tile, vocab, column_stride)
@@ -165,7 +165,7 @@ def _walk_sampled_kernel(
 
         own_candidates_ptr = candidates_ptr + first
         if is_stuck | (child < 0) | (child >= num_nodes):
-            rejected = (first_child, own_candidates_ptr, next_sibling_ptr + first, num_nodes)
+            rejected = (first_child, own_candidates_ptr, retrieve_next_sibling_ptr + first, num_nodes)
             if is_certain:
                 is_drawn = (listed_logit >= threshold) & (listed_token <= last_token)
                 is_drawn = is_drawn & (share_of(listed_weight, inverse, PRECISE) > 0)

@@ -11,8 +11,8 @@ def _reach_nodes_kernel(
     transitions_ptr,
     is_terminated_ptr,
     candidates_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     grammar_state_ptr,
     parent_ptr,
     state_ptr,
@@ -38,13 +38,13 @@ def _reach_nodes_kernel(
     tl.store(parent_ptr + number, tl.full([REQUESTS, NODES], -1, dtype=tl.int32), mask=is_node)
     tl.debug_barrier()
 
-    child = tl.load(next_token_ptr + number, mask=is_node, other=-1)
+    child = tl.load(retrieve_next_token_ptr + number, mask=is_node, other=-1)
     is_linked = (child >= 0) & (child < num_nodes)
     parent = tl.zeros_like(first).to(tl.int32) + node
     num_tries = 0
     while (tl.max(is_linked.to(tl.int32)) > 0) & (num_tries < num_nodes):
         tl.store(parent_ptr + first + child, parent, mask=is_linked)
-        child = tl.load(next_sibling_ptr + first + child, mask=is_linked, other=-1)
+        child = tl.load(retrieve_next_sibling_ptr + first + child, mask=is_linked, other=-1)
         is_linked = is_linked & (child >= 0) & (child < num_nodes)
         num_tries += 1
 
@@ -53,7 +53,7 @@ def _reach_nodes_kernel(
     num_tries = 0
     while (tl.max(is_linked.to(tl.int32)) > 0) & (num_tries < num_nodes):
         tl.store(parent_ptr + first + root, tl.zeros_like(root).to(tl.int32) + ROOT, mask=is_linked)
-        root = tl.load(next_sibling_ptr + first + root, mask=is_linked, other=-1)
+        root = tl.load(retrieve_next_sibling_ptr + first + root, mask=is_linked, other=-1)
         is_linked = is_linked & (root >= 0) & (root < num_nodes)
         num_tries += 1
     tl.debug_barrier()

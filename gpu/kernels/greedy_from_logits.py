@@ -8,15 +8,15 @@ from specsim.gpu.kernels.verify import largest_first
 
 
 @triton.jit
-def child_with(target, node, candidates_ptr, next_token_ptr, next_sibling_ptr, num_nodes):
+def child_with(target, node, candidates_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr, num_nodes):
     """Return the first child of a node that has a token, or a number that is no node."""
-    child = tl.load(next_token_ptr + node)
+    child = tl.load(retrieve_next_token_ptr + node)
     tries = 0
     is_other = True
     while is_other & (child >= 0) & (child < num_nodes) & (tries < num_nodes):
         is_other = tl.load(candidates_ptr + child) != target
         if is_other:
-            child = tl.load(next_sibling_ptr + child)
+            child = tl.load(retrieve_next_sibling_ptr + child)
         tries += 1
     return tl.where(is_other | (child < 0) | (child >= num_nodes), -1, child).to(tl.int32)
 
@@ -25,8 +25,8 @@ def child_with(target, node, candidates_ptr, next_token_ptr, next_sibling_ptr, n
 def _walk_greedy_kernel(
     candidates_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     logits_ptr,
     reached_ptr,
     chunk_max_ptr,
@@ -66,7 +66,12 @@ def _walk_greedy_kernel(
         target = largest_first(chunk_max, chunk_token)[1]
         if level < num_levels:
             node = child_with(
-                target, last, candidates_ptr + first, next_token_ptr + first, next_sibling_ptr + first, num_nodes
+                target,
+                last,
+                candidates_ptr + first,
+                retrieve_next_token_ptr + first,
+                retrieve_next_sibling_ptr + first,
+                num_nodes,
             )
         if share == 0:
             tl.store(predict_ptr + first + last, target)

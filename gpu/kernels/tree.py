@@ -95,8 +95,8 @@ def fill_prefix(
 @triton.jit
 def write_links(
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     positions_ptr,
     request,
     length,
@@ -111,8 +111,8 @@ def write_links(
     is_node = node < num_nodes
     number = request * num_nodes + node
     tl.store(retrieve_index_ptr + number, number, mask=is_node)
-    tl.store(next_token_ptr + number, child.to(tl.int64), mask=is_node)
-    tl.store(next_sibling_ptr + number, sibling.to(tl.int64), mask=is_node)
+    tl.store(retrieve_next_token_ptr + number, child.to(tl.int64), mask=is_node)
+    tl.store(retrieve_next_sibling_ptr + number, sibling.to(tl.int64), mask=is_node)
     tl.store(positions_ptr + number, length + depth, mask=is_node)
 
 
@@ -125,8 +125,8 @@ def _build_tree_kernel(
     seq_lens_ptr,
     draft_token_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     positions_ptr,
     tree_mask_ptr,
     num_requests,
@@ -186,8 +186,8 @@ def _build_tree_kernel(
             linked_parent = tl.where(is_linked, parent, -1)
             write_links(
                 retrieve_index_ptr,
-                next_token_ptr,
-                next_sibling_ptr,
+                retrieve_next_token_ptr,
+                retrieve_next_sibling_ptr,
                 positions_ptr,
                 request,
                 length,
@@ -219,8 +219,8 @@ def _reconstruct_indices_from_tree_mask_kernel(
     seq_lens_ptr,
     positions_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     num_nodes,
     request_stride,
     row_stride,
@@ -251,8 +251,8 @@ def _reconstruct_indices_from_tree_mask_kernel(
         descendant = tl.minimum(descendant, tl.min(tl.where(is_descendant, other[None, :], NODES), axis=1))
     write_links(
         retrieve_index_ptr,
-        next_token_ptr,
-        next_sibling_ptr,
+        retrieve_next_token_ptr,
+        retrieve_next_sibling_ptr,
         positions_ptr,
         request,
         tl.load(seq_lens_ptr + request).to(tl.int64),

@@ -122,8 +122,8 @@ def _merge_argmax_kernel(block_values_ptr, block_index_ptr, target_predict_ptr, 
 def _verify_tree_greedy_kernel(
     candidates_ptr,
     retrieve_index_ptr,
-    next_token_ptr,
-    next_sibling_ptr,
+    retrieve_next_token_ptr,
+    retrieve_next_sibling_ptr,
     target_predict_ptr,
     predict_ptr,
     accept_index_ptr,
@@ -146,7 +146,7 @@ def _verify_tree_greedy_kernel(
     first = (request * num_nodes)[:, None]
     number = first + node[None, :]
     target = tl.load(target_predict_ptr + number, mask=inside, other=0)
-    child = tl.load(next_token_ptr + number, mask=inside, other=-1)
+    child = tl.load(retrieve_next_token_ptr + number, mask=inside, other=-1)
 
     is_node = inside & (child >= 0) & (child < num_nodes)
     is_searching = is_node
@@ -155,7 +155,7 @@ def _verify_tree_greedy_kernel(
     while (num_searching > 0) & (tries < num_nodes):
         token = tl.load(candidates_ptr + first + child, mask=is_searching, other=0)
         is_searching = is_searching & (token != target)
-        sibling = tl.load(next_sibling_ptr + first + child, mask=is_searching, other=-1)
+        sibling = tl.load(retrieve_next_sibling_ptr + first + child, mask=is_searching, other=-1)
         child = tl.where(is_searching, sibling, child)
         is_node = is_node & (child >= 0) & (child < num_nodes)
         is_searching = is_searching & is_node

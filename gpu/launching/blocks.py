@@ -1,9 +1,15 @@
-"""Block sizes: small on the GPU, as large as the work under the interpreter, where every program costs milliseconds."""
+"""How work is cut: into small blocks on the GPU, into few programs under the interpreter, whose programs are slow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from triton import knobs
 
 INTERPRETED = bool(knobs.runtime.interpret)
+"""Whether kernels run under Triton's interpreter here, as they do where there is no GPU."""
+
 LARGEST_TILE = 1 << 18
+"""Entries of the largest tile under the interpreter: more of them cost more memory than fewer programs save time."""
 
 
 def power_of_two(size: int) -> int:
@@ -11,17 +17,41 @@ def power_of_two(size: int) -> int:
     return 1 << max(size - 1, 0).bit_length()
 
 
-def choose_block(size: int, most: int, interpreted: int = LARGEST_TILE) -> int:
-    """Return a block for ``size`` entries: at most ``most`` on the GPU, ``interpreted`` under the interpreter."""
-    return min(power_of_two(size), interpreted if INTERPRETED else most)
-
-
 def ceil_div(size: int, block: int) -> int:
     """Return how many blocks cover an axis."""
     return -(-size // block)
 
 
-def chunks_to_fill(num_items: int, num_chunks: int, num_programs: int = 2048) -> int:
-    """Return over how many programs to split each item: enough to fill a GPU, one under the interpreter."""
-    most = 1 if INTERPRETED else ceil_div(num_programs, max(num_items, 1))
-    return max(1, min(num_chunks, most))
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """One way to cut work.
+
+    Parameters
+    ----------
+    block : callable
+        Takes a number of entries, the most that a program of the GPU should own, and the most under the interpreter;
+        returns a power of two.
+    chunks : callable
+        Takes a number of items, how many chunks each may be split into, and how many programs fill a GPU; returns the
+        number of chunks.
+    sorts : bool
+        Whether a partial sort costs less than taking many maxima one after another.
+    """
+
+    block: Callable[[int, int, int], int]
+    chunks: Callable[[int, int, int], int]
+    sorts: bool
+
+
+ON_GPU = Blocks(
+    block=lambda size, most, interpreted: min(power_of_two(size), most),
+    chunks=lambda items, chunks, programs: max(1, min(chunks, ceil_div(programs, max(items, 1)))),
+    sorts=True,
+)
+
+# NOTE: the interpreter sorts element by element.
+FOR_INTERPRETER = Blocks(
+    block=lambda size, most, interpreted: min(power_of_two(size), interpreted),
+    chunks=lambda items, chunks, programs: 1,
+    sorts=False,
+)

@@ -1,19 +1,60 @@
 """Check a call and allocate its outputs, both from the table."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 
-from specsim.contracts.binding import Bindings
-from specsim.contracts.compiled import compile_contract
+from specsim.contracts.compiled import CompiledContract, compile_contract
 from specsim.gpu.arrays import TENSORS, to_numpy
+from specsim.gpu.launching.mode import current_mode
 from specsim.gpu.switches import checks_values, poison_pattern
 from specsim.operations import RECORDS
+from specsim.operations.outputs import outputs_of
 from specsim.validation.checking import check_call
 
+DTYPES: dict[str, torch.dtype] = {
+    str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)
+}
+"""Element types by their names in the table."""
 
-def prepare(name: str, arguments: Mapping[str, Any]) -> tuple[Bindings, list[Any]]:
+ANYWHERE = replace(TENSORS, is_reachable=lambda place: True, memory=None)
+"""Arrays that no kernel touches."""
+
+
+class Call(NamedTuple):
+    """A call that has been checked, with buffers for what it returns.
+
+    Attributes
+    ----------
+    arguments : mapping
+        As they were given, by name.
+    axes : mapping
+        The size of every axis and the value of every scalar, as plain integers.
+    outputs : named tuple, tensor or None
+        What the operation returns, uninitialised; launch into other buffers with ``call._replace(outputs=…)``.
+    """
+
+    arguments: Mapping[str, Any]
+    axes: Mapping[str, int]
+    outputs: Any
+
+    def contiguous(self, *names: str) -> dict[str, torch.Tensor]:
+        """Return arguments by name, copied where their entries do not lie side by side."""
+        arguments = self.arguments
+        return {
+            name: arguments[name] if arguments[name].is_contiguous() else arguments[name].contiguous() for name in names
+        }
+
+    def returned(self) -> dict[str, Any]:
+        """Return outputs of an operation that has several, by name, without those that are absent."""
+        outputs = self.outputs
+        return {name: value for name, value in zip(outputs._fields, outputs, strict=True) if value is not None}
+
+
+def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     """Check the arguments of an operation and allocate its outputs on their device.
 
     Parameters
@@ -23,32 +64,38 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> tuple[Bindings, list[Any
     arguments : mapping
         Every argument by name, as a host function's ``locals()`` gives them.
 
-    Returns
-    -------
-    axes : dict
-        What each axis is bound to.
-    outputs : list of tensor or None
-        One a declared output, in order, uninitialised; None where the optional source is absent.
-
     Raises
     ------
     SpecRejection
         As the reference does; entries are checked only inside ``debugging()``.
     """
-    checked = compile_contract(name, RECORDS[name].contract, TENSORS).check(arguments)
+    contract, pack = _checks_of(name, current_mode().runs)
+    checked = contract.check(arguments)
     if checks_values():
         check_call(name, {key: _on_host(value) for key, value in arguments.items()})
-    device = checked.place or torch.device("cpu")
-    outputs = [None if form is None else _allocate(form[0], form[1], device) for form in checked.forms]
-    return checked.axes, outputs
+    device, pattern = checked.place, poison_pattern()
+    outputs = [
+        None if form is None else torch.empty(form[0], dtype=DTYPES[form[1]], device=device) for form in checked.forms
+    ]
+    if pattern is not None:
+        _poison(outputs, pattern)
+    return Call(arguments, checked.axes, pack(outputs))
 
 
-def _allocate(shape: tuple[int, ...], dtype: str, device: torch.device) -> torch.Tensor:
-    pattern = poison_pattern()
-    tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-    if pattern is not None and tensor.numel():
-        tensor.view(torch.uint8).fill_(pattern & 1 if dtype == "bool" else pattern)
-    return tensor
+@cache
+def _checks_of(name: str, runs: bool) -> tuple[CompiledContract, Callable[[list[Any]], Any]]:
+    """Return the compiled contract of an operation, and what makes of a list of outputs what it returns."""
+    contract = RECORDS[name].contract
+    compiled = compile_contract(name, contract, TENSORS if runs else ANYWHERE)
+    if len(contract.outputs) > 1:
+        return compiled, outputs_of(name)._make
+    return compiled, lambda outputs: outputs[0] if outputs else None
+
+
+def _poison(outputs: list[Any], pattern: int) -> None:
+    for tensor in outputs:
+        if tensor is not None and tensor.numel():
+            tensor.view(torch.uint8).fill_(pattern & 1 if tensor.dtype is torch.bool else pattern)
 
 
 def _on_host(value: Any) -> Any:

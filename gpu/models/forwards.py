@@ -4,18 +4,27 @@ Rows that pad a batch (slot 0, length 1) write the dump slot and read it; they a
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
-from specsim.gpu.kernels.models.forwards import (
-    _advance_kernel,
-    _fold_pages_kernel,
-    _fold_rows_kernel,
-    _store_entries_kernel,
-)
-from specsim.gpu.launching.blocks import INTERPRETED, LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.kernels.models import forwards as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import DraftDecodeForwardOutputs, DraftExtendForwardOutputs
+
+ROWS = 128
+"""Rows that a program writes: one a thread of four warps."""
+
+QUERIES, INTERPRETED_QUERIES = 32, 256
+"""Queries of one request that a program folds: a key's digest is computed once for all of them."""
+
+KEYS, BEAM_KEYS, INTERPRETED_KEYS = 128, 256, 64
+"""Keys that a program digests at a time, for a block of queries and for one beam."""
+
+INTERPRETED_BEAMS = 1024
 
 
 def target_forward(
@@ -33,21 +42,19 @@ def target_forward(
 
     A program folds a block of queries of one request; the digest of a key is computed once for all of them.
     """
-    axes, (hidden_states,) = prepare("target_forward", locals())
-    if not axes["token"] or not axes["request"]:
+    return launch_target_forward(prepare("target_forward", locals()))
+
+
+def launch_target_forward(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    hidden_states, num_layers = call.outputs, call.axes["layer"]
+    if not call.axes["token"] or not call.axes["request"]:
         return hidden_states
-    tokens = input_ids.contiguous(), positions.contiguous(), out_cache_loc.contiguous()
-    mask = None if tree_mask is None else tree_mask.contiguous()
-    num_layers = axes["layer"]
     for layer in range(num_layers):
-        keys, values = kv_buffers[2 * layer : 2 * layer + 2]
         below = None if layer == 0 else hidden_states[:, layer - 1]
-        _store_entries(keys, values, tokens, below, layer)
         context_word = hidden_states[:, num_layers] if layer == 0 else None
-        _fold_pages(
-            keys, values, tokens[1], page_table, cache_seqlens, cu_seqlens_q, mask, page_size,
-            hidden_states[:, layer], context_word,
-        )  # fmt: skip
+        _store_entries(call, layer, below)
+        _fold_pages(call, layer, hidden_states[:, layer], context_word, call.arguments["tree_mask"])
     return hidden_states
 
 
@@ -61,22 +68,21 @@ def draft_extend_forward(
     cache_seqlens: torch.Tensor,
     cu_seqlens_q: torch.Tensor,
     page_size: int = 1,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> DraftExtendForwardOutputs[torch.Tensor]:
     """Run the draft model over several new tokens a request, causal; folds as ``target_forward`` does."""
-    axes, (next_hidden_states, context) = prepare("draft_extend_forward", locals())
-    if not axes["token"] or not axes["request"]:
-        return next_hidden_states, context
-    tokens = input_ids.contiguous(), positions.contiguous(), out_cache_loc.contiguous()
-    hidden_states = hidden_states.contiguous()
-    folds = torch.empty((axes["token"], axes["layer"]), dtype=torch.int64, device=input_ids.device)
-    for layer in range(axes["layer"]):
-        keys, values = kv_buffers[2 * layer : 2 * layer + 2]
-        _store_entries(keys, values, tokens, hidden_states if layer == 0 else folds[:, layer - 1], layer)
-        _fold_pages(
-            keys, values, tokens[1], page_table, cache_seqlens, cu_seqlens_q, None, page_size, folds[:, layer], None
-        )
-    _advance(tokens, hidden_states, folds, next_hidden_states, context)
-    return next_hidden_states, context
+    return launch_draft_extend_forward(prepare("draft_extend_forward", locals()))
+
+
+def launch_draft_extend_forward(call: Call) -> DraftExtendForwardOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    if not call.axes["token"] or not call.axes["request"]:
+        return call.outputs
+    folds = _folds(call)
+    for layer in range(call.axes["layer"]):
+        _store_entries(call, layer, _below(call, layer, folds))
+        _fold_pages(call, layer, folds[:, layer], None, None)
+    _advance(call, folds)
+    return call.outputs
 
 
 def draft_decode_forward(
@@ -87,118 +93,184 @@ def draft_decode_forward(
     out_cache_loc: torch.Tensor,
     kv_indices: torch.Tensor,
     kv_indptr: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> DraftDecodeForwardOutputs[torch.Tensor]:
     """Run the draft model over one new token a beam; a program folds a block of beams."""
-    axes, (next_hidden_states, context) = prepare("draft_decode_forward", locals())
-    num_tokens = axes["token"]
-    if not num_tokens:
-        return next_hidden_states, context
-    tokens = input_ids.contiguous(), positions.contiguous(), out_cache_loc.contiguous()
-    hidden_states = hidden_states.contiguous()
-    folds = torch.empty((num_tokens, axes["layer"]), dtype=torch.int64, device=input_ids.device)
-    rows = choose_block(num_tokens, 1, 1024)
-    keys_block = 64 if INTERPRETED else 256
-    for layer in range(axes["layer"]):
-        keys, values = kv_buffers[2 * layer : 2 * layer + 2]
-        _store_entries(keys, values, tokens, hidden_states if layer == 0 else folds[:, layer - 1], layer)
-        _fold_rows_kernel[(ceil_div(num_tokens, rows),)](
-            keys,
-            values,
-            *keys.stride(),
-            *values.stride(),
-            kv_indices.contiguous(),
-            kv_indptr.contiguous(),
-            folds[:, layer],
-            folds.stride(0),
-            num_tokens,
-            ROWS=rows,
-            KEYS=keys_block,
+    return launch_draft_decode_forward(prepare("draft_decode_forward", locals()))
+
+
+def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    if not call.axes["token"]:
+        return call.outputs
+    folds = _folds(call)
+    for layer in range(call.axes["layer"]):
+        _store_entries(call, layer, _below(call, layer, folds))
+        keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
+        launch(
+            _plan_fold_rows(call.axes["token"], keys.stride(), values.stride(), folds.stride(0)),
+            inputs={"keys": keys, "values": values, **call.contiguous("kv_indices", "kv_indptr")},
+            outputs={"folds": folds[:, layer]},
         )
-    _advance(tokens, hidden_states, folds, next_hidden_states, context)
-    return next_hidden_states, context
+    _advance(call, folds)
+    return call.outputs
 
 
-def _store_entries(
-    keys: torch.Tensor, values: torch.Tensor, tokens: tuple[torch.Tensor, ...], below: torch.Tensor | None, layer: int
-) -> None:
+def _folds(call: Call) -> torch.Tensor:
+    """Return room for the fold of every new token at every layer."""
+    form = call.axes["token"], call.axes["layer"]
+    return torch.empty(form, dtype=torch.int64, device=call.arguments["input_ids"].device)
+
+
+def _below(call: Call, layer: int, folds: torch.Tensor) -> torch.Tensor:
+    """Return what a layer's entries digest: the hidden states, or the folds of the layer below."""
+    return call.arguments["hidden_states"].contiguous() if layer == 0 else folds[:, layer - 1]
+
+
+def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
     """Write a layer's K and V; a matrix below is digested, a column is taken as it is, None is 0."""
-    num_tokens = tokens[0].shape[0]
-    rows = choose_block(num_tokens, 128, LARGEST_TILE)
-    _store_entries_kernel[(ceil_div(num_tokens, rows),)](
-        keys,
-        values,
-        *keys.stride(),
-        *values.stride(),
-        *tokens,
-        below,
-        0 if below is None else below.stride(0),
-        2 * layer,
-        num_tokens,
-        NUM_DIGESTED=below.shape[1] if below is not None and below.ndim == 2 else 0,
-        ROWS=rows,
+    keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
+    launch(
+        _plan_store(
+            call.axes["token"],
+            layer,
+            keys.stride(),
+            values.stride(),
+            None if below is None else below.stride(0),
+            below.shape[1] if below is not None and below.ndim == 2 else 0,
+        ),
+        inputs={
+            **call.contiguous("input_ids", "positions", "out_cache_loc"),
+            **({} if below is None else {"below": below}),
+        },
+        outputs={"keys": keys, "values": values},
+    )
+
+
+@planned
+def _plan_store(
+    num_tokens: int,
+    layer: int,
+    key_strides: tuple[int, int],
+    value_strides: tuple[int, int],
+    below_stride: int | None,
+    num_digested: int,
+) -> Plan:
+    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
+    return Plan(
+        kernels._store_entries_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={
+            **_strides(key_strides, value_strides),
+            "below_stride": below_stride or 0,
+            "component": 2 * layer,
+            "num_tokens": num_tokens,
+        },
+        constants={"NUM_DIGESTED": num_digested, **({"below_ptr": None} if below_stride is None else {})},
+        tunables={"ROWS": rows},
     )
 
 
 def _fold_pages(
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    positions: torch.Tensor,
-    page_table: torch.Tensor,
-    cache_seqlens: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    tree_mask: torch.Tensor | None,
-    page_size: int,
+    call: Call,
+    layer: int,
     folds: torch.Tensor,
     context_word: torch.Tensor | None,
+    tree_mask: torch.Tensor | None,
 ) -> None:
-    num_requests, num_tokens = cache_seqlens.shape[0], positions.shape[0]
-    queries = choose_block(ceil_div(num_tokens, num_requests), 32, 256)
-    keys_block = 64 if INTERPRETED else 128
+    keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
+    page_table = call.arguments["page_table"]
+    launch(
+        _plan_fold_pages(
+            call.axes["request"],
+            call.axes["token"],
+            (keys.stride(), values.stride(), page_table.stride(), folds.stride(0)),
+            call.axes["page_size"],
+            tree_mask is not None,
+            context_word is not None,
+        ),
+        inputs={
+            "keys": keys,
+            "values": values,
+            "page_table": page_table,
+            **call.contiguous("positions", "cache_seqlens", "cu_seqlens_q"),
+            **({} if tree_mask is None else {"tree_mask": tree_mask.contiguous()}),
+        },
+        outputs={"folds": folds, **({} if context_word is None else {"context_word": context_word})},
+    )
+
+
+@planned
+def _plan_fold_pages(
+    num_requests: int,
+    num_tokens: int,
+    strides: tuple[tuple[int, int], tuple[int, int], tuple[int, int], int],
+    page_size: int,
+    has_mask: bool,
+    has_context: bool,
+) -> Plan:
+    queries = choose_block(ceil_div(num_tokens, num_requests), QUERIES, INTERPRETED_QUERIES)
+    keys = choose_block(LARGEST_TILE, KEYS, INTERPRETED_KEYS)
     # NOTE: lengths are on the device; a request of n queries needs ceil(n / queries) items, all together at most this.
     most_items = num_requests + num_tokens // queries
-    items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * keys_block)))
-    _fold_pages_kernel[(ceil_div(most_items, items),)](
-        keys,
-        values,
-        *keys.stride(),
-        *values.stride(),
-        positions,
-        page_table,
-        *page_table.stride(),
-        cache_seqlens.contiguous(),
-        cu_seqlens_q.contiguous(),
-        tree_mask,
-        folds,
-        context_word,
-        folds.stride(0),
-        page_size,
-        num_requests,
-        ITEMS=items,
-        QUERIES=queries,
-        KEYS=keys_block,
-        REQUESTS=power_of_two(num_requests),
+    items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * keys)))
+    key_strides, value_strides, page_strides, fold_stride = strides
+    absent = [] if has_mask else ["tree_mask_ptr"]
+    absent += [] if has_context else ["context_word_ptr"]
+    return Plan(
+        kernels._fold_pages_kernel,
+        grid=(ceil_div(most_items, items),),
+        sizes={
+            **_strides(key_strides, value_strides),
+            "page_row_stride": page_strides[0],
+            "page_stride": page_strides[1],
+            "fold_stride": fold_stride,
+            "page_size": page_size,
+            "num_requests": num_requests,
+        },
+        constants={"REQUESTS": power_of_two(num_requests), **dict.fromkeys(absent)},
+        tunables={"ITEMS": items, "QUERIES": queries, "KEYS": keys},
     )
 
 
-def _advance(
-    tokens: tuple[torch.Tensor, ...],
-    hidden_states: torch.Tensor,
-    folds: torch.Tensor,
-    next_hidden_states: Any,
-    context: Any,
-) -> None:
+@planned
+def _plan_fold_rows(
+    num_tokens: int, key_strides: tuple[int, int], value_strides: tuple[int, int], fold_stride: int
+) -> Plan:
+    rows = choose_block(num_tokens, 1, INTERPRETED_BEAMS)
+    return Plan(
+        kernels._fold_rows_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={**_strides(key_strides, value_strides), "fold_stride": fold_stride, "num_tokens": num_tokens},
+        tunables={"ROWS": rows, "KEYS": choose_block(LARGEST_TILE, BEAM_KEYS, INTERPRETED_KEYS)},
+    )
+
+
+def _advance(call: Call, folds: torch.Tensor) -> None:
     """Advance the hidden states by one token and digest the folds; a program owns a block of rows."""
-    num_tokens, num_words = hidden_states.shape
-    rows = choose_block(num_tokens, 128, LARGEST_TILE)
-    _advance_kernel[(ceil_div(num_tokens, rows),)](
-        tokens[0],
-        hidden_states,
-        tokens[1],
-        folds,
-        next_hidden_states,
-        context,
-        num_tokens,
-        NUM_WORDS=num_words,
-        NUM_LAYERS=folds.shape[1],
-        ROWS=rows,
+    launch(
+        _plan_advance(*folds.shape, call.axes["hidden"]),
+        inputs={**call.contiguous("input_ids", "hidden_states", "positions"), "folds": folds},
+        outputs=call.returned(),
     )
+
+
+@planned
+def _plan_advance(num_tokens: int, num_layers: int, num_words: int) -> Plan:
+    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
+    return Plan(
+        kernels._advance_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={"num_tokens": num_tokens},
+        constants={"NUM_WORDS": num_words, "NUM_LAYERS": num_layers},
+        tunables={"ROWS": rows},
+    )
+
+
+def _strides(key_strides: tuple[int, int], value_strides: tuple[int, int]) -> dict[str, int]:
+    """Return the strides from slot to slot and from word to word of a layer's buffers."""
+    return {
+        "key_slot_stride": key_strides[0],
+        "key_word_stride": key_strides[1],
+        "value_slot_stride": value_strides[0],
+        "value_word_stride": value_strides[1],
+    }

@@ -2,131 +2,190 @@
 
 import torch
 
-from specsim.gpu.kernels.models.heads import (
-    _hash_draft_probabilities_kernel,
-    _hash_sampling_logits_kernel,
-    _hash_target_logits_kernel,
-    _text_draft_probabilities_kernel,
-    _text_target_logits_kernel,
-)
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, choose_block, power_of_two
-from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.kernels.models import heads as kernels
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
+from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.mode import choose_block
+from specsim.gpu.launching.plan import Plan, planned
 
-_TILE = 1024
-_DEEPEST_SAMPLE = 20
+TILE = 1024
+"""Logits of a program: eight a thread of four warps."""
+
+TOKENS, INTERPRETED_TOKENS = 256, 1 << 12
+"""Tokens of a row that a program looks at together."""
+
+DEEPEST_SAMPLE = 20
+"""The place in the order of a row behind which all logits for sampling are the same."""
 
 
 def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
     """Return tie-free integer logits of the hash model's target."""
-    axes, (logits,) = prepare("hash_target_logits", locals())
-    num_tokens = axes["token"]
-    if num_tokens:
-        rows, tokens = _blocks(num_tokens, vocab_size)
-        _hash_target_logits_kernel[(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens))](
-            hidden_states.contiguous(),
-            logits,
-            seed,
-            num_tokens,
-            axes["hidden"],
-            vocab_size,
-            ROWS=rows,
-            TOKENS=tokens,
+    return launch_hash_target_logits(prepare("hash_target_logits", locals()))
+
+
+def launch_hash_target_logits(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"]:
+        launch(
+            _plan_hash_target(axes["token"], axes["hidden"], axes["vocab"], axes["seed"]),
+            inputs=call.contiguous("hidden_states"),
+            outputs={"logits": call.outputs},
         )
-    return logits
+    return call.outputs
+
+
+@planned
+def _plan_hash_target(num_tokens: int, num_words: int, vocab_size: int, seed: int) -> Plan:
+    rows, tokens = _blocks(num_tokens, vocab_size)
+    return Plan(
+        kernels._hash_target_logits_kernel,
+        grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
+        sizes={"seed": seed, "num_tokens": num_tokens, "num_words": num_words, "vocab_size": vocab_size},
+        tunables={"ROWS": rows, "TOKENS": tokens},
+    )
 
 
 def text_target_logits(hidden_states: torch.Tensor, ngram_counts: torch.Tensor) -> torch.Tensor:
     """Return back-off n-gram logits of the text model's target."""
-    axes, (logits,) = prepare("text_target_logits", locals())
-    num_tokens, vocab_size = axes["token"], axes["vocab"]
-    if num_tokens and vocab_size:
-        rows, tokens = _blocks(num_tokens, vocab_size)
-        _text_target_logits_kernel[(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens))](
-            hidden_states.contiguous(),
-            ngram_counts.contiguous(),
-            logits,
-            num_tokens,
-            axes["hidden"],
-            axes["bucket"],
-            vocab_size,
-            NUM_ORDERS=axes["order"],
-            ROWS=rows,
-            TOKENS=tokens,
+    return launch_text_target_logits(prepare("text_target_logits", locals()))
+
+
+def launch_text_target_logits(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"] and axes["vocab"]:
+        launch(
+            _plan_text_target(axes["token"], axes["hidden"], axes["vocab"], axes["order"], axes["bucket"]),
+            inputs=call.contiguous("hidden_states", "ngram_counts"),
+            outputs={"logits": call.outputs},
         )
-    return logits
+    return call.outputs
+
+
+@planned
+def _plan_text_target(num_tokens: int, num_words: int, vocab_size: int, num_orders: int, num_buckets: int) -> Plan:
+    rows, tokens = _blocks(num_tokens, vocab_size)
+    return Plan(
+        kernels._text_target_logits_kernel,
+        grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
+        sizes={"num_tokens": num_tokens, "num_words": num_words, "num_buckets": num_buckets, "vocab_size": vocab_size},
+        constants={"NUM_ORDERS": num_orders},
+        tunables={"ROWS": rows, "TOKENS": tokens},
+    )
 
 
 def hash_sampling_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
     """Return whole-number logits of the hash model for sampling; a program ranks whole rows."""
-    axes, (logits,) = prepare("hash_sampling_logits", locals())
-    num_tokens = axes["token"]
-    if num_tokens:
-        vocab = power_of_two(vocab_size)
-        rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
-        _hash_sampling_logits_kernel[(ceil_div(num_tokens, rows),)](
-            hidden_states.contiguous(),
-            logits,
-            seed,
-            min(vocab_size - 1, _DEEPEST_SAMPLE),
-            num_tokens,
-            axes["hidden"],
-            vocab_size,
-            ROWS=rows,
-            VOCAB=vocab,
+    return launch_hash_sampling_logits(prepare("hash_sampling_logits", locals()))
+
+
+def launch_hash_sampling_logits(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"]:
+        launch(
+            _plan_hash_sampling(axes["token"], axes["hidden"], axes["vocab"], axes["seed"]),
+            inputs=call.contiguous("hidden_states"),
+            outputs={"logits": call.outputs},
         )
-    return logits
+    return call.outputs
+
+
+@planned
+def _plan_hash_sampling(num_tokens: int, num_words: int, vocab_size: int, seed: int) -> Plan:
+    rows, vocab = _whole_rows(num_tokens, vocab_size)
+    return Plan(
+        kernels._hash_sampling_logits_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={
+            "seed": seed,
+            "deepest": min(vocab_size - 1, DEEPEST_SAMPLE),
+            "num_tokens": num_tokens,
+            "num_words": num_words,
+            "vocab_size": vocab_size,
+        },
+        constants={"VOCAB": vocab},
+        tunables={"ROWS": rows},
+    )
 
 
 def hash_draft_probabilities(
     hidden_states: torch.Tensor, context: torch.Tensor, vocab_size: int, seed: int, agreement: int
 ) -> torch.Tensor:
     """Return dyadic draft probabilities that agree with the hash model's target at a given rate."""
-    axes, (probabilities,) = prepare("hash_draft_probabilities", locals())
-    num_tokens = axes["token"]
-    if num_tokens:
-        vocab = power_of_two(vocab_size)
-        rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
-        _hash_draft_probabilities_kernel[(ceil_div(num_tokens, rows),)](
-            hidden_states.contiguous(),
-            context.contiguous(),
-            probabilities,
-            seed,
-            agreement,
-            num_tokens,
-            axes["hidden"],
-            vocab_size,
-            ROWS=rows,
-            VOCAB=vocab,
+    return launch_hash_draft_probabilities(prepare("hash_draft_probabilities", locals()))
+
+
+def launch_hash_draft_probabilities(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"]:
+        launch(
+            _plan_hash_draft(axes["token"], axes["hidden"], axes["vocab"], axes["seed"], axes["agreement"]),
+            inputs=call.contiguous("hidden_states", "context"),
+            outputs={"probabilities": call.outputs},
         )
-    return probabilities
+    return call.outputs
+
+
+@planned
+def _plan_hash_draft(num_tokens: int, num_words: int, vocab_size: int, seed: int, agreement: int) -> Plan:
+    rows, vocab = _whole_rows(num_tokens, vocab_size)
+    return Plan(
+        kernels._hash_draft_probabilities_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={
+            "seed": seed,
+            "agreement": agreement,
+            "num_tokens": num_tokens,
+            "num_words": num_words,
+            "vocab_size": vocab_size,
+        },
+        constants={"VOCAB": vocab},
+        tunables={"ROWS": rows},
+    )
 
 
 def text_draft_probabilities(
     hidden_states: torch.Tensor, context: torch.Tensor, ngram_counts: torch.Tensor
 ) -> torch.Tensor:
     """Return dyadic draft probabilities from lower-order n-gram counts."""
-    axes, (probabilities,) = prepare("text_draft_probabilities", locals())
-    num_tokens, vocab_size = axes["token"], axes["vocab"]
-    if num_tokens and vocab_size:
-        vocab = power_of_two(vocab_size)
-        rows = choose_block(num_tokens, max(1, _TILE // vocab), max(1, LARGEST_TILE // vocab))
-        _text_draft_probabilities_kernel[(ceil_div(num_tokens, rows),)](
-            hidden_states.contiguous(),
-            context.contiguous(),
-            ngram_counts.contiguous(),
-            probabilities,
-            num_tokens,
-            axes["hidden"],
-            axes["bucket"],
-            vocab_size,
-            NUM_ORDERS=axes["order"],
-            ROWS=rows,
-            VOCAB=vocab,
+    return launch_text_draft_probabilities(prepare("text_draft_probabilities", locals()))
+
+
+def launch_text_draft_probabilities(call: Call) -> torch.Tensor:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"] and axes["vocab"]:
+        launch(
+            _plan_text_draft(axes["token"], axes["hidden"], axes["vocab"], axes["order"], axes["bucket"]),
+            inputs=call.contiguous("hidden_states", "context", "ngram_counts"),
+            outputs={"probabilities": call.outputs},
         )
-    return probabilities
+    return call.outputs
+
+
+@planned
+def _plan_text_draft(num_tokens: int, num_words: int, vocab_size: int, num_orders: int, num_buckets: int) -> Plan:
+    rows, vocab = _whole_rows(num_tokens, vocab_size)
+    return Plan(
+        kernels._text_draft_probabilities_kernel,
+        grid=(ceil_div(num_tokens, rows),),
+        sizes={"num_tokens": num_tokens, "num_words": num_words, "num_buckets": num_buckets, "vocab_size": vocab_size},
+        constants={"NUM_ORDERS": num_orders, "VOCAB": vocab},
+        tunables={"ROWS": rows},
+    )
 
 
 def _blocks(num_tokens: int, vocab_size: int) -> tuple[int, int]:
     """Return rows and tokens a program."""
-    tokens = choose_block(vocab_size, 256, 1 << 12)
-    return choose_block(num_tokens, _TILE // tokens, LARGEST_TILE // tokens), tokens
+    tokens = choose_block(vocab_size, TOKENS, INTERPRETED_TOKENS)
+    return choose_block(num_tokens, TILE // tokens, LARGEST_TILE // tokens), tokens
+
+
+def _whole_rows(num_tokens: int, vocab_size: int) -> tuple[int, int]:
+    """Return rows a program, and the tokens of a whole row."""
+    vocab = power_of_two(vocab_size)
+    return choose_block(num_tokens, max(1, TILE // vocab), max(1, LARGEST_TILE // vocab)), vocab

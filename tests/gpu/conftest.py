@@ -1,10 +1,14 @@
 """Comparison of the two layers on this machine's device."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
 from specsim.contracts.binding import bind, defined_mask
+from specsim.gpu.launching.blocks import Blocks
+from specsim.gpu.launching.mode import HERE, launching
 from specsim.gpu.switches import debugging, poisoned
 from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
@@ -32,6 +36,17 @@ def agrees():
                     assert_same(got.arguments[name], value)
 
     return check
+
+
+@pytest.fixture
+def cut():
+    """Return a function that cuts the work of all further launches of a test as it says."""
+    with ExitStack() as stack:
+
+        def cut_as(block=HERE.block, chunks=HERE.chunks, sorts=HERE.sorts):
+            stack.enter_context(launching(blocks=Blocks(block, chunks, sorts)))
+
+        yield cut_as
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from specsim import gpu
-from specsim.gpu import acceptance
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.hashing import digest
 from specsim.rejection import Reason
@@ -121,8 +120,8 @@ def test_more_siblings_than_a_warp_has_threads(agrees):
 
 
 @pytest.mark.parametrize("coin", [0.0, 2.0**-24, 0.5, NEVER])
-def test_the_last_token_has_weight(agrees, monkeypatch, coin):
-    monkeypatch.setattr(acceptance, "choose_block", lambda size, most, interpreted=1: 8)
+def test_the_last_token_has_weight(agrees, cut, coin):
+    cut(block=lambda size, most, interpreted: 8)
     source = np.random.default_rng(3)
     drawn = trees(4, 3, 100)
     rows = source.random((4, 3, 100)) * (source.random((4, 3, 100)) < 0.1)

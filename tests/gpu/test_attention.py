@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
-from specsim.gpu import attention
 from specsim.gpu.arrays import DEVICE
 from specsim.rejection import Reason
 
@@ -42,8 +41,8 @@ def test_cascade(agrees, lengths, dtype, num_nodes):
         )
 
 
-def test_cascade_of_several_programs(agrees, monkeypatch):
-    monkeypatch.setattr(attention, "choose_block", lambda size, most, interpreted=2: 2)
+def test_cascade_of_several_programs(agrees, cut):
+    cut(block=lambda size, most, interpreted: 2)
     lengths = [5, 2]
     agrees("verify_cascade_metadata", **rows(lengths, 5), tree_mask=masks(lengths, 5), max_prefix_len=7)
 
@@ -82,9 +81,8 @@ def test_extend(agrees, lengths, dtype, num_nodes):
         agrees("verify_extend_metadata", **rows(lengths, num_nodes, dtype), seq_lens_sum=sum(lengths) + slack)
 
 
-def test_keys_of_several_programs(agrees, monkeypatch):
-    monkeypatch.setattr(attention, "choose_block", lambda size, most: 4)
-    monkeypatch.setattr(attention, "chunks_to_fill", lambda num_items, num_chunks: 2)
+def test_keys_of_several_programs(agrees, cut):
+    cut(block=lambda size, most, interpreted: 4, chunks=lambda items, chunks, programs: 2)
     lengths = [21, 0, 4]
     agrees("verify_extend_metadata", **rows(lengths, 3), seq_lens_sum=25)
     agrees("verify_custom_mask_metadata", **rows(lengths, 3), tree_mask=masks(lengths, 3)[::2], seq_lens_sum=25)

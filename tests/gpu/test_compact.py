@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from specsim import gpu
-from specsim.gpu import compact
 from specsim.gpu.arrays import DEVICE
 from specsim.rejection import Reason
 
@@ -56,8 +55,8 @@ def test_sources_and_targets_are_packed(agrees, accept_index):
     )
 
 
-def test_packing_counts_the_blocks_before(agrees, monkeypatch):
-    monkeypatch.setattr(compact, "choose_block", lambda size, most: 1024)
+def test_packing_counts_the_blocks_before(agrees, cut):
+    cut(block=lambda size, most, interpreted: 1024)
     accept_index = paths(700, 9, 5, seed=2)
     counts = (accept_index >= 0).sum(axis=1).astype(np.int32)
     out_cache_loc = np.arange(700 * 9) + 1

@@ -58,10 +58,10 @@ def test_topk_keeps_the_lowest_of_equal_columns_across_blocks():
     assert gpu.fast_topk(from_numpy(values), 5)[1].tolist() == [expected]
 
 
-def test_partial_sort_selects_what_taking_maxima_selects(agrees, monkeypatch):
-    monkeypatch.setattr(draft, "_one_by_one", lambda count: False)
-    agrees("fast_topk", values=scores(2, 13, distinct=4), k=3)
-    agrees("organize_draft_results", **blocks(1, 2, 3), num_draft_tokens=6)
+def test_partial_sort_selects_what_taking_maxima_selects(agrees, cut):
+    cut(sorts=True)
+    agrees("fast_topk", values=scores(2, 13, distinct=4), k=draft.FEW + 1)
+    agrees("organize_draft_results", **blocks(1, 2, 3), num_draft_tokens=draft.FEW + 2)
 
 
 @NEEDS_GPU

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from specsim.gpu import draft_cache
 from specsim.rejection import Reason
 
 NO_REQUEST: list[int] = []
@@ -51,11 +50,11 @@ def test_visible_slots(agrees, lengths, topk, num_steps, dtype):
     )
 
 
-def test_prefixes_of_several_blocks_and_shares(agrees, monkeypatch):
+def test_prefixes_of_several_blocks_and_shares(agrees, cut):
     lengths = [4096, 9000, 4095]
     arguments = {**rows_of(lengths, 9006), "positions": np.repeat(lengths, 2), "topk": 2, "num_steps": 2}
     agrees("generate_draft_decode_kv_indices", **arguments)
-    monkeypatch.setattr(draft_cache, "chunks_to_fill", lambda num_items, num_chunks: 2)
+    cut(chunks=lambda items, chunks, programs: 2)
     agrees("generate_draft_decode_kv_indices", **arguments)
 
 

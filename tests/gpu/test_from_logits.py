@@ -104,11 +104,9 @@ def check(patterns=(0x5A, 0xA5), **arguments):
 
 
 @pytest.fixture
-def small_chunks(monkeypatch):
+def small_chunks(cut):
     """Cut rows into chunks of 256 logits."""
-    monkeypatch.setattr(from_logits, "CHUNK", 256)
-    monkeypatch.setattr(from_logits, "GREEDY_CHUNK", 256)
-    monkeypatch.setattr(from_logits, "choose_block", lambda size, most: min(power_of_two(size), most))
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), 256))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, bfloat16])
@@ -124,9 +122,10 @@ def test_acceptance_across_chunks(small_chunks, kind):
 
 
 @pytest.mark.parametrize("kind", ["normal", "few values", "clustered"])
-def test_weights_in_float32(small_chunks, monkeypatch, kind):
-    monkeypatch.setattr(from_logits, "LARGEST_PRECISE", 0)
-    check(patterns=(0x5A,), **scene(kind, 3, 4, 600, 2, bfloat16, seed=2))
+def test_weights_in_float32(cut, kind):
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), 1024))
+    vocab = from_logits.LARGEST_PRECISE + 100
+    check(patterns=(0x5A,), **scene(kind, 3, 4, vocab, 2, bfloat16, seed=2))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from specsim import gpu
-from specsim.gpu import grammar
 from specsim.gpu.arrays import DEVICE, from_numpy
 from specsim.rejection import Reason
 
@@ -52,8 +51,8 @@ def test_masks(agrees, num_requests, num_nodes, vocab):
         agrees("generate_token_bitmask", **trees(num_requests, num_nodes, vocab, seed=seed))
 
 
-def test_masks_of_several_programs(agrees, monkeypatch):
-    monkeypatch.setattr(grammar, "choose_block", lambda size, most, interpreted: 1)
+def test_masks_of_several_programs(agrees, cut):
+    cut(block=lambda size, most, interpreted: 1)
     agrees("generate_token_bitmask", **trees(3, 5, 70))
 
 

@@ -4,7 +4,6 @@ import torch
 from ml_dtypes import bfloat16
 
 from specsim import gpu
-from specsim.gpu import probabilities
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
 from specsim.rejection import Reason
 
@@ -45,8 +44,8 @@ def test_filters(agrees, kind, num_rows, vocab):
     agrees("min_p_renorm", probabilities=drawn, min_p=cycled([0.5, 0, 1, 0.01], num_rows, np.float32))
 
 
-def test_filters_of_several_blocks(agrees, monkeypatch):
-    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=16: min(most, 16))
+def test_filters_of_several_blocks(agrees, cut):
+    cut(block=lambda size, most, interpreted: min(most, 16))
     for kind in ("random", "ties", "peaked"):
         drawn = rows(kind, 3, 70)
         for k in (1, 5, 17, 69):
@@ -94,8 +93,8 @@ def test_target(agrees, kind, num_requests, vocab, dtype):
     )
 
 
-def test_target_of_several_blocks(agrees, monkeypatch):
-    monkeypatch.setattr(probabilities, "choose_block", lambda size, most, interpreted=16: min(most, 16))
+def test_target_of_several_blocks(agrees, cut):
+    cut(block=lambda size, most, interpreted: min(most, 16))
     agrees(
         "target_probabilities",
         logits=logits_of("random", 6, 50, bfloat16),

@@ -3,7 +3,6 @@ import pytest
 
 from specsim import gpu, reference
 from specsim.config import TreeMaskMode
-from specsim.gpu import tree
 from specsim.gpu.arrays import from_numpy
 from specsim.rejection import Reason
 
@@ -105,16 +104,15 @@ def test_a_single_node(agrees):
 
 
 @pytest.mark.parametrize("lengths", [[0, 0, 0], [1, 7, 8], [9, 64, 1025], [1031, 0, 5]])
-def test_prefix_columns_of_any_alignment(agrees, lengths, monkeypatch):
+def test_prefix_columns_of_any_alignment(agrees, lengths, cut):
     arguments = {**drafted(3, 2, 3, 5), "seq_lens": np.array(lengths), "mask_mode": 0, "seq_lens_sum": sum(lengths)}
     agrees("build_tree", **arguments)
-    monkeypatch.setattr(tree, "chunks_to_fill", lambda num_items, num_chunks: 3)
-    monkeypatch.setattr(tree, "choose_block", lambda size, *most: 2)
+    cut(block=lambda size, most, interpreted: 2, chunks=lambda items, chunks, programs: 3)
     agrees("build_tree", **arguments)
 
 
-def test_small_blocks_find_the_same_links(agrees, monkeypatch):
-    monkeypatch.setattr(tree, "_block", lambda nodes: 4)
+def test_small_blocks_find_the_same_links(agrees, cut):
+    cut(block=lambda size, most, interpreted: 4)
     agrees("build_tree", **drafted(2, 4, 3, 17), seq_lens=np.array([2, 3]), mask_mode=1, seq_lens_sum=0)
     agrees("reconstruct_indices_from_tree_mask", tree_mask=ancestors(2, 17), seq_lens=np.array([2, 3]))
 

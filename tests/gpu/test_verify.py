@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from specsim import gpu
-from specsim.gpu import verify
 from specsim.gpu.arrays import from_numpy
 from specsim.rejection import Reason
 
@@ -35,8 +34,8 @@ def test_acceptance(agrees, num_requests, num_nodes, num_steps, vocab):
     agrees("verify_tree_greedy", **trees(num_requests, num_nodes, vocab), num_steps=num_steps)
 
 
-def test_acceptance_of_one_request_a_program(agrees, monkeypatch):
-    monkeypatch.setattr(verify, "INTERPRETED_TILE", 1)
+def test_acceptance_of_one_request_a_program(agrees, cut):
+    cut(block=lambda size, most, interpreted: 1)
     agrees("verify_tree_greedy", **trees(4, 9, 2), num_steps=4)
 
 
@@ -87,9 +86,8 @@ def test_greedy_choice(agrees, num_tokens, vocab, dtype, distinct):
 
 
 @pytest.mark.parametrize("num_shares", [1, 3, 64])
-def test_greedy_choice_across_blocks_and_shares(monkeypatch, num_shares):
-    monkeypatch.setattr(verify, "choose_block", lambda size, most: most)
-    monkeypatch.setattr(verify, "chunks_to_fill", lambda num_items, num_chunks, num_programs: num_shares)
+def test_greedy_choice_across_blocks_and_shares(cut, num_shares):
+    cut(block=lambda size, most, interpreted: most, chunks=lambda items, chunks, programs: num_shares)
     logits = np.full((4, 200_003), -7, dtype=np.float32)
     logits[0, [4096, 150_000]] = 3
     logits[1, 200_002] = 3
