@@ -147,7 +147,7 @@ def _list_keys(call: Call, outputs: dict[str, torch.Tensor], *, has_window: bool
     num_entries = outputs["kv_indices"].shape[0]
     launch(
         _plan_keys(
-            axes["request"], axes["row"], axes["node"], axes["position"], num_entries, *rows.stride(), has_window
+            axes["request"], axes["row"], axes["node"], axes["position"], num_entries, has_window, *rows.stride()
         ),
         inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
         outputs=outputs,
@@ -161,9 +161,9 @@ def _plan_keys(
     num_nodes: int,
     num_positions: int,
     num_entries: int,
+    has_window: bool,
     row_stride: int,
     column_stride: int,
-    has_window: bool,
 ) -> Plan:
     block = choose_block(num_positions, TILE)
     return Plan(

@@ -175,7 +175,7 @@ def launch_compact_accepted_to_front(call: Call) -> torch.Tensor:
     word = source.dtype if source.element_size() <= target.element_size() else target.dtype
     source, target = source.view(word), target.view(word)
     launch(
-        _plan_compact(*source.shape, call.axes["node"], call.arguments["accept_index"].shape[1]),
+        _plan_compact(call.axes["node"], call.arguments["accept_index"].shape[1], *source.shape),
         inputs={"values": source, **call.contiguous("accept_index")},
         outputs={"compacted": target},
     )
@@ -183,7 +183,7 @@ def launch_compact_accepted_to_front(call: Call) -> torch.Tensor:
 
 
 @planned
-def _plan_compact(num_rows: int, num_words: int, num_nodes: int, width: int) -> Plan:
+def _plan_compact(num_nodes: int, width: int, num_rows: int, num_words: int) -> Plan:
     words = choose_block(num_words, WORDS, INTERPRETED_WORDS)
     rows = choose_block(num_rows, max(1, TILE // words), LARGEST_TILE // words)
     return Plan(

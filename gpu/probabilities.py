@@ -41,7 +41,7 @@ def launch_prepare_logits(call: Call) -> torch.Tensor:
         logits = arguments["logits"]
         given = tuple(name for name in OPTIONAL if arguments[name] is not None)
         launch(
-            _plan_prepare(num_rows, vocab, call.axes["num_draft_tokens"], *logits.stride(), given),
+            _plan_prepare(num_rows, vocab, call.axes["num_draft_tokens"], given, *logits.stride()),
             inputs={"logits": logits, **call.contiguous(*given)},
             outputs={"prepared_logits": prepared_logits},
         )
@@ -50,7 +50,7 @@ def launch_prepare_logits(call: Call) -> torch.Tensor:
 
 @planned
 def _plan_prepare(
-    num_rows: int, vocab: int, num_nodes: int, row_stride: int, column_stride: int, given: tuple[str, ...]
+    num_rows: int, vocab: int, num_nodes: int, given: tuple[str, ...], row_stride: int, column_stride: int
 ) -> Plan:
     tokens = choose_block(vocab, TILE)
     rows = choose_block(num_rows, TILE // tokens, LARGEST_TILE // tokens)
@@ -106,7 +106,7 @@ def _renormalise(call: Call, parameter: str, kind: int) -> torch.Tensor:
     if num_rows:
         probabilities = call.arguments["probabilities"]
         launch(
-            _plan_renormalise(num_rows, vocab, *probabilities.stride(), kind),
+            _plan_renormalise(num_rows, vocab, kind, *probabilities.stride()),
             inputs={"probabilities": probabilities, "filter": call.arguments[parameter].contiguous()},
             outputs={"renormalised": call.outputs},
         )
@@ -114,7 +114,7 @@ def _renormalise(call: Call, parameter: str, kind: int) -> torch.Tensor:
 
 
 @planned
-def _plan_renormalise(num_rows: int, vocab: int, row_stride: int, column_stride: int, kind: int) -> Plan:
+def _plan_renormalise(num_rows: int, vocab: int, kind: int, row_stride: int, column_stride: int) -> Plan:
     rows, block = _blocks(num_rows, vocab)
     return Plan(
         kernels._renormalise_kernel,

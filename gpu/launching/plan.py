@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from specsim.gpu.launching.blocks import FOR_INTERPRETER, ON_GPU
 from specsim.gpu.launching.mode import current_mode
@@ -11,7 +11,6 @@ from specsim.gpu.launching.mode import current_mode
 MOST_PLANS = 1024
 """Plans that are kept for each launch: an engine has hundreds of combinations of batch size and lengths at most."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -88,12 +87,13 @@ def buffer_of(parameter: str) -> str:
     return parameter.removesuffix("s").removesuffix("_ptr")
 
 
-def planned(function: Callable[P, T]) -> Callable[P, T]:
+def planned(function: Callable[..., T]) -> Callable[..., T]:
     """Keep what a function plans by its arguments, numbers and element types; not where work is cut for a test."""
     plans = {id(blocks): lru_cache(MOST_PLANS)(function) for blocks in (ON_GPU, FOR_INTERPRETER)}
 
     @wraps(function)
-    def plan(*arguments: P.args, **named: P.kwargs) -> T:
-        return plans.get(id(current_mode().blocks), function)(*arguments, **named)
+    def plan(*arguments: Any) -> T:
+        find: Callable[..., T] = plans.get(id(current_mode().blocks), function)
+        return find(*arguments)
 
     return plan

@@ -248,7 +248,7 @@ def _plan_fold_rows(
 def _advance(call: Call, folds: torch.Tensor) -> None:
     """Advance the hidden states by one token and digest the folds; a program owns a block of rows."""
     launch(
-        _plan_advance(*folds.shape, call.axes["hidden"]),
+        _plan_advance(call.axes["token"], call.axes["layer"], call.axes["hidden"]),
         inputs={**call.contiguous("input_ids", "hidden_states", "positions"), "folds": folds},
         outputs=call.returned(),
     )
