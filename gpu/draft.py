@@ -1,4 +1,4 @@
-"""Draft: choose candidates and prune them."""
+"""Draft: choose candidates and prune them. Ranking the entries of a row stands in ``topk.py``."""
 
 from collections.abc import Sequence
 
@@ -9,23 +9,28 @@ from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call, prepare
 from specsim.gpu.launching.launcher import launch
-from specsim.gpu.launching.mode import choose_block, current_mode
+from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
+from specsim.gpu.topk import LARGEST_BLOCK, fast_topk, launch_fast_topk, ranking_warps, takes_maxima
 from specsim.operations.outputs import (
-    FastTopkOutputs,
     OrganizeChainDraftResultsOutputs,
     OrganizeDraftResultsOutputs,
     SelectTopKTokensOutputs,
 )
+from specsim.validation import check_structure
 
-LARGEST_BLOCK = 4096
-"""Candidates that one program ranks: 64-bit keys, eight a thread of sixteen warps, in registers."""
-
-FEW = 4
-"""Up to so many maxima cost less one after another than one partial sort; measured on an H200."""
-
-FEW_PROGRAMS = 128
-"""Programs up to which each has a multiprocessor of its own, 132 on an H200."""
+__all__ = [
+    "fast_topk",
+    "launch_fast_topk",
+    "launch_map_hot_tokens",
+    "launch_organize_chain_draft_results",
+    "launch_organize_draft_results",
+    "launch_select_top_k_tokens",
+    "map_hot_tokens",
+    "organize_chain_draft_results",
+    "organize_draft_results",
+    "select_top_k_tokens",
+]
 
 COPIES = 128
 """Requests whose chain one program copies: one a thread of four warps."""
@@ -37,59 +42,6 @@ LEAST_HIDDEN_BLOCK = 16
 """Hidden columns that a program copies at least, so that a line of the cache is not cut."""
 
 
-def fast_topk(values: torch.Tensor, k: int) -> FastTopkOutputs[torch.Tensor]:
-    """Pick the k largest entries of each row, ties by lower index; NaN counts as -inf.
-
-    One program a block of 4096 columns; rows of several blocks are reduced again until one block is left.
-    """
-    return launch_fast_topk(prepare("fast_topk", locals()))
-
-
-def launch_fast_topk(call: Call) -> FastTopkOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    values, num_rows = call.arguments["values"], call.axes["row"]
-    if num_rows == 0:
-        return call.outputs
-    kept_keys = None
-    for plan in _plan_topk(num_rows, call.axes["column"], call.axes["k"], *values.stride()):
-        scratch = {} if kept_keys is None else {"keys": kept_keys}
-        if not plan.constants["IS_LAST"]:
-            kept_keys = values.new_empty((num_rows, plan.grid[1] * plan.constants["WIDTH"]), dtype=torch.int64)
-            scratch["kept_keys"] = kept_keys
-        launch(plan, inputs={"values": values}, outputs=call.returned(), scratch=scratch)
-    return call.outputs
-
-
-@planned
-def _plan_topk(num_rows: int, num_columns: int, k: int, row_stride: int, column_stride: int) -> tuple[Plan, ...]:
-    """Plan one launch for each reduction of a row's blocks; the keys of one are what the next one reduces."""
-    width, num_blocks = power_of_two(k), 0
-    plans: list[Plan] = []
-    while num_blocks != 1:
-        block = max(choose_block(num_columns, LARGEST_BLOCK, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
-        num_blocks = ceil_div(num_columns, block)
-        absent = [] if plans else ["keys_ptr"]
-        absent += ["kept_keys_ptr"] if num_blocks == 1 else []
-        plans.append(
-            Plan(
-                kernels._fast_topk_kernel,
-                grid=(num_rows, num_blocks),
-                sizes={"num_columns": num_columns, "row_stride": row_stride, "column_stride": column_stride},
-                constants={
-                    "K": k,
-                    "WIDTH": width,
-                    "FROM_KEYS": bool(plans),
-                    "IS_LAST": num_blocks == 1,
-                    **dict.fromkeys(absent),
-                },
-                tunables={"BLOCK": block, "ONE_BY_ONE": _one_by_one(k)},
-                num_warps=_num_warps(block, num_rows * num_blocks),
-            )
-        )
-        num_columns = num_blocks * width
-    return tuple(plans)
-
-
 def select_top_k_tokens(
     step_index: int,
     topk_p: torch.Tensor,
@@ -99,7 +51,10 @@ def select_top_k_tokens(
     topk: int,
 ) -> SelectTopKTokensOutputs[torch.Tensor]:
     """Choose the beams of the next depth and emit the tree blocks of this depth; one launch."""
-    return launch_select_top_k_tokens(prepare("select_top_k_tokens", locals()))
+    call = prepare("select_top_k_tokens", locals())
+    # NOTE: the rule reads no entries, and a kernel that breaks it cannot be compiled.
+    check_structure("select_top_k_tokens", call.arguments, call.axes)
+    return launch_select_top_k_tokens(call)
 
 
 def launch_select_top_k_tokens(call: Call) -> SelectTopKTokensOutputs[torch.Tensor]:
@@ -108,7 +63,7 @@ def launch_select_top_k_tokens(call: Call) -> SelectTopKTokensOutputs[torch.Tens
     if axes["request"] == 0:
         return call.outputs
     hidden_states = arguments["hidden_states"]
-    has_scores = axes["step_index"] > 0 and arguments["scores"] is not None
+    has_scores = axes["step_index"] > 0
     inputs = call.contiguous("topk_p", "topk_index", *(["scores"] if has_scores else []))
     if hidden_states is not None:
         inputs["hidden_states"] = hidden_states
@@ -158,8 +113,8 @@ def _plan_select(
             "HAS_HIDDEN": bool(hidden_size),
             **dict.fromkeys(absent),
         },
-        tunables={"HIDDEN_BLOCK": hidden_block, "ONE_BY_ONE": _one_by_one(topk)},
-        num_warps=_num_warps(block, num_requests),
+        tunables={"HIDDEN_BLOCK": hidden_block, "ONE_BY_ONE": takes_maxima(topk)},
+        num_warps=ranking_warps(block, num_requests),
     )
 
 
@@ -221,8 +176,8 @@ def _plan_organize(num_requests: int, num_steps: int, topk: int, num_kept: int) 
             "BLOCK": block,
             "PARENT_BLOCK": power_of_two(topk + 1),
         },
-        tunables={"ONE_BY_ONE": _one_by_one(num_kept)},
-        num_warps=_num_warps(block, num_requests),
+        tunables={"ONE_BY_ONE": takes_maxima(num_kept)},
+        num_warps=ranking_warps(block, num_requests),
     )
 
 
@@ -286,15 +241,3 @@ def _plan_map(num_rows: int, num_columns: int, draft_vocab: int, row_stride: int
         },
         tunables={"BLOCK": block},
     )
-
-
-def _one_by_one(count: int) -> bool:
-    """Return whether taking maxima one after another beats a partial sort."""
-    return count <= FEW or not current_mode().blocks.sorts
-
-
-def _num_warps(block: int, num_programs: int) -> int:
-    """Return many warps while programs are few, so that each ends early, and few once they queue for the GPU."""
-    if num_programs <= FEW_PROGRAMS:
-        return max(1, min(16, block // 32))
-    return max(1, min(4, block // 32)) if block <= 512 else max(2, block // 1024)

@@ -1,6 +1,7 @@
 """Compile every kernel ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot``.
 
-Interpreted functions cannot be compiled, so the command starts itself again with the interpreter off where it is on.
+What is compiled are the launches of the example calls, as they would start on a GPU. Interpreted functions cannot be
+compiled, so the command starts itself again with the interpreter off where it is on.
 """
 
 import importlib
@@ -11,21 +12,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import triton
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.jit import KernelInterface, create_function_from_signature
 
+from specsim import gpu
 from specsim.gpu import kernels
-from specsim.gpu.launching import signatures
-from specsim.gpu.launching.blocks import INTERPRETED
-from specsim.gpu.launching.signatures.record import Signatures, Variant
+from specsim.gpu.launching.blocks import INTERPRETED, ON_GPU
+from specsim.gpu.launching.examples import variants
+from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.mode import launching
+from specsim.operations import RECORDS
+
+TARGETS = (80, 90, 100)
+"""Compute capabilities: A100, H100 and H200, B200."""
 
 WARP_SIZE = 32
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """One compilation: the kernel, which of its variants, the compute capability, and the size of the machine code."""
+    """One compilation: the kernel, which of its launches, the compute capability, and the size of the machine code."""
 
     kernel: str
     variant: int
@@ -36,60 +45,93 @@ class Compiled:
 def all_kernels() -> dict[str, Any]:
     """Return every kernel by name; functions that kernels call do not end in ``_kernel``."""
     found: dict[str, Any] = {}
-    for module in _modules(kernels):
+    for entry in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
         found.update(
             (name, value)
-            for name, value in vars(module).items()
-            if name.endswith("_kernel") and isinstance(value, triton.runtime.jit.KernelInterface)
+            for name, value in vars(importlib.import_module(entry.name)).items()
+            if name.endswith("_kernel") and isinstance(value, KernelInterface)
         )
     return found
 
 
-def all_signatures() -> Signatures:
-    """Return the variants of every kernel by name."""
-    merged: Signatures = {}
-    for module in _modules(signatures):
-        merged.update(vars(module).get("SIGNATURES", {}))
-    return merged
-
-
-def compile_all(targets: Sequence[int] = (80, 90, 100)) -> list[Compiled]:
-    """Compile every variant of every kernel for each compute capability.
+def record_launches() -> dict[str, list[Launch]]:
+    """Return launches of the example calls by kernel: each adds something to what the ones before compile.
 
     Raises
     ------
     AssertionError
-        A kernel has no signature.
+        No example launches a kernel.
+    """
+    seen: list[Launch] = []
+    for name in RECORDS:
+        function = vars(gpu)[name]
+        for _, arguments in variants(name):
+            with launching(seen.append, runs=False, blocks=ON_GPU):
+                function(**arguments)
+    by_kernel: dict[str, list[Launch]] = {name: [] for name in sorted(all_kernels())}
+    covered: dict[str, set[Any]] = {name: set() for name in by_kernel}
+    for launch in seen:
+        features = features_of(launch)
+        if not features <= covered[launch.plan.name]:
+            covered[launch.plan.name] |= features
+            by_kernel[launch.plan.name].append(launch)
+    missing = [name for name, launches in by_kernel.items() if not launches]
+    if missing:
+        raise AssertionError(f"no example launches {', '.join(missing)}: see specsim.gpu.launching.examples")
+    return by_kernel
+
+
+def features_of(launch: Launch) -> set[tuple[str, Any]]:
+    """Return what decides how a launch is compiled, parameter by parameter.
+
+    That is the element types of buffers, which of them are absent, flags, sizes of 64 bits, whether a constant is 0,
+    1 or larger, and the number of warps; how large a block is decides nothing.
+    """
+    features: set[tuple[str, Any]] = {("num_warps", launch.plan.num_warps)}
+    for name, value in launch.arguments.items():
+        match value:
+            case torch.Tensor():
+                features.add((name, str(value.dtype)))
+            case tuple():
+                features |= {(name, str(entry.dtype)) for entry in value}
+            case bool() | None:
+                features.add((name, str(value)))
+            case int() if name in launch.plan.sizes:
+                features.add((name, "64 bits" if value >= 2**31 else "32 bits"))
+            case int():
+                features.add((name, "any" if name in launch.plan.tunables else str(min(value, 2))))
+            case _:
+                features.add((name, str(value)))
+    return features
+
+
+def compile_all(targets: Sequence[int] = TARGETS) -> Iterator[Compiled]:
+    """Compile every recorded launch for each compute capability.
+
+    Raises
+    ------
     RuntimeError
         The interpreter is on.
     """
-    return list(_compile_each(targets))
-
-
-def _compile_each(targets: Sequence[int]) -> Iterator[Compiled]:
     if INTERPRETED:
         raise RuntimeError("TRITON_INTERPRET is set, but kernels compile only without it")
-    variants = all_signatures()
-    for name, kernel in sorted(all_kernels().items()):
-        if not variants.get(name):
-            raise AssertionError(f"signatures of {name} = none, but should be at least one")
-        for place, variant in enumerate(variants[name]):
+    for name, launches in record_launches().items():
+        for place, launch in enumerate(launches):
             for target in targets:
-                binary = _compile(kernel, variant, target)
-                yield Compiled(kernel=name, variant=place, target=target, num_bytes=len(binary))
+                yield Compiled(name, place, target, len(compile_launch(launch, target).asm["cubin"]))
 
 
-def _compile(kernel: Any, variant: Variant, target: int) -> bytes:
-    signature = {name: variant.types.get(name, "constexpr") for name in kernel.arg_names}
-    source = ASTSource(fn=kernel, signature=signature, constexprs=dict(variant.constants))
-    options = {"num_warps": variant.num_warps}
-    compiled = triton.compile(source, target=GPUTarget("cuda", target, WARP_SIZE), options=options)
-    return bytes(compiled.asm["cubin"])
-
-
-def _modules(package: Any) -> Iterator[Any]:
-    for entry in pkgutil.iter_modules(package.__path__):
-        yield importlib.import_module(f"{package.__name__}.{entry.name}")
+def compile_launch(launch: Launch, target: int) -> Any:
+    """Compile what a launch would start, specialised on its integers and addresses as on a GPU."""
+    kernel, plan = launch.plan.kernel, launch.plan
+    architecture = GPUTarget("cuda", target, WARP_SIZE)
+    backend = make_backend(architecture)
+    given = {"num_warps": plan.num_warps, **plan.options}
+    bind = create_function_from_signature(kernel.signature, kernel.params, backend)
+    arguments, specialization, _ = bind(**launch.arguments, **given)
+    options, signature, constants, attributes = kernel._pack_args(backend, given, arguments, specialization, given)
+    source = ASTSource(kernel, signature, constants, attributes)
+    return triton.compile(source, target=architecture, options=options.__dict__)
 
 
 def main() -> None:
@@ -97,7 +139,7 @@ def main() -> None:
     if INTERPRETED:
         arguments = [sys.executable, "-m", "specsim.gpu.launching.aot"]
         os.execve(sys.executable, arguments, {**os.environ, "TRITON_INTERPRET": "0"})
-    for compiled in _compile_each((80, 90, 100)):
+    for compiled in compile_all():
         print(f"{compiled.kernel}[{compiled.variant}] sm_{compiled.target} {compiled.num_bytes} bytes", flush=True)
 
 

@@ -51,7 +51,7 @@ def draft(
         hidden_states = drafted.hidden_states
         topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
         topk_index = map_hot(topk_index, hot_token_id)
-    kept = (
+    kept: tuple[Tensor, Tensor, Tensor] = (
         gpu.organize_chain_draft_results(token_list)
         if topk == 1
         else gpu.organize_draft_results(score_list, token_list, parents_list, width)

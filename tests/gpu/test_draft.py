@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from specsim import gpu
-from specsim.gpu import draft
+from specsim.gpu import topk as ranking
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
 from specsim.rejection import Reason
 
@@ -52,16 +52,16 @@ def test_topk_takes_nan_for_the_smallest_value():
 
 
 def test_topk_keeps_the_lowest_of_equal_columns_across_blocks():
-    values = np.zeros((1, 3 * draft.LARGEST_BLOCK), dtype=np.float32)
-    values[0, [10, draft.LARGEST_BLOCK + 1, 2 * draft.LARGEST_BLOCK + 5]] = 1.0
-    expected = [10, draft.LARGEST_BLOCK + 1, 2 * draft.LARGEST_BLOCK + 5, 0, 1]
+    values = np.zeros((1, 3 * ranking.LARGEST_BLOCK), dtype=np.float32)
+    values[0, [10, ranking.LARGEST_BLOCK + 1, 2 * ranking.LARGEST_BLOCK + 5]] = 1.0
+    expected = [10, ranking.LARGEST_BLOCK + 1, 2 * ranking.LARGEST_BLOCK + 5, 0, 1]
     assert gpu.fast_topk(from_numpy(values), 5)[1].tolist() == [expected]
 
 
 def test_partial_sort_selects_what_taking_maxima_selects(agrees, cut):
     cut(sorts=True)
-    agrees("fast_topk", values=scores(2, 13, distinct=4), k=draft.FEW + 1)
-    agrees("organize_draft_results", **blocks(1, 2, 3), num_draft_tokens=draft.FEW + 2)
+    agrees("fast_topk", values=scores(2, 13, distinct=4), k=ranking.FEW + 1)
+    agrees("organize_draft_results", **blocks(1, 2, 3), num_draft_tokens=ranking.FEW + 2)
 
 
 @NEEDS_GPU

@@ -2,21 +2,86 @@ import os
 import subprocess
 import sys
 
-from specsim.gpu.launching.aot import all_kernels, all_signatures
+import pytest
+
+from specsim import gpu
+from specsim.gpu.launching.aot import TARGETS, all_kernels, features_of, record_launches
+from specsim.gpu.launching.blocks import ON_GPU
+from specsim.gpu.launching.examples import PRODUCTION, example, variants
+from specsim.gpu.launching.mode import launching
+from specsim.operations import RECORDS
+
+ALTERNATIVES = {
+    ("_argmax_target_predict_kernel", "logits_ptr"): {"torch.float32", "torch.int64"},
+    ("_argmax_target_predict_kernel", "IS_LAST"): {"True", "False"},
+    ("_build_tree_kernel", "IS_FULL"): {"True", "False"},
+    ("_build_tree_kernel", "tree_mask_ptr"): {"torch.uint8", "torch.uint16"},
+    ("_build_tree_kernel", "seq_lens_ptr"): {"torch.int32", "torch.int64"},
+    ("_chain_speculative_sampling_kernel", "HAS_DRAFT"): {"True", "False"},
+    ("_compact_accepted_to_front_kernel", "values_ptr"): {"torch.int64", "torch.int32", "torch.int16", "torch.uint8"},
+    ("_fast_topk_kernel", "FROM_KEYS"): {"True", "False"},
+    ("_fast_topk_kernel", "ONE_BY_ONE"): {"True", "False"},
+    ("_fold_pages_kernel", "tree_mask_ptr"): {"None", "torch.bool"},
+    ("_hash_target_logits_kernel", "seed"): {"32 bits", "64 bits"},
+    ("_list_keys_kernel", "HAS_WINDOW"): {"True", "False"},
+    ("_move_kv_cache_by_scratch_kernel", "WORD"): {"int64"},
+    ("_move_kv_cache_kernel", "WORD"): {"int64", "int32", "int16", "uint8"},
+    ("_prepare_logits_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_prepare_logits_kernel", "vocab_mask_ptr"): {"None", "torch.int32"},
+    ("_renormalise_kernel", "FILTER"): {"0", "1", "2"},
+    ("_row_statistics_kernel", "PRECISE"): {"True", "False"},
+    ("_select_top_k_tokens_kernel", "IS_FIRST"): {"True", "False"},
+    ("_select_top_k_tokens_kernel", "HAS_HIDDEN"): {"True", "False"},
+    ("_store_entries_kernel", "below_ptr"): {"None", "torch.int64"},
+    ("_store_entries_kernel", "NUM_DIGESTED"): {"0", "2"},
+    ("_target_probabilities_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_tree_speculative_sampling_kernel", "STRICT"): {"True", "False"},
+    ("_walk_greedy_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_walk_sampled_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_walk_sampled_kernel", "CHUNKS"): {"1", "2"},
+    ("_walk_sampled_kernel", "PRECISE"): {"True", "False"},
+}
+"""What of a parameter must be compiled, as ``features_of`` says it."""
 
 
-def test_every_kernel_has_a_signature_and_every_signature_a_kernel():
-    assert set(all_signatures()) == set(all_kernels())
+@pytest.fixture(scope="module")
+def launches():
+    return record_launches()
 
 
-def test_every_signature_names_every_argument():
-    signatures = all_signatures()
-    for name, kernel in all_kernels().items():
-        for variant in signatures[name]:
-            assert {*variant.types, *variant.constants} == set(kernel.arg_names), name
+def test_every_kernel_is_launched_by_an_example(launches):
+    assert set(launches) == set(all_kernels())
+    assert all(launches.values())
 
 
-def test_every_kernel_compiles_for_every_target():
+def test_every_operation_has_an_example_in_production():
+    without = [name for name in RECORDS if "production" not in {kind for kind, _ in variants(name)}]
+    assert not without, f"{without}: their examples are refused; see specsim.gpu.launching.examples"
+
+
+def test_what_decides_how_a_kernel_is_compiled_is_covered(launches):
+    missing = []
+    for (kernel, parameter), wanted in ALTERNATIVES.items():
+        covered = {value for one in launches[kernel] for name, value in features_of(one) if name == parameter}
+        missing += [f"{kernel}: {parameter} = {value}" for value in sorted(wanted - covered)]
+    assert not missing, f"compiled by no example: {', '.join(missing)}"
+
+
+def test_launches_are_recorded_as_on_a_gpu(launches):
+    blocks = {one.plan.tunables["BLOCK"] for one in launches["_fast_topk_kernel"]}
+    assert max(blocks) == 4096
+
+
+def test_a_recording_touches_no_memory():
+    arguments = example("verify_tree_greedy", PRODUCTION)
+    seen = []
+    with launching(seen.append, runs=False, blocks=ON_GPU):
+        outputs = gpu.verify_tree_greedy(**arguments)
+    assert [one.plan.name for one in seen] == ["_verify_tree_greedy_kernel"]
+    assert {output.device.type for output in outputs} == {"meta"}
+
+
+def test_every_kernel_compiles_for_every_target(launches):
     environment = {**os.environ, "TRITON_INTERPRET": "0"}
     command = [sys.executable, "-m", "specsim.gpu.launching.aot"]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -24,8 +89,8 @@ def test_every_kernel_compiles_for_every_target():
     compiled = {tuple(line.split()[:2]) for line in finished.stdout.splitlines()}
     expected = {
         (f"{name}[{variant}]", f"sm_{target}")
-        for name, variants in all_signatures().items()
-        for variant in range(len(variants))
-        for target in (80, 90, 100)
+        for name, recorded in launches.items()
+        for variant in range(len(recorded))
+        for target in TARGETS
     }
     assert compiled == expected

@@ -22,7 +22,7 @@ def test_fresh_outputs_hold_the_pattern():
         "hot_token_id": from_numpy(np.zeros(4, np.int64)),
     }
     with poisoned(0xA5):
-        _, (token_index,) = prepare("map_hot_tokens", arguments)
+        token_index = prepare("map_hot_tokens", arguments).outputs
     assert to_numpy(token_index).view(np.uint8).reshape(-1).tolist() == [0xA5] * 48
 
 
