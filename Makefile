@@ -1,4 +1,4 @@
-# check, test, lint and bench are all there is to know; each sets up .venv when it is missing or stale.
+# check, test, lint, generate and bench are all there is to know; each sets up .venv when it is missing or stale.
 PYTHON ?= python3
 EXAMPLES ?= 40
 JOBS ?= 2
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: check test lint bench
+.PHONY: check test lint generate bench
 
 check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
@@ -20,6 +20,14 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What follows from the tables and the catalogues: stubs, exports and pages. Tests compare each of them.
+generate: $(STAMP)
+	$(BIN)/python -m specsim.operations.stub
+	$(BIN)/python -m specsim.conformance.stub
+	$(BIN)/python -m specsim.operations.page > docs/operations.md
+	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
+	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only

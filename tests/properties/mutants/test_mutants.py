@@ -59,8 +59,12 @@ def test_ids_are_distinct():
 
 def test_every_operation_has_a_mutant_of_its_own():
     own = {mutant.operation for mutant in all_mutants() if mutant not in generated.MUTANTS}
-    without = [operation for operation in RECORDS if operation not in own]
-    assert not without, f"write a mutant of {without}"
+    without = [
+        f"write a mutant of {name} in properties/mutants/{record.group}.py"
+        for name, record in RECORDS.items()
+        if name not in own
+    ]
+    assert not without, "\n".join(without)
 
 
 def test_a_mutant_has_the_signature_of_the_original():

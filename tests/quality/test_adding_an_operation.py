@@ -1,0 +1,120 @@
+"""CONTRIBUTING.md tells how to add an operation: one that is added for trial by exactly its lines passes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.quality.added_operation import GROUP, NAME, NOT_COUNTED, STEPS
+
+ROOT = Path(__file__).parents[2]
+MOST_FILES = 9
+MOST_LINES = 110
+TELLING = (
+    "tests/quality/test_layers.py",
+    "tests/properties/mutants/test_mutants.py::test_every_operation_has_a_mutant_of_its_own",
+)
+SOURCES = "tests/quality/test_sources.py"
+CITATIONS = "tests/quality/test_citations.py"
+STRATEGIES = "tests/properties/strategies/test_strategies.py"
+SELECTED = (
+    *TELLING,
+    f"{SOURCES}::test_a_module_has_at_most_300_lines",
+    f"{SOURCES}::test_docstrings_of_the_reference_agree_with_the_tables",
+    f"{SOURCES}::test_docstrings_of_the_reference_name_every_argument_and_output",
+    f"{CITATIONS}::test_the_section_of_an_operation_names_it",
+    f"{CITATIONS}::test_tables_and_docstrings_cite_the_same_sections",
+    "tests/specsim/operations",
+    "tests/specsim/contracts/test_contract.py",
+    f"{STRATEGIES}::test_every_drawn_call_is_valid[{NAME}]",
+    f"{STRATEGIES}::test_an_empty_batch_can_be_asked_for[{NAME}]",
+    "tests/gpu/launching/test_launcher.py::test_every_operation_launches_into_given_buffers",
+    f"tests/reference/test_{GROUP}.py",
+    "tests/test_docs.py::test_the_page_of_operations_is_that_of_the_table",
+    "tests/test_docs.py::test_the_page_of_properties_is_that_of_the_catalogue",
+)
+TRIAL = f"""
+from specsim import load
+from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.conformance.runner import check
+from specsim.properties.mutants import all_mutants
+from specsim.properties.mutants.matrix import kill_matrix
+
+report = check(load("specsim.gpu"), seed=1, max_examples=8, slow_examples=0, operations=["{NAME}"])
+assert report.verdict == "conforms", report.failures
+mutants = [mutant for mutant in all_mutants() if mutant.operation == "{NAME}"]
+properties = [one for one in all_properties() if "{NAME}" in one.operations and not one.is_slow]
+assert {{group_of(one) for one in properties}} == {{*GENERATED, "{GROUP}"}}
+matrix = kill_matrix(seeds=[1], max_examples=20, mutants=mutants, properties=properties, judges_properties=False)
+assert len(mutants) == 6 and matrix.survivors == (), matrix.survivors
+laws = [one for one in properties if group_of(one) == "{GROUP}"]
+alone = kill_matrix(seeds=[1], max_examples=20, mutants=mutants[:1], properties=laws, judges_properties=False)
+assert (mutants[0].id, alone.survivors) == ("OWN-TRIAL", ()), alone.survivors
+"""
+
+
+def run(root, *command):
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a copy of the tree in which nothing has been edited."""
+    root = tmp_path / "tree"
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    shutil.copytree(ROOT, root, symlinks=True, ignore=left_out)
+    return root
+
+
+def numbered_lines():
+    """Return the paths that each line of the instructions names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("## Add an operation")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\d+\. (.*(?:\n   .*)*)", section, re.MULTILINE)
+    return [re.findall(r"`([\w/<>]+\.(?:py|md))`", line) for line in lines]
+
+
+def test_the_trial_edits_the_files_that_the_instructions_name_in_their_order():
+    edited = [list(dict.fromkeys(edit.path for edit in step)) for step in STEPS]
+    assert [[path.replace("<group>", GROUP) for path in line] for line in numbered_lines()] == edited
+
+
+def test_an_operation_costs_few_files_and_lines():
+    edits = [edit for step in STEPS for edit in step if edit.path not in NOT_COUNTED]
+    files = {edit.path for edit in edits}
+    lines = sum(len(edit.lines.splitlines()) for edit in edits)
+    assert len(files) <= MOST_FILES, files
+    assert lines <= MOST_LINES, lines
+    words = f"{len(files)} files and {lines} lines beside kernel, test and what is generated"
+    assert words in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"CONTRIBUTING.md should say {words}"
+
+
+def test_a_record_alone_is_told_what_to_write_and_where(copy):
+    for edit in STEPS[0]:
+        edit.apply(copy)
+    told = run(copy, sys.executable, "-m", "pytest", "-q", *TELLING)
+    assert told.returncode == 1, told.stdout + told.stderr
+    for file in ("reference", "gpu", "properties/strategies", "properties/laws", "properties/mutants"):
+        assert f"{file}/{GROUP}.py" in told.stdout, f"nothing says what {file} lacks:\n{told.stdout}"
+
+
+def test_the_trial_passes(copy):
+    for edit in (edit for step in STEPS for edit in step):
+        edit.apply(copy)
+    (generate,) = re.findall(r"^generate:.*\n((?:\t.*\n)+)", (copy / "Makefile").read_text(), re.MULTILINE)
+    for line in generate.splitlines():
+        made = run(copy, "sh", "-c", line.strip().replace("$(BIN)/python", sys.executable))
+        assert made.returncode == 0, made.stderr
+    touched = sorted({edit.path for step in STEPS for edit in step if edit.path.endswith(".py")})
+    for command in (("check",), ("format", "--check")):
+        linted = run(copy, sys.executable, "-m", "ruff", *command, *touched, "gpu/exports.py", "reference/exports.py")
+        assert linted.returncode == 0, linted.stdout
+    tried = run(copy, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SELECTED)
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    conforms = run(copy, sys.executable, "-c", TRIAL)
+    assert conforms.returncode == 0, conforms.stdout + conforms.stderr
