@@ -44,6 +44,7 @@ def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> Gene
     Source: semantics B.9. A coin depends neither on the neighbours of its request nor on the width of the tree.
     """
     axes = check_call("generate_coins", locals())
+    num_draft_tokens = axes["num_draft_tokens"]
     uniform_samples = np.zeros((axes["request"], num_draft_tokens), dtype=np.float32)
     final = np.zeros(axes["request"], dtype=np.float32)
     for request in range(axes["request"]):
@@ -122,6 +123,7 @@ def tree_speculative_sampling_target_only(
     Source: semantics B.8, A.13.
     """
     axes = check_call("tree_speculative_sampling_target_only", locals())
+    num_steps, strict, skip_duplicates = axes["num_steps"], axes["strict"], axes["skip_duplicates"]
     num_requests = axes["request"]
     predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
     accept_index = np.full((num_requests, path_width(num_steps)), -1, dtype=np.int32)
@@ -190,6 +192,7 @@ def chain_speculative_sampling(
     ``max(p - q, 0)``; behind the end of a draft the last token is drawn from p.
     """
     axes = check_call("chain_speculative_sampling", locals())
+    max_num_drafts = axes["max_num_drafts"]
     output_tokens = np.full((axes["request"], count_tokens(max_num_drafts)), -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)
     for request in range(axes["request"]):
@@ -238,6 +241,7 @@ def generate_simulated_accept_index(
     Source: semantics B.10.
     """
     axes = check_call("generate_simulated_accept_index", locals())
+    simulated_num_tokens, num_draft_tokens = axes["simulated_num_tokens"], axes["num_draft_tokens"]
     predict = np.full(axes["request"] * num_draft_tokens, SIMULATED_TOKEN, dtype=np.int32)
     simulated_accept_index = np.full(accept_index.shape, -1, dtype=np.int32)
     num_accepted_drafts = np.zeros(axes["request"], dtype=np.int32)

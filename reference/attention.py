@@ -59,6 +59,7 @@ def verify_cascade_metadata(
     Source: semantics B.3.
     """
     axes = check_call("verify_cascade_metadata", locals())
+    num_draft_tokens, max_prefix_len = axes["num_draft_tokens"], axes["max_prefix_len"]
     num_requests, num_nodes = axes["request"], num_draft_tokens
     cache_seqlens = np.zeros(num_requests, dtype=np.int32)
     cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
@@ -131,6 +132,7 @@ def verify_custom_mask_metadata(
     Source: semantics B.3.
     """
     axes = check_call("verify_custom_mask_metadata", locals())
+    num_draft_tokens, seq_lens_sum = axes["num_draft_tokens"], axes["seq_lens_sum"]
     num_requests, num_nodes = axes["request"], num_draft_tokens
     qo_indptr = np.zeros(num_requests + 1, dtype=np.int32)
     kv_indptr = np.zeros(num_requests + 1, dtype=np.int32)
@@ -186,6 +188,7 @@ def verify_extend_metadata(
     Source: semantics B.3.
     """
     axes = check_call("verify_extend_metadata", locals())
+    num_draft_tokens, seq_lens_sum = axes["num_draft_tokens"], axes["seq_lens_sum"]
     num_requests = axes["request"]
     qo_indptr = np.zeros(num_requests + 1, dtype=np.int32)
     kv_indptr = np.zeros(num_requests + 1, dtype=np.int32)

@@ -134,6 +134,7 @@ def fill_accept_target_cache_loc(num_accepted_tokens: Array, out_cache_loc: Arra
     Source: semantics C.4. The window is read, not the request row: the row may have a new owner by then.
     """
     axes = check_call("fill_accept_target_cache_loc", locals())
+    num_steps = axes["num_steps"]
     target_slots = np.zeros(axes["request"] * path_width(num_steps), dtype=np.int64)
     end = 0
     for request in range(axes["request"]):

@@ -42,6 +42,7 @@ def fast_topk(values: Array, k: int) -> FastTopkOutputs[Array]:
     Source: semantics A.2.
     """
     axes = check_call("fast_topk", locals())
+    k = axes["k"]
     topk_values = np.zeros((axes["row"], k), dtype=np.float32)
     topk_index = np.zeros((axes["row"], k), dtype=np.int64)
     for row in range(axes["row"]):
@@ -97,6 +98,7 @@ def select_top_k_tokens(
     Source: semantics A.3. A score is one float32 product a depth, so that every layer rounds alike.
     """
     axes = check_call("select_top_k_tokens", locals())
+    step_index, topk = axes["step_index"], axes["topk"]
     num_requests, branch = axes["request"], axes["branch"]
     input_ids = np.zeros(num_requests * topk, dtype=np.int64)
     next_hidden_states = None
@@ -166,6 +168,7 @@ def organize_draft_results(
     Source: semantics A.5.
     """
     axes = check_call("organize_draft_results", locals())
+    num_draft_tokens = axes["num_draft_tokens"]
     num_requests = axes["request"]
     parent_list = np.zeros((num_requests, 0), dtype=np.int64)
     if len(parents_list) > 1:

@@ -38,6 +38,7 @@ def assign_draft_cache_locs(
     Source: semantics A.9.
     """
     axes = check_call("assign_draft_cache_locs", locals())
+    topk, num_steps = axes["topk"], axes["num_steps"]
     out_cache_loc = np.zeros(axes["request"] * topk * num_steps, dtype=np.int64)
     for request in range(axes["request"]):
         for beam in range(topk):
@@ -73,6 +74,7 @@ def per_step_draft_out_cache_loc(out_cache_loc: Array, topk: int, num_steps: int
     Source: semantics A.10.
     """
     axes = check_call("per_step_draft_out_cache_loc", locals())
+    topk, num_steps = axes["topk"], axes["num_steps"]
     step_cache_loc = np.zeros((num_steps, axes["request"] * topk), dtype=np.int64)
     for row in range(axes["request"] * topk):
         for step in range(num_steps):
@@ -115,6 +117,7 @@ def generate_draft_decode_kv_indices(
     Source: semantics A.11. A beam reads the slots of its own place, whatever sat there at earlier steps.
     """
     axes = check_call("generate_draft_decode_kv_indices", locals())
+    topk, num_steps = axes["topk"], axes["num_steps"]
     num_rows = axes["request"] * topk
     kv_indices = np.zeros((num_steps, num_rows * axes["position"]), dtype=np.int32)
     kv_indptr = np.zeros((num_steps, num_rows + 1), dtype=np.int32)

@@ -82,6 +82,7 @@ def prepare_for_extend_to_fill_draft_kvcache(
     Source: semantics D.6.
     """
     axes = check_call("prepare_for_extend_to_fill_draft_kvcache", locals())
+    num_draft_tokens = axes["num_draft_tokens"]
     positions = np.zeros(axes["request"] * num_draft_tokens, dtype=np.int64)
     forward_seq_lens = np.zeros(axes["request"], dtype=np.int64)
     select_index = np.zeros(axes["request"], dtype=np.int64)
@@ -173,6 +174,7 @@ def generate_attn_arg_prefill(
     Source: semantics D.4.
     """
     axes = check_call("generate_attn_arg_prefill", locals())
+    kv_lens_sum = axes["kv_lens_sum"]
     qo_indptr = np.zeros(axes["request"] + 1, dtype=np.int32)
     kv_indptr = np.zeros(axes["request"] + 1, dtype=np.int32)
     kv_indices = np.zeros(kv_lens_sum, dtype=np.int32)

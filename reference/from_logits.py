@@ -50,6 +50,7 @@ def verify_tree_greedy_from_logits(
     Source: semantics B.6. Rows that the walk does not visit have no influence.
     """
     axes = check_call("verify_tree_greedy_from_logits", locals())
+    num_steps = axes["num_steps"]
     target_predict = argmax_target_predict(logits.astype(np.float32)).reshape(axes["request"], axes["node"])
     return VerifyTreeGreedyFromLogitsOutputs(
         *verify_tree_greedy(
@@ -120,6 +121,7 @@ def verify_tree_sampled_from_logits(
     Source: semantics B.7, B.8. Rows that the walk does not visit have no influence.
     """
     axes = check_call("verify_tree_sampled_from_logits", locals())
+    num_steps, strict, skip_duplicates = axes["num_steps"], axes["strict"], axes["skip_duplicates"]
     target_probs = target_probabilities(logits, temperature, top_k, top_p, min_p, axes["node"])
     target_probs = target_probs.reshape(axes["request"], axes["node"], axes["vocab"])
     return VerifyTreeSampledFromLogitsOutputs(

@@ -51,6 +51,7 @@ def prepare_logits(
     Source: semantics B.4. Penalties and bias are the request's, whatever stands earlier on the path of a node.
     """
     axes = check_call("prepare_logits", locals())
+    num_draft_tokens = axes["num_draft_tokens"]
     prepared_logits = np.zeros(logits.shape, dtype=np.float32)
     for row in range(axes["request"] * num_draft_tokens):
         request = row // num_draft_tokens
@@ -196,6 +197,7 @@ def target_probabilities(
     Source: semantics B.4, B.7, B.8.
     """
     axes = check_call("target_probabilities", locals())
+    num_draft_tokens = axes["num_draft_tokens"]
     target_probs = np.zeros(logits.shape, dtype=np.float32)
     for row in range(axes["request"] * num_draft_tokens):
         request = row // num_draft_tokens

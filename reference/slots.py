@@ -70,6 +70,7 @@ def assign_extend_cache_locs(
     Source: semantics B.2.
     """
     axes = check_call("assign_extend_cache_locs", locals())
+    num_locations = axes["num_locations"]
     out_cache_loc = np.zeros(num_locations, dtype=np.int64)
     used = 0
     for request in range(axes["request"]):

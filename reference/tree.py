@@ -67,6 +67,9 @@ def build_tree(
     Source: semantics A.7, A.8.
     """
     axes = check_call("build_tree", locals())
+    topk, num_draft_tokens, mask_mode, seq_lens_sum = (
+        axes[name] for name in ("topk", "num_draft_tokens", "mask_mode", "seq_lens_sum")
+    )
     num_requests, num_nodes = axes["request"], num_draft_tokens
     draft_token = np.zeros(num_requests * num_nodes, dtype=np.int64)
     retrieve_index = np.zeros((num_requests, num_nodes), dtype=np.int64)

@@ -54,6 +54,7 @@ def target_verify_metadata(
     Source: semantics B.3, sglang #25681.
     """
     axes = check_call("target_verify_metadata", locals())
+    max_seq_len_k, page_size = axes["max_seq_len_k"], axes["page_size"]
     num_requests, tokens_per_request = axes["request"], axes["tokens_per_request"]
     num_pages = -(-max_seq_len_k // page_size)
     cache_seqlens = np.zeros(num_requests, dtype=np.int32)
@@ -139,6 +140,7 @@ def verify_tree_greedy(
     Source: semantics B.6. Of two siblings with equal tokens the lower node wins.
     """
     axes = check_call("verify_tree_greedy", locals())
+    num_steps = axes["num_steps"]
     num_requests = axes["request"]
     predict = np.zeros(num_requests * axes["node"], dtype=np.int32)
     accept_index = np.full((num_requests, path_width(num_steps)), -1, dtype=np.int32)

@@ -87,6 +87,28 @@ def test_the_page_quotes_the_example():
     assert body in EXAMPLE.read_text()
 
 
+def blocks_of(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), flags=re.DOTALL)
+
+
+def test_the_page_of_models_quotes_the_transformer():
+    example = (ROOT / "docs" / "examples" / "my_transformer.py").read_text()
+    *quoted, _ = blocks_of("bring-your-model.md")
+    assert len(quoted) == 3
+    assert [block for block in quoted if block not in example] == []
+
+
+def test_the_transformer_of_the_page_runs_without_loss():
+    command = [sys.executable, "-c", blocks_of("bring-your-model.md")[-1]]
+    got = subprocess.run(
+        command, cwd=ROOT / "docs" / "examples", capture_output=True, text=True, timeout=300, check=False
+    )
+    assert got.returncode == 0, got.stderr
+    lossless, num_tokens, rate = got.stdout.split()
+    assert (lossless, num_tokens) == ("True", "11")
+    assert 1 < float(rate) < 4
+
+
 def test_links_lead_somewhere():
     broken = [
         f"{path.relative_to(ROOT)} links to {target}"

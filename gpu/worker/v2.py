@@ -182,14 +182,6 @@ class GpuWorker:
 
 def _require_graphs(name: str, is_capturable: bool) -> None:
     """Raise unless graphs can be captured here."""
-    if DEVICE.type != "cuda":
-        raise SpecRejection(
-            Reason.WRONG_DEVICE,
-            what="use_graphs",
-            got=True,
-            expected="False",
-            because="there is no GPU to capture on",
-        )
     if not is_capturable:
         raise SpecRejection(
             Reason.BAD_CONFIGURATION,
@@ -197,6 +189,14 @@ def _require_graphs(name: str, is_capturable: bool) -> None:
             got=True,
             expected="False",
             because=f"forwards of {name} cannot be captured, says its description",
+        )
+    if DEVICE.type != "cuda":
+        raise SpecRejection(
+            Reason.WRONG_DEVICE,
+            what="use_graphs",
+            got=True,
+            expected="False",
+            because="there is no GPU to capture on",
         )
 
 

@@ -4,8 +4,8 @@ import math
 
 from specsim.conformance.backend import Backend
 from specsim.host.adaptive import AdaptiveState
-from specsim.properties.laws.support.checks import require, state
-from specsim.properties.strategies.adaptive import AdaptiveCase, Route, adaptive_cases, routes
+from specsim.properties.laws.support.checks import for_each, require, state
+from specsim.properties.strategies.adaptive import AdaptiveCase, Route, adaptive_cases, several_routes
 
 
 def average_has_its_closed_form(backend: Backend, case: AdaptiveCase) -> None:
@@ -91,10 +91,10 @@ def _decided(num_steps: int, ema: float, case: AdaptiveCase) -> int:
 _ADAPT = ("adapt_num_steps",)
 
 PROPERTIES = (
-    state("adaptive", average_has_its_closed_form, adaptive_cases, _ADAPT),
-    state("adaptive", batches_without_requests_change_nothing, adaptive_cases, _ADAPT, "P32"),
-    state("adaptive", steps_stay_among_the_candidates, adaptive_cases, _ADAPT),
-    state("adaptive", decisions_wait_for_warmup_and_interval, adaptive_cases, _ADAPT),
-    state("adaptive", decisions_lie_between_the_thresholds, adaptive_cases, _ADAPT),
-    state("adaptive", padded_batches_choose_the_range, routes, ("route_batch_size",)),
+    state("adaptive", for_each(average_has_its_closed_form), adaptive_cases, _ADAPT),
+    state("adaptive", for_each(batches_without_requests_change_nothing), adaptive_cases, _ADAPT, "P32"),
+    state("adaptive", for_each(steps_stay_among_the_candidates), adaptive_cases, _ADAPT),
+    state("adaptive", for_each(decisions_wait_for_warmup_and_interval), adaptive_cases, _ADAPT),
+    state("adaptive", for_each(decisions_lie_between_the_thresholds), adaptive_cases, _ADAPT),
+    state("adaptive", for_each(padded_batches_choose_the_range), several_routes, ("route_batch_size",)),
 )

@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.phases import (
@@ -20,8 +20,17 @@ from specsim.phases import (
     VerifyInput,
     VerifyOutput,
 )
-from specsim.properties.laws.support.checks import require, require_equal, state
-from specsim.properties.strategies.phases import Joinable, any_phase, idle_beside, joinable_batches, mostly_joinable
+from specsim.properties.laws.support.checks import for_each, require, require_equal, state
+from specsim.properties.strategies.phases import (
+    Form,
+    Joinable,
+    Numbers,
+    batch,
+    batches,
+    every_phase,
+    idle_beside,
+    in_every_form,
+)
 from specsim.rejection import Reason, SpecRejection
 
 
@@ -62,7 +71,7 @@ def filter_keeps_whole_requests_in_order(backend: Backend, case: tuple[Joinable,
     require_shares("the batch before", phase, phase, owned)
 
 
-def merge_appends_every_field(backend: Backend, case: list[Joinable]) -> None:
+def merge_appends_every_field(backend: Backend, case: Sequence[Joinable]) -> None:
     """The requests of the second batch follow those of the first, with every field, and neither batch changes."""
     one, other = case
     before = shares(one), shares(other)
@@ -72,14 +81,16 @@ def merge_appends_every_field(backend: Backend, case: list[Joinable]) -> None:
     require_shares("the second batch", other, other, before[1])
 
 
-def merge_is_associative(backend: Backend, case: list[Joinable]) -> None:
+def merge_is_associative(backend: Backend, case: Sequence[Joinable]) -> None:
     """In which order three batches are merged does not matter."""
     one, two, three = case
     merge = backend.host("merge_batch")
     require_shares("the merge to the left", merge(merge(one, two), three), one, shares(merge(one, merge(two, three))))
 
 
-def filter_after_merge_is_merge_of_filters(backend: Backend, case: tuple[list[Joinable], list[int], list[int]]) -> None:
+def filter_after_merge_is_merge_of_filters(
+    backend: Backend, case: tuple[Sequence[Joinable], list[int], list[int]]
+) -> None:
     """Filtering a merged batch is merging the filtered ones."""
     (one, other), left, right = case
     merge, keep = backend.host("merge_batch"), backend.host("filter_batch")
@@ -215,30 +226,46 @@ def _require_reason(what: str, expected: Reason | type[TypeError] | None, functi
 
 
 @st.composite
-def filters(draw: st.DrawFn) -> tuple[Joinable, list[int]]:
+def filters(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, list[int]]:
     """Draw a batch and some of its requests in any order."""
-    (phase,) = draw(joinable_batches(1))
+    phase = draw(batch(form, numbers))
     return phase, draw(_places(phase))
 
 
 @st.composite
-def merges_and_filters(draw: st.DrawFn) -> tuple[list[Joinable], list[int], list[int]]:
+def merges_and_filters(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[list[Joinable], list[int], list[int]]:
     """Draw two batches of one form and some requests of each."""
-    phases = draw(joinable_batches(2))
+    phases = [draw(batch(form, numbers)) for _ in range(2)]
     return phases, draw(_places(phases[0])), draw(_places(phases[1]))
 
 
 @st.composite
-def counted(draw: st.DrawFn) -> tuple[Joinable, int]:
+def counted(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, int]:
     """Draw a batch and a number of requests, most often its own."""
-    (phase,) = draw(joinable_batches(1))
+    phase = draw(batch(form, numbers))
     return phase, draw(st.one_of(st.just(phase.num_requests), st.integers(0, 5)))
 
 
-def _places(phase: Joinable) -> SearchStrategy[list[int]]:
-    if not phase.num_requests:
-        return st.just([])
-    return st.lists(st.integers(0, phase.num_requests - 1), unique=True)
+@st.composite
+def pairs(draw: st.DrawFn) -> list[tuple[Phase, Phase]]:
+    """Draw an object of every class and form, each beside another one."""
+    phases = draw(every_phase())
+    return list(zip(phases, draw(st.permutations(phases)), strict=True))
+
+
+@st.composite
+def counted_by_ranks(draw: st.DrawFn) -> list[tuple[Phase, list[int]]]:
+    """Draw an object of every class and form, and request counts of some ranks."""
+    phases = draw(every_phase())
+    counts = draw(st.lists(st.integers(0, 9), min_size=1, max_size=4))
+    return [(phase, counts) for phase in phases]
+
+
+@st.composite
+def _places(draw: st.DrawFn, phase: Joinable) -> list[int]:
+    """Draw some requests in any order; those of the simplest case are the last ones."""
+    order = draw(st.permutations(range(phase.num_requests)))
+    return order[draw(st.integers(0, len(order))) :] if draw(st.booleans()) else order[1:]
 
 
 _FILTER, _MERGE = ("filter_batch",), ("merge_batch",)
@@ -246,22 +273,19 @@ _JOIN = (*_FILTER, *_MERGE)
 _CONVERT = ("to_frozen_kv_mtp_draft_extend_input",)
 _SIZES = ("get_spec_adjust_token_coefficient", "get_spec_adjusted_global_num_tokens")
 
-PROPERTIES = (
-    state("phases", filter_keeps_whole_requests_in_order, filters, _FILTER, "P33"),
-    state("phases", merge_appends_every_field, lambda: joinable_batches(2), _MERGE, "P33"),
-    state("phases", merge_is_associative, lambda: joinable_batches(3), _MERGE, "P33"),
-    state("phases", filter_after_merge_is_merge_of_filters, merges_and_filters, _JOIN, "P33"),
-    state("phases", an_idle_batch_is_neutral, idle_beside, _MERGE, "P33"),
-    state("phases", an_already_filtered_batch_is_only_counted, counted, _FILTER, "P33"),
-    state("phases", what_cannot_be_joined_is_refused, lambda: st.tuples(any_phase(), any_phase()), _JOIN, "P59"),
-    state("phases", each_phase_takes_its_own_class, any_phase, ("expect_phase",), "P59"),
-    state("phases", inputs_are_of_the_draft_or_of_a_verify, any_phase, ("is_draft_input", "is_verify_input"), "P59"),
-    state("phases", frozen_kv_conversion_changes_only_the_tag, mostly_joinable, _CONVERT, "P59"),
-    state(
-        "phases",
-        ranks_count_tokens_by_their_phase,
-        lambda: st.tuples(any_phase(), st.lists(st.integers(0, 9), max_size=4)),
-        _SIZES,
-        "P60",
-    ),
+PROPERTIES = tuple(
+    state("phases", for_each(law), strategy, operations, catalogue)
+    for law, strategy, operations, catalogue in (
+        (filter_keeps_whole_requests_in_order, partial(in_every_form, filters), _FILTER, "P33"),
+        (merge_appends_every_field, partial(batches, 2), _MERGE, "P33"),
+        (merge_is_associative, partial(batches, 3), _MERGE, "P33"),
+        (filter_after_merge_is_merge_of_filters, partial(in_every_form, merges_and_filters), _JOIN, "P33"),
+        (an_idle_batch_is_neutral, partial(in_every_form, idle_beside), _MERGE, "P33"),
+        (an_already_filtered_batch_is_only_counted, partial(in_every_form, counted), _FILTER, "P33"),
+        (what_cannot_be_joined_is_refused, pairs, _JOIN, "P59"),
+        (each_phase_takes_its_own_class, every_phase, ("expect_phase",), "P59"),
+        (inputs_are_of_the_draft_or_of_a_verify, every_phase, ("is_draft_input", "is_verify_input"), "P59"),
+        (frozen_kv_conversion_changes_only_the_tag, every_phase, _CONVERT, "P59"),
+        (ranks_count_tokens_by_their_phase, counted_by_ranks, _SIZES, "P60"),
+    )
 )

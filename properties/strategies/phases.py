@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -21,47 +21,56 @@ from specsim.phases import (
 )
 from specsim.properties.strategies.arrays import Array, mostly
 
+T = TypeVar("T")
 Form = dict[str, Any]
 Numbers = Callable[..., Array]
 Joinable = DraftInput | EagleDraftExtendInput
 
 
-@st.composite
-def joinable_batches(draw: DrawFn, how_many: int) -> list[Joinable]:
-    """Draw so many batches of one class and form: empty ones, without hidden states, relayed, prepared or not."""
-    numbers = _numbering(draw(_first_numbers()))
-    form = draw(_forms())
-    sizes = draw(st.lists(st.integers(0, 4), min_size=how_many, max_size=how_many))
-    return [draw(_joinable(form, size, numbers)) for size in sizes]
+def in_every_form(case_of: Callable[[Form, Numbers], SearchStrategy[T]]) -> SearchStrategy[tuple[T, ...]]:
+    """Return a strategy that draws a case of every form of a batch.
+
+    Parameters
+    ----------
+    case_of : callable
+        Returns the strategy of one case from a form and a source of numbers; ``batch`` is one.
+    """
+    return st.tuples(_first_numbers(), _forms()).flatmap(
+        lambda drawn: st.tuples(*(case_of(form, _numbering(drawn[0])) for form in drawn[1]))
+    )
 
 
 @st.composite
-def idle_beside(draw: DrawFn) -> tuple[Joinable, Joinable]:
-    """Draw a batch and what an engine installs when no request is left."""
-    (phase,) = draw(joinable_batches(1))
+def batch(draw: DrawFn, form: Form, numbers: Numbers) -> Joinable:
+    """Draw a batch of a form, now and then without requests or with one, which has no order."""
+    size = draw(mostly(st.integers(2, 4), st.integers(0, 1), one_in=4))
+    if "topk" in form:
+        return _draft_input(form, size, numbers)
+    counts = draw(st.lists(st.integers(1, 4), min_size=size, max_size=size))
+    return _extend_input(form, counts, numbers)
+
+
+def batches(how_many: int) -> SearchStrategy[tuple[tuple[Joinable, ...], ...]]:
+    """Return a strategy of so many batches of every form."""
+    return in_every_form(lambda form, numbers: st.tuples(*(batch(form, numbers) for _ in range(how_many))))
+
+
+@st.composite
+def idle_beside(draw: DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, Joinable]:
+    """Draw a batch of a form and what an engine installs when no request is left."""
+    phase = draw(batch(form, numbers))
     width = draw(st.sampled_from((None, 2, 3)))
     if isinstance(phase, DraftInput):
         return phase, type(phase).create_idle_input(draw(st.integers(1, 3)), width)
     return phase, type(phase).create_idle_input(width)
 
 
-@st.composite
-def any_phase(draw: DrawFn) -> Phase:
-    """Draw an object of any class."""
-    draw(_first_numbers())
-    kind = draw(st.sampled_from(("joinable", "verify", "output", "joinable", "extend", "verify", "joinable")))
-    others: dict[str, Callable[[], SearchStrategy[Any]]] = {
-        "verify": _verify_inputs,
-        "output": _verify_outputs,
-        "extend": _extend_inputs_v2,
-    }
-    phase: Phase = draw(others[kind]() if kind in others else joinable_batches(1).map(lambda phases: phases[0]))
-    return phase
-
-
-def mostly_joinable() -> SearchStrategy[Phase]:
-    """Return a strategy of objects that a batch carries, and now and then of another class."""
-    return mostly(joinable_batches(1).map(lambda phases: phases[0]), any_phase(), one_in=4)
+def every_phase() -> SearchStrategy[tuple[Phase, ...]]:
+    """Return a strategy that draws an object of every class and form."""
+    others = st.tuples(
+        _verify_inputs(VerifyInput), _verify_inputs(FrozenKVMTPVerifyInput), _verify_outputs(), _extend_inputs_v2()
+    )
+    return st.tuples(in_every_form(batch), others).map(lambda drawn: (*drawn[0], *drawn[1]))
 
 
 @st.composite
@@ -74,11 +83,10 @@ def _extend_inputs_v2(draw: DrawFn) -> DraftExtendInput:
 
 
 @st.composite
-def _verify_inputs(draw: DrawFn) -> VerifyInput:
+def _verify_inputs(draw: DrawFn, chosen: type[VerifyInput]) -> VerifyInput:
     size, width = draw(st.integers(0, 3)), draw(st.integers(1, 4))
     ids, links = np.zeros(size * width, dtype=np.int64), np.zeros((size, width), dtype=np.int64)
     mask = np.ones(size * width * width, dtype=np.bool_)
-    chosen = draw(st.sampled_from((VerifyInput, FrozenKVMTPVerifyInput)))
     return chosen(ids, links, links, links, ids, mask, ids, np.zeros(size, dtype=np.int64), width)
 
 
@@ -90,33 +98,29 @@ def _verify_outputs(draw: DrawFn) -> VerifyOutput:
     return VerifyOutput(ids, ids.astype(np.int32), paths, counts - 1, counts, counts, hidden)
 
 
-def _forms() -> SearchStrategy[Form]:
-    hidden = st.sampled_from((None, 2, 1))
-    draft = st.fixed_dictionaries(
-        {
-            "class": st.sampled_from((DraftInput, FrozenKVMTPDraftInput)),
-            "topk": st.integers(1, 3),
-            "hidden": hidden,
-            "is_relayed": mostly(st.just(False), st.just(True), one_in=3),
-        }
-    )
-    extend = st.fixed_dictionaries(
-        {
-            "class": st.sampled_from((EagleDraftExtendInput, FrozenKVMTPDraftExtendInput)),
-            "hidden": hidden,
-            "is_prepared": st.booleans(),
-            "num_tokens_per_req": st.sampled_from((5, -1, 4, 3)),
-        }
-    )
-    return st.one_of(draft, extend)
-
-
 @st.composite
-def _joinable(draw: DrawFn, form: Form, size: int, numbers: Numbers) -> Joinable:
-    if "topk" in form:
-        return _draft_input(form, size, numbers)
-    counts = draw(st.lists(st.integers(1, 4), min_size=size, max_size=size))
-    return _extend_input(form, counts, numbers)
+def _forms(draw: DrawFn) -> list[Form]:
+    """Draw every form of a batch: relayed, prepared or not, with and without hidden states, under either tag."""
+    has_hidden = draw(st.booleans())
+    hidden, other_hidden = (2, None) if has_hidden else (None, draw(st.integers(1, 2)))
+    tags = draw(st.permutations((DraftInput, FrozenKVMTPDraftInput)))
+    topk = draw(st.integers(1, 3))
+    drafts = [
+        {"class": tags[0], "topk": topk, "hidden": hidden, "is_relayed": False},
+        {"class": tags[1], "topk": topk, "hidden": other_hidden, "is_relayed": False},
+        {"class": tags[0], "topk": topk, "hidden": None, "is_relayed": True},
+    ]
+    extends = [
+        {
+            "class": tag,
+            "hidden": hidden if is_prepared else other_hidden,
+            "is_prepared": is_prepared,
+            "num_tokens_per_req": draw(st.sampled_from((5, -1, 4, 3))),
+        }
+        for tag in (EagleDraftExtendInput, FrozenKVMTPDraftExtendInput)
+        for is_prepared in (True, False)
+    ]
+    return [*drafts, *extends]
 
 
 def _draft_input(form: Form, size: int, numbers: Numbers) -> DraftInput:

@@ -59,6 +59,7 @@ def target_forward(
     Source: semantics, tagged KV.
     """
     axes = check_call("target_forward", locals())
+    page_size = axes["page_size"]
     num_layers = axes["layer"]
     hidden_states = np.zeros((axes["token"], num_layers + 1), dtype=np.int64)
     visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, tree_mask, page_size)
@@ -121,7 +122,8 @@ def draft_extend_forward(
     -----
     Source: semantics D.6, tagged KV.
     """
-    check_call("draft_extend_forward", locals())
+    axes = check_call("draft_extend_forward", locals())
+    page_size = axes["page_size"]
     visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
     return DraftExtendForwardOutputs(
         *draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)

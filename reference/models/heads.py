@@ -41,7 +41,8 @@ def hash_target_logits(hidden_states: Array, vocab_size: int, seed: int) -> Arra
     -----
     Source: semantics, tagged KV.
     """
-    check_call("hash_target_logits", locals())
+    axes = check_call("hash_target_logits", locals())
+    vocab_size, seed = axes["vocab_size"], axes["seed"]
     token = np.arange(vocab_size, dtype=np.int64)
     state = digest_rows(hidden_states[:, :-1])[:, None]
     return ((mix_array(state + seed + (token + 1) * GOLDEN) & 0x3FFFFF) << 10) | token
@@ -101,7 +102,8 @@ def hash_sampling_logits(hidden_states: Array, vocab_size: int, seed: int) -> Ar
     -----
     Source: semantics, tagged KV.
     """
-    check_call("hash_sampling_logits", locals())
+    axes = check_call("hash_sampling_logits", locals())
+    vocab_size, seed = axes["vocab_size"], axes["seed"]
     keys = hash_target_logits(hidden_states, vocab_size, seed)
     logits = np.zeros(keys.shape, dtype=np.float32)
     for row in range(len(keys)):
@@ -134,6 +136,7 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
     Source: semantics, tagged KV.
     """
     axes = check_call("hash_draft_probabilities", locals())
+    vocab_size, seed, agreement = axes["vocab_size"], axes["seed"], axes["agreement"]
     logits = hash_target_logits(hidden_states, vocab_size, seed)
     probabilities = np.zeros((axes["token"], vocab_size), dtype=np.float32)
     token = np.arange(vocab_size, dtype=np.int64)

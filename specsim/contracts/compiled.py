@@ -31,6 +31,8 @@ MOST_REMEMBERED = 1024
 """Kinds of calls that a contract remembers; an engine has one a batch size, and scalars that change every iteration."""
 
 OutputForm = tuple[tuple[int, ...], str]
+Limits = tuple[int | None, int | None]
+_Bound = tuple[dict[str, Any], tuple[OutputForm | None, ...], tuple[Limits, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,15 @@ class Checked:
         Size of each axis and value of each scalar; NumPy's integers and truth values as plain integers.
     forms : tuple
         Shape and element type of each output, None for an output whose optional source is absent.
+    limits : tuple
+        Least and largest allowed entry of each array argument, None where there is none.
     place : object
         Where the arguments lie, if their kind has an attribute for it.
     """
 
     axes: Mapping[str, Any]
     forms: tuple[OutputForm | None, ...]
+    limits: tuple[Limits, ...]
     place: Any
 
 
@@ -65,7 +70,7 @@ class CompiledContract:
         scope = _scope(self._faults)
         exec(compile(self.source, f"<contract of {name}>", "exec"), scope)
         self._key: Callable[[Mapping[str, Any]], tuple[Any, ...] | None] = scope["key"]
-        self._bind: Callable[[tuple[Any, ...]], tuple[dict[str, Any], tuple[OutputForm | None, ...]]] = scope["bind"]
+        self._bind: Callable[[tuple[Any, ...]], _Bound] = scope["bind"]
         self._remembered: dict[tuple[Any, ...], Checked] = {}
         self._memory = kind.memory if contract.writes else None
 
@@ -93,13 +98,14 @@ class CompiledContract:
 
     def _check_afresh(self, arguments: Mapping[str, Any], key: tuple[Any, ...] | None) -> Checked:
         known = self._careful_key(arguments) if key is None else key
-        axes, forms = self._bind(known)
+        axes, forms, limits = self._bind(known)
         place = known[len(self.contract.scalars)]
-        self._check_kinds(arguments)
+        if self.kind is not ANY and (key is None or not self._has_known_kinds(key)):
+            self._check_kinds(arguments)
         if isinstance(place, Scattered):
             raise self._faults.scattered(place, self.kind.attribute)
         self._check_sizes(axes, forms)
-        checked = Checked(MappingProxyType(axes), forms, place)
+        checked = Checked(MappingProxyType(axes), forms, limits, place)
         if key is not None:
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
@@ -121,6 +127,16 @@ class CompiledContract:
                 break
         forms = [_careful_form(spec, arguments.get(spec.name)) for spec in self.contract.arrays]
         return (*scalars, shared, *forms)
+
+    def _has_known_kinds(self, key: tuple[Any, ...]) -> bool:
+        """Return whether every array is exactly of the class and in a place that the layer computes on."""
+        place, *forms = key[len(self.contract.scalars) :]
+        base = self.kind.base
+        for spec, form in zip(self.contract.arrays, forms, strict=True):
+            entries = () if form is None else form if spec.each is not None else (form,)
+            if any(entry[0] is not base for entry in entries):
+                return False
+        return place is None or self.kind.is_reachable(place)
 
     def _check_kinds(self, arguments: Mapping[str, Any]) -> None:
         """Check that the layer can compute on every array."""

@@ -164,7 +164,7 @@ def equations_of(contract: Contract) -> tuple[Equation, ...]:
 def _further_expressions(contract: Contract) -> Iterator[str]:
     """Yield the expressions that bind nothing."""
     yield from (expression for _, expression in contract.derived)
-    yield from (bound for spec in contract.scalars for bound in (spec.low, spec.high) if bound is not None)
+    yield from (bound for spec in contract.parameters for bound in (spec.low, spec.high) if bound is not None)
     yield from (requirement.expression for requirement in contract.requires)
     yield from (axis for spec in contract.outputs for axis in spec.axes if axis != "...")
     yield from (spec.dtype for spec in (*contract.arrays, *contract.outputs) if spec.has_dependent_dtype)

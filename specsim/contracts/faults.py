@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,13 @@ def num_bytes_of(shape: Sequence[int], dtype: str) -> int:
 
     NOTE: an empty output with another axis of 2**40 entries is no output that anybody asks for.
     """
+    return _itemsize(dtype) * math.prod([max(size, 1) for size in shape])
+
+
+@lru_cache(maxsize=256)
+def _itemsize(dtype: str) -> int:
     bits = re.search(r"\d+", dtype)
-    itemsize = max(1, int(bits[0]) // 8) if bits else 1
-    return itemsize * math.prod(max(size, 1) for size in shape)
+    return max(1, int(bits[0]) // 8) if bits else 1
 
 
 def in_bounds(least: Any, most: Any) -> str:

@@ -51,7 +51,7 @@ def key_source(contract: Contract, attribute: str) -> str:
 
 
 def bind_source(contract: Contract) -> str:
-    """Write the function that checks a key and returns the axes and the output forms."""
+    """Write the function that checks a key and returns axes, output forms, and bounds of entries."""
     names = Names.of(contract)
     unpacked = [f"_{spec.name}_value" for spec in contract.scalars], [f"_{spec.name}" for spec in contract.arrays]
     lines = [f"({', '.join([*unpacked[0], '_place', *unpacked[1]])},) = _key"]
@@ -74,7 +74,9 @@ def bind_source(contract: Contract) -> str:
         lines += _dtypes(names, spec)
     lines += _axes(names)
     lines += _forms(names, contract)
-    lines.append("return _axes, _forms")
+    limits = [", ".join(_limit(names, bound)[0] for bound in (spec.low, spec.high)) for spec in contract.arrays]
+    lines.append(f"_limits = ({' '.join(f'({pair}),' for pair in limits)})")
+    lines.append("return _axes, _forms, _limits")
     return _function("bind(_key)", lines)
 
 
@@ -170,23 +172,30 @@ def _by_array(equations: tuple[Equation, ...]) -> Iterator[tuple[ArraySpec, list
         yield spec, [equation for equation in equations if equation.spec is spec]
 
 
+def _limit(names: Names, bound: str | None) -> tuple[str, str]:
+    """Write a bound, and the test that it has a value: one that uses a missing name is none."""
+    if bound is None:
+        return "None", ""
+    value, late = spelt(bound, {}), names.late(bound)
+    if not late:
+        return value, ""
+    absent = " or ".join(f"{name} is None" for name in late)
+    return f"None if {absent} else ({value})", f"not ({absent}) and "
+
+
 def _bounds(names: Names, scalar: ScalarSpec) -> Lines:
-    """Check a scalar; a bound that uses a missing name is none."""
-    conditions, limits = [], []
-    for bound, beyond in ((scalar.low, "<"), (scalar.high, ">")):
-        if bound is None:
-            limits.append("None")
-            continue
-        late = names.late(bound)
-        value = spelt(bound, {})
-        conditions.append("".join(f"{name} is not None and " for name in late) + f"{scalar.name} {beyond} ({value})")
-        absent = " or ".join(f"{name} is None" for name in late)
-        limits.append(f"None if {absent} else ({value})" if late else value)
+    """Check that a scalar lies within its bounds, and within what sizes are computed in."""
+    least, most = _limit(names, scalar.low), _limit(names, scalar.high)
+    conditions = [
+        f"{is_there}{scalar.name} {beyond} ({spelt(bound, {})})"
+        for bound, (_, is_there), beyond in ((scalar.low, least, "<"), (scalar.high, most, ">"))
+        if bound is not None
+    ]
     lines = []
     if conditions:
         lines.append(f"if {' or '.join(conditions)}:")
-        lines.append(f"    raise _faults.bounds({scalar.name!r}, {scalar.name}, {', '.join(limits)})")
-    if not all(bound is not None and not names.late(bound) for bound in (scalar.low, scalar.high)):
+        lines.append(f"    raise _faults.bounds({scalar.name!r}, {scalar.name}, {least[0]}, {most[0]})")
+    if len(conditions) < 2 or least[1] or most[1]:
         lines.append(f"if not -{_LIMIT} <= {scalar.name} < {_LIMIT}:")
         lines.append(f"    raise _faults.overflow({scalar.name!r}, {scalar.name})")
     return lines

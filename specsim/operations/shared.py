@@ -7,8 +7,8 @@ REQ_POOL_INDICES = array("req_pool_indices", "int64 [request]", Unit.ROW, within
 REQ_TO_TOKEN = array("req_to_token", "int32 [row, position]", Unit.SLOT)
 ACCEPT_INDEX = array("accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", "request*node-1"), sentinel=-1)
 OUT_CACHE_LOC = array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within=("0", None))
-TOPK = ScalarSpec("topk", axis="topk", low="1")
-NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1")
+TOPK = ScalarSpec("topk", axis="topk", low="1", high="1024")
+NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1", high="1024")
 NUM_DRAFT_TOKENS = ScalarSpec("num_draft_tokens", axis="node", low="1", high="1024")
 PAGE_SIZE = ScalarSpec("page_size", low="1", default=1, high="2**31-1")
 NUM_CANDIDATES = "topk+(step-1)*topk*topk"

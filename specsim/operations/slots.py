@@ -2,10 +2,13 @@
 
 from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
+from specsim.operations.shared import ACCEPT_INDEX, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 
 _START = array("start_offsets", "int64|int32 [request]", Unit.POSITION, within=("0", "position"))
 _END = array("end_offsets", "int64|int32 [request]", Unit.POSITION, within=("0", "position"))
+
+_WRITABLE_SLOT = ("0", "2**31-1")
+"""The request-to-token map holds int32."""
 
 OPERATIONS = (
     Operation(
@@ -18,7 +21,7 @@ OPERATIONS = (
                 REQ_TO_TOKEN,
                 _START,
                 _END,
-                array("out_cache_loc", "int64 [location]", Unit.SLOT, within=("0", "2**31-1")),
+                array("out_cache_loc", "int64 [location]", Unit.SLOT, within=_WRITABLE_SLOT),
             ),
             writes=("req_to_token",),
         ),
@@ -45,7 +48,13 @@ OPERATIONS = (
         group="slots",
         summary="Point each request's next positions at the slots of its accepted nodes, and mark the other slots.",
         contract=Contract(
-            parameters=(REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens("position-1"), OUT_CACHE_LOC, ACCEPT_INDEX),
+            parameters=(
+                REQ_POOL_INDICES,
+                REQ_TO_TOKEN,
+                seq_lens("position-1"),
+                array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within=_WRITABLE_SLOT),
+                ACCEPT_INDEX,
+            ),
             outputs=(array("evict_mask", "bool [request*node]", Unit.VISIBLE),),
             requires=(
                 Requirement("draft+1 <= node or request == 0", "an accepted path has no more nodes than the tree"),

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim import validation
-from specsim.contracts.binding import Bindings, arrays_of, bound_of, defined_mask, is_floating, reject
-from specsim.contracts.compiled import compile_contract
-from specsim.contracts.kinds import ANY, NUMPY
+from specsim.contracts.binding import Bindings, defined_mask
+from specsim.contracts.compiled import Checked, Limits, compile_contract
+from specsim.contracts.contract import ArraySpec, Contract
+from specsim.contracts.faults import in_bounds, reject
+from specsim.contracts.kinds import ANY, NUMPY, is_floating
 from specsim.operations import RECORDS
-from specsim.operations.record import Operation
 from specsim.rejection import Reason
 
 
@@ -36,41 +37,65 @@ def check_call(name: str, arguments: Mapping[str, Any], *, values: bool = True) 
     SpecRejection
         With the reason of the first fault.
     """
-    operation = RECORDS[name]
-    bindings = compile_contract(name, operation.contract, NUMPY if values else ANY).check(arguments).axes
+    contract = RECORDS[name].contract
+    checked = compile_contract(name, contract, NUMPY if values else ANY).check(arguments)
     if values:
-        check_values(operation, arguments, bindings)
-        validation.check_structure(name, arguments, bindings)
-    return bindings
+        check_values(name, contract, arguments, checked)
+        validation.check_structure(name, arguments, checked.axes)
+    return checked.axes
 
 
-def check_values(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> None:
+def check_values(name: str, contract: Contract, arguments: Mapping[str, Any], checked: Checked) -> None:
     """Check the defined entries of every array against the bounds of its specification."""
-    for spec in operation.contract.arrays:
-        if arguments[spec.name] is None:
+    for spec, (low, high) in zip(contract.arrays, checked.limits, strict=True):
+        value = arguments.get(spec.name)
+        if value is None:
             continue
-        low = bound_of(spec.low, bindings)
-        high = bound_of(spec.high, bindings)
-        for label, entry in arrays_of(spec, arguments[spec.name]):
-            if is_floating(entry.dtype) and np.isnan(entry).any():
-                raise reject(Reason.NAN_SCORE, f"{label}{_first(np.isnan(entry))}", "NaN", "a number", operation.name)
-            if low is None and high is None:
-                continue
-            bad = np.zeros(entry.shape, dtype=np.bool_)
-            if low is not None:
-                bad |= entry < low
-            if high is not None:
-                bad |= entry > high
-            if spec.sentinel is not None:
-                bad &= entry != spec.sentinel
-            if bad.any():
-                bad &= defined_mask(spec, entry.shape, arguments, bindings)
-            if bad.any():
-                place = _first(bad)
-                bound = f"{'-inf' if low is None else low} to {'inf' if high is None else high}"
-                if spec.sentinel is not None:
-                    bound += f" or {spec.sentinel}"
-                raise reject(spec.out_of_range, f"{label}{place}", entry[tuple(place)], bound, operation.name)
+        for place, entry in enumerate((value,) if spec.each is None else value):
+            if not _is_within(entry, low, high, spec.sentinel):
+                label = spec.name if spec.each is None else f"{spec.name}[{place}]"
+                _check_entries(name, spec, label, entry, (low, high), arguments, checked.axes)
+
+
+def _is_within(entry: NDArray[Any], low: int | None, high: int | None, sentinel: int | None) -> bool:
+    """Return whether the least and the largest entry say that all of them are in order, as nearly always."""
+    can_be_nan = entry.dtype.kind not in "biu"
+    if not entry.size or (low is None and high is None and not can_be_nan):
+        return True
+    least = np.minimum.reduce(entry, axis=None)
+    if can_be_nan and least != least:
+        return False
+    if low is not None and least < low and (can_be_nan or least != sentinel or sentinel != low - 1):
+        return False
+    return high is None or bool(np.maximum.reduce(entry, axis=None) <= high)
+
+
+def _check_entries(
+    name: str,
+    spec: ArraySpec,
+    label: str,
+    entry: NDArray[Any],
+    limits: Limits,
+    arguments: Mapping[str, Any],
+    axes: Bindings,
+) -> None:
+    """Find the first entry that is out of bounds and defined."""
+    low, high = limits
+    if is_floating(entry.dtype) and np.isnan(entry).any():
+        raise reject(Reason.NAN_SCORE, f"{label}{_first(np.isnan(entry))}", "NaN", "a number", name)
+    bad = np.zeros(entry.shape, dtype=np.bool_)
+    if low is not None:
+        bad |= entry < low
+    if high is not None:
+        bad |= entry > high
+    if spec.sentinel is not None:
+        bad &= entry != spec.sentinel
+    if bad.any():
+        bad &= defined_mask(spec, entry.shape, arguments, axes)
+    if bad.any():
+        place = _first(bad)
+        bound = in_bounds(low, high) + ("" if spec.sentinel is None else f" or {spec.sentinel}")
+        raise reject(spec.out_of_range, f"{label}{place}", entry[tuple(place)], bound, name)
 
 
 def _first(bad: NDArray[np.bool_]) -> list[int]:

@@ -1,6 +1,7 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "Case",
     "arrangements",
     "block",
+    "for_each",
     "outputs_of",
     "require",
     "require_equal",
@@ -30,6 +32,17 @@ __all__ = [
     "take_blocks",
     "take_requests",
 ]
+
+
+def for_each(law: Callable[[Backend, Any], None]) -> Callable[[Backend, Sequence[Any]], None]:
+    """Return a law of the same name that takes several cases and asks the same of each."""
+
+    @wraps(law)
+    def holds(backend: Backend, cases: Sequence[Any]) -> None:
+        for case in cases:
+            law(backend, case)
+
+    return holds
 
 
 def require_equal(what: str, got: Any, expected: Any) -> None:
