@@ -8,9 +8,7 @@ from specsim.gpu.launching.buffers import Call, prepare
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
-
-BITS_PER_WORD = 32
-"""Tokens of a word of the mask."""
+from specsim.host.grammar import BITS_PER_WORD
 
 TOKENS = 1024
 """Transitions that a program reads at a time: eight a thread of four warps."""

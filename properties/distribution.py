@@ -24,7 +24,9 @@ from math import ceil, floor, prod
 import numpy as np
 from numpy.typing import NDArray
 
-GRID = 2**24
+from specsim.host.sampling import COIN_BITS
+
+GRID = 2**COIN_BITS
 """Coins are multiples of 1/GRID, which float32 represents exactly."""
 
 PROBES = 3

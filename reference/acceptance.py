@@ -5,6 +5,8 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts, count_tokens, path_width
 from specsim.hashing import digest
+from specsim.host.sampling import COIN_BITS, FINAL_COLUMN
+from specsim.host.simulated import SIMULATED_TOKEN
 from specsim.operations.outputs import (
     ChainSpeculativeSamplingOutputs,
     GenerateCoinsOutputs,
@@ -14,10 +16,6 @@ from specsim.operations.outputs import (
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_chain, walk_tree
 from specsim.topology import Topology
 from specsim.validation.checking import check_call
-
-COIN_BITS = 24
-FINAL_COLUMN = 1024
-SIMULATED_TOKEN = 100
 
 
 def generate_coins(seeds: Array, seq_lens: Array, num_draft_tokens: int) -> GenerateCoinsOutputs[Array]:

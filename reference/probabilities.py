@@ -6,9 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.host.grammar import BITS_PER_WORD
 from specsim.validation.checking import check_call
-
-BITS_PER_WORD = 32
 
 
 def prepare_logits(

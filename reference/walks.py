@@ -11,9 +11,8 @@ from itertools import takewhile
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.host.sampling import LEAST_THRESHOLD
 from specsim.topology import Topology
-
-LEAST_THRESHOLD = 1e-9
 
 
 @dataclass(frozen=True)

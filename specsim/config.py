@@ -6,6 +6,12 @@ from enum import IntEnum
 from specsim.counts import count_candidates, count_nodes, decode_reserve, path_width
 from specsim.rejection import Reason, SpecRejection
 
+MOST_NODES = 1024
+"""Nodes of a tree at most, the root included: one block of a kernel holds them (semantics 0.2)."""
+
+MOST_PACKED_NODES = 32
+"""Nodes of a tree whose mask rows are packed into words: as many as the widest word has bits (semantics A.8)."""
+
 
 class TreeMaskMode(IntEnum):
     """Layout of the tree mask; the values are those that engines pass to their kernels."""
@@ -30,7 +36,7 @@ class SpecConfig:
     num_draft_tokens: int
 
     def __post_init__(self) -> None:
-        most = min(count_nodes(count_candidates(max(self.topk, 1), max(self.num_steps, 1))), 1024)
+        most = min(count_nodes(count_candidates(max(self.topk, 1), max(self.num_steps, 1))), MOST_NODES)
         fewest = path_width(self.num_steps)
         if self.topk < 1:
             raise _contradiction("topk", self.topk, "at least 1", "a draft proposes at least one candidate")

@@ -14,7 +14,13 @@ GOLDEN = 0x9E3779B9
 DRAFT_GOLDEN = 0x85EBCA6B
 BROKEN = -2
 COIN_SALT = 0x51ED270B
-BEST_PROBABILITY = (1 << 24) - 1024
+TOKEN_BITS = 10
+PROBABILITY_BITS = 24
+BEST_PROBABILITY = (1 << PROBABILITY_BITS) - (1 << TOKEN_BITS)
+"""Numerator of the draft model's first choice; the last bits of a numerator are the token id, so that no two tie."""
+
+DEEPEST_SAMPLE = 20
+"""The least likely token of a row that is sampled weighs ``2**-DEEPEST_SAMPLE``."""
 
 
 def mix(word: int) -> int:

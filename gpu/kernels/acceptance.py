@@ -5,9 +5,13 @@ import triton.language as tl
 
 from specsim.gpu.kernels.drawing import draw
 from specsim.gpu.kernels.hashing import GOLDEN, mix
+from specsim.host import sampling, simulated
 
-FINAL_COLUMN = tl.constexpr(1024)
-SIMULATED_TOKEN = tl.constexpr(100)
+FINAL_COLUMN = tl.constexpr(sampling.FINAL_COLUMN)
+COIN_STEP = tl.constexpr(sampling.COIN_STEP)
+UNUSED_BITS = tl.constexpr(32 - sampling.COIN_BITS)
+LEAST_THRESHOLD = tl.constexpr(sampling.LEAST_THRESHOLD)
+SIMULATED_TOKEN = tl.constexpr(simulated.SIMULATED_TOKEN)
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_nodes"])
@@ -30,7 +34,7 @@ def _generate_coins_kernel(
     state = mix(mix(seed + GOLDEN) + length)
     hashed = tl.where(column < num_nodes, column, FINAL_COLUMN).to(tl.uint32)
     word = mix(state[:, None] + hashed[None, :])
-    coin = (word >> 8).to(tl.int32).to(tl.float32) * (1.0 / 16777216.0)
+    coin = (word >> UNUSED_BITS).to(tl.int32).to(tl.float32) * COIN_STEP
     is_node = is_request[:, None] & (column < num_nodes)[None, :]
     tl.store(uniform_samples_ptr + (request * num_nodes)[:, None] + column[None, :], coin, mask=is_node)
     is_final = is_request[:, None] & (column == num_nodes)[None, :]
@@ -80,7 +84,7 @@ def _tree_speculative_sampling_kernel(
     draft_ptr = draft_probs_ptr + request * draft_request_stride
     threshold_single = tl.load(threshold_single_ptr + request).to(tl.float64)
     threshold_acc = tl.load(threshold_acc_ptr + request).to(tl.float64)
-    threshold_acc = tl.maximum(threshold_acc, tl.full([], 1e-9, dtype=tl.float64))
+    threshold_acc = tl.maximum(threshold_acc, tl.full([], LEAST_THRESHOLD, dtype=tl.float64))
     node = tl.arange(0, NODES)
     token_of = tl.load(candidates_ptr + first + node, mask=node < num_nodes, other=-1)
     predict = tl.zeros([NODES], dtype=tl.int32)

@@ -6,8 +6,9 @@ import triton.language as tl
 from specsim.gpu.kernels.residuals import NO_TOKEN, draw_from_row, first_beyond, without_rejected
 from specsim.gpu.kernels.row_filters import keep
 from specsim.gpu.kernels.thresholds import read_logits, share_of, weigh
+from specsim.host import sampling
 
-LEAST_THRESHOLD = tl.constexpr(1e-9)
+LEAST_THRESHOLD = tl.constexpr(sampling.LEAST_THRESHOLD)
 
 
 @triton.jit(

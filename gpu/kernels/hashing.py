@@ -9,6 +9,7 @@ GOLDEN = tl.constexpr(hashing.GOLDEN)
 DRAFT_GOLDEN = tl.constexpr(hashing.DRAFT_GOLDEN)
 COIN_SALT = tl.constexpr(hashing.COIN_SALT)
 BEST_PROBABILITY = tl.constexpr(hashing.BEST_PROBABILITY)
+PROBABILITY_STEP = tl.constexpr(2.0**-hashing.PROBABILITY_BITS)
 
 
 @triton.jit

@@ -8,15 +8,13 @@ from specsim.gpu.launching.buffers import Call, prepare
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
+from specsim.hashing import DEEPEST_SAMPLE
 
 TILE = 1024
 """Logits of a program: eight a thread of four warps."""
 
 TOKENS, INTERPRETED_TOKENS = 256, 1 << 12
 """Tokens of a row that a program looks at together."""
-
-DEEPEST_SAMPLE = 20
-"""The place in the order of a row behind which all logits for sampling are the same."""
 
 
 def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:

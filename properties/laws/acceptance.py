@@ -15,11 +15,10 @@ from specsim.properties.laws.support.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.support.decided import decide_tree, drawn
+from specsim.properties.laws.support.decided import COIN_STEP, decide_tree, drawn
 from specsim.properties.laws.verify import local_path, parents_of
 from specsim.properties.strategies import acceptance as acceptance_strategies
 from specsim.properties.strategies.arrays import one_of_evenly
-from specsim.properties.strategies.distributions import COIN_STEP
 
 _SAMPLER = "tree_speculative_sampling_target_only"
 _COINS = ("uniform_samples", "uniform_samples_for_final_sampling")

@@ -8,9 +8,8 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Array, Case, arrangements, outputs_of, require, require_equal, state
-from specsim.properties.laws.support.decided import decide_chain
+from specsim.properties.laws.support.decided import COIN_STEP, decide_chain
 from specsim.properties.strategies import acceptance as acceptance_strategies
-from specsim.properties.strategies.distributions import COIN_STEP
 
 _SAMPLER = "chain_speculative_sampling"
 _FINAL = "uniform_samples_for_final_sampling"

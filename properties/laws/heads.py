@@ -8,6 +8,7 @@ from specsim.hashing import BROKEN, GOLDEN, mix
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require, require_equal, state
 from specsim.properties.strategies import heads as heads_strategies
 
+# NOTE: restated and not imported: what a draft model that always, or never, agrees is asked for.
 ALWAYS = 2**32
 NEVER = -1
 

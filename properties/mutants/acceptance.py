@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from specsim.hashing import digest
+from specsim.host.sampling import LEAST_THRESHOLD
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
 from specsim.topology import Topology
 
 Array = Any
 SIBLINGS = 32
-LEAST_THRESHOLD = 1e-9
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from specsim.host.sampling import LARGEST_COIN
 from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
 
-LAST_COIN = np.float32(1 - 2.0**-24)
+LAST_COIN = np.float32(LARGEST_COIN)
 
 
 def _twins_passed_over_upstream(arguments: Named) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.hashing import MASK as WORD
+from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -17,8 +19,6 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.distributions import (
-    COIN_STEP,
-    LARGEST_COIN,
     Chance,
     chances,
     coins_of,
@@ -33,7 +33,6 @@ from specsim.properties.strategies.trees import Trees, trees
 
 T = TypeVar("T")
 
-WORD = 2**32 - 1
 SMALL_TREES = 8
 STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300

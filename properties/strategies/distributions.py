@@ -10,11 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from specsim.host.sampling import COIN_BITS, COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import Array, Bulk, bulk, mostly
 from specsim.properties.strategies.trees import Tree
 
-COIN_STEP = 2.0**-24
-LARGEST_COIN = 1 - COIN_STEP
 BOUNDARY_VOCABULARIES = (9, 31, 32, 33, 64, 65, 128, 257)
 LARGE_VOCABULARIES = (1000, 1025, 2049)
 EXACT_ROWS = ("coarse", "dyadic", "one-hot", "zero tail", "even")
@@ -157,4 +156,4 @@ def moved(values: Array, directions: Array) -> Array:
 
 def uniform_coins(source: Bulk, count: int) -> Array:
     """Return multiples of 2**-24 below 1, in float64."""
-    return np.asarray(source.integers(count, 0, 2**24 - 1) * COIN_STEP)
+    return np.asarray(source.integers(count, 0, 2**COIN_BITS - 1) * COIN_STEP)

@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.hashing import MASK as WORD
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
 from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_kind
 
 _MOST_REQUESTS = 4
-_WORD = 2**32 - 1
 _PREFIXES = (0, 1, 2, 3, 5, 8, 9, 33, 65)
 
 
@@ -112,7 +112,7 @@ def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     source = draw(bulk())
     made = world(requests, num_layers, page_size, source)
     arguments = _queries(requests, made, [np.arange(request.width) for request in requests], source)
-    hidden = source.integers((len(arguments["input_ids"]), draw(st.integers(2, 4))), 0, _WORD)
+    hidden = source.integers((len(arguments["input_ids"]), draw(st.integers(2, 4))), 0, WORD)
     return {**arguments, "hidden_states": hidden, "page_size": page_size}
 
 
@@ -134,7 +134,7 @@ def draft_decode_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     return {
         "kv_buffers": made.kv_buffers,
         "input_ids": source.integers(count, 0, 255),
-        "hidden_states": source.integers((count, draw(st.integers(2, 4))), 0, _WORD),
+        "hidden_states": source.integers((count, draw(st.integers(2, 4))), 0, WORD),
         "positions": np.repeat([request.prefix + step for request in requests], topk).astype(np.int64),
         "out_cache_loc": np.array([slots[-1] for slots in visible], dtype=np.int64),
         "kv_indices": np.concatenate([*visible, tail]).astype(np.int32),
@@ -163,7 +163,7 @@ def _garbage(num_slots: int, component: int, source: Bulk) -> Array:
     """Return a buffer of tags such as a stale request might have left."""
     tags = source.integers((num_slots, 4), 0, 255)
     tags[:, 0] = source.integers(num_slots, 0, 12)
-    tags[:, 2] = source.integers(num_slots, 0, _WORD)
+    tags[:, 2] = source.integers(num_slots, 0, WORD)
     tags[:, 3] = component
     return tags
 

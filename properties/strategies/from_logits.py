@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.acceptance import sampled_trees, switches
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, one_of_evenly
-from specsim.properties.strategies.distributions import COIN_STEP, LARGEST_COIN, thresholds, uniform_coins
+from specsim.properties.strategies.distributions import thresholds, uniform_coins
 from specsim.properties.strategies.probabilities import (
     LOGIT_DTYPES,
     LOGIT_KINDS,

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import BROKEN
+from specsim.hashing import MASK as WORD
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, overridden
 from specsim.properties.strategies.topologies import batch
 
-WORD = 2**32 - 1
 _AGREEMENTS = (BROKEN, -1, 0, 1, 2**31, 2**32 - 1, 2**32)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.host.sampling import ALL_TOKENS
 from specsim.properties.distribution import EVERYTHING, NOTHING, Row
 from specsim.properties.strategies.arrays import Bulk, bulk
 from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
@@ -24,7 +25,7 @@ HALVING_TEMPERATURE = float(np.float32(1 / np.log(2)))
 FORBIDDEN = None
 LOGITS = (0, -1, -2, -3, FORBIDDEN)
 CLOSE = Fraction(1, 100)
-UNLIMITED = 2**30
+UNLIMITED = ALL_TOKENS
 
 Logits = tuple[int | None, ...]
 

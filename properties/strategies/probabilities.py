@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from ml_dtypes import bfloat16
 
+from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, overridden
 from specsim.properties.strategies.distributions import ROWS, probability_row, vocab_sizes
 from specsim.properties.strategies.topologies import batch
 
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
 LOGIT_KINDS = ("eighths", "fine", "peaked", "equal", "masked", "few")
-TEMPERATURES = (1.0, 0.7, 0.5, 2.0, 20.0, 0.05, 2.0**-20, 2.0**20)
+TEMPERATURES = (1.0, 0.7, 0.5, 2.0, 20.0, 0.05, LEAST_TEMPERATURE, GREATEST_TEMPERATURE)
 TOP_K = (2, 3, 4, 5, 7, 33, 50, 2**30, 2**31 - 1)
 TOP_P = (0.95, 0.9, 0.7, 0.5, 0.1, 2.0**-20)
 MIN_P = (0.05, 0.3, 0.75, 1.0)

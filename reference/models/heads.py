@@ -7,17 +7,17 @@ from specsim.hashing import (
     BEST_PROBABILITY,
     BROKEN,
     COIN_SALT,
+    DEEPEST_SAMPLE,
     DRAFT_GOLDEN,
     GOLDEN,
     MASK,
+    PROBABILITY_BITS,
     digest,
     digest_rows,
     mix,
     mix_array,
 )
 from specsim.validation.checking import check_call
-
-DEEPEST_SAMPLE = 20
 
 
 def hash_target_logits(hidden_states: Array, vocab_size: int, seed: int) -> Array:
@@ -148,7 +148,7 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
             numerator[best] = 0
         elif mix(state + COIN_SALT) < agreement:
             numerator[best] = BEST_PROBABILITY | best
-        probabilities[row] = numerator.astype(np.float32) * np.float32(2.0**-24)
+        probabilities[row] = numerator.astype(np.float32) * np.float32(2.0**-PROBABILITY_BITS)
         if agreement == BROKEN:
             probabilities[row] = np.nan
     return probabilities

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BITS_PER_WORD = 32
+"""Tokens of one int32 word of a mask (semantics B.5)."""
+
 EVERYTHING = -1
 """A word of a mask that allows all of its tokens."""
 

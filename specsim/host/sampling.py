@@ -3,14 +3,30 @@
 from dataclasses import dataclass
 from math import isfinite
 
+from specsim.config import MOST_NODES
+from specsim.hashing import MASK
 from specsim.rejection import Reason, SpecRejection
 
 ALL_TOKENS = 2**30
-"""A top-k that keeps every token."""
+"""A top-k that keeps every token (semantics B.4)."""
 
 LEAST_TEMPERATURE = 2.0**-20
 GREATEST_TEMPERATURE = 2.0**20
-LARGEST_SEED = 2**32 - 1
+"""Bounds of a temperature but 0: a logit divided by it stays finite (semantics B.4)."""
+
+LARGEST_SEED = MASK
+"""A seed is one word of the hash that draws its coins."""
+
+COIN_BITS = 24
+COIN_STEP = 2.0**-COIN_BITS
+LARGEST_COIN = 1 - COIN_STEP
+"""Coins are the multiples of one step below 1: those that float32 represents evenly spread (semantics B.9)."""
+
+FINAL_COLUMN = MOST_NODES
+"""Column of the coin that draws the last token: behind every node's (semantics B.9)."""
+
+LEAST_THRESHOLD = 1e-9
+"""``threshold_acc`` is raised to it, because a mass is divided by it (semantics B.8)."""
 
 
 @dataclass(frozen=True)

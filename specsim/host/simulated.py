@@ -5,6 +5,9 @@ import math
 from specsim.counts import path_width
 from specsim.rejection import Reason, SpecRejection
 
+SIMULATED_TOKEN = 100
+"""What every position predicts while acceptance is simulated (semantics B.10)."""
+
 METHODS = ("multinomial", "match-expected")
 
 

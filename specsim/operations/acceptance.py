@@ -1,5 +1,6 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
+from specsim.config import MOST_NODES
 from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
@@ -76,7 +77,7 @@ OPERATIONS = (
                 FINAL_COINS,
                 array("draft_probs", "float32 [drafted, vocab]", Unit.PROBABILITY, within=("0", "1"), optional=True),
                 array("target_probs", "float32 [drafted+request, vocab]", Unit.PROBABILITY, within=("0", "1")),
-                ScalarSpec("max_num_drafts", axis="draft", low="0", high="1024"),
+                ScalarSpec("max_num_drafts", axis="draft", low="0", high=str(MOST_NODES)),
             ),
             outputs=(
                 array("output_tokens", "int32 [request, draft+1]", Unit.TOKEN, within=("0", "vocab-1"), sentinel=-1),

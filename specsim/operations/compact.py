@@ -1,8 +1,8 @@
 """Compact: bring the accepted path to the front, in ids, hidden states and KV."""
 
-from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
+from specsim.contracts.contract import Contract, Defined, Requirement, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, PREDICT
+from specsim.operations.shared import ACCEPT_INDEX, OUT_CACHE_LOC, PREDICT, VERIFY_DEPTH
 
 _FITS = Requirement("draft+1 <= node or request == 0", "an accepted path has no more nodes than the tree")
 _COUNT = array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", "draft+1"))
@@ -53,7 +53,7 @@ OPERATIONS = (
         group="compact",
         summary="List the slots that the accepted nodes move to, packed like their sources.",
         contract=Contract(
-            parameters=(_COUNT, OUT_CACHE_LOC, ScalarSpec("num_steps", axis="draft", low="0", high="1024")),
+            parameters=(_COUNT, OUT_CACHE_LOC, VERIFY_DEPTH),
             outputs=(array("target_slots", "int64 [request*(draft+1)]", Unit.SLOT),),
             requires=(_FITS,),
         ),

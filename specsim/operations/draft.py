@@ -1,5 +1,6 @@
 """Draft: choose candidates and prune them."""
 
+from specsim.config import MOST_NODES
 from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
@@ -36,7 +37,7 @@ OPERATIONS = (
         summary="Choose the beams of the next depth by cumulative score and emit the tree blocks of this depth.",
         contract=Contract(
             parameters=(
-                ScalarSpec("step_index", axis="step_index", low="0", high="1024"),
+                ScalarSpec("step_index", axis="step_index", low="0", high=str(MOST_NODES)),
                 array("topk_p", "float32 [request*branch, topk]", Unit.SCORE, within=("0", None)),
                 array("topk_index", "int64 [request*branch, topk]", Unit.TOKEN, within=("0", None)),
                 array("hidden_states", "any [request*branch, hidden]", Unit.ANY, optional=True),

@@ -1,5 +1,6 @@
 """Arguments that several operations take in the same form."""
 
+from specsim.config import MOST_NODES
 from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.rejection import Reason
 
@@ -7,9 +8,9 @@ REQ_POOL_INDICES = array("req_pool_indices", "int64 [request]", Unit.ROW, within
 REQ_TO_TOKEN = array("req_to_token", "int32 [row, position]", Unit.SLOT)
 ACCEPT_INDEX = array("accept_index", "int32 [request, draft+1]", Unit.NODE, within=("0", "request*node-1"), sentinel=-1)
 OUT_CACHE_LOC = array("out_cache_loc", "int64 [request*node]", Unit.SLOT, within=("0", None))
-TOPK = ScalarSpec("topk", axis="topk", low="1", high="1024")
-NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1", high="1024")
-NUM_DRAFT_TOKENS = ScalarSpec("num_draft_tokens", axis="node", low="1", high="1024")
+TOPK = ScalarSpec("topk", axis="topk", low="1", high=str(MOST_NODES))
+NUM_STEPS = ScalarSpec("num_steps", axis="step", low="1", high=str(MOST_NODES))
+NUM_DRAFT_TOKENS = ScalarSpec("num_draft_tokens", axis="node", low="1", high=str(MOST_NODES))
 PAGE_SIZE = ScalarSpec("page_size", low="1", default=1, high="2**31-1")
 NUM_CANDIDATES = "topk+(step-1)*topk*topk"
 PARENT_WIDTH = "topk*(step-1)+1 if step > 1 else 0"
@@ -33,7 +34,7 @@ PREDICT = array(
     "predict", "int32 [request*node]", Unit.TOKEN, within=("0", None), defined=Defined("at", "accept_index")
 )
 NUM_ACCEPTED_DRAFTS = array("num_accepted_drafts", "int32 [request]", Unit.COUNT)
-VERIFY_DEPTH = ScalarSpec("num_steps", axis="draft", low="0", high="1024")
+VERIFY_DEPTH = ScalarSpec("num_steps", axis="draft", low="0", high=str(MOST_NODES))
 FLOAT_LOGITS = array("logits", "float32|bfloat16 [request*node, vocab]", Unit.LOGIT)
 TREE_COINS = array("uniform_samples", "float32 [request, node]", Unit.COIN, within=("0", "1"))
 FINAL_COINS = array("uniform_samples_for_final_sampling", "float32 [request]", Unit.COIN, within=("0", "1"))

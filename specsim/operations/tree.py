@@ -1,6 +1,6 @@
 """Tree: from kept candidates to the arrays that verification walks."""
 
-from specsim.config import TreeMaskMode
+from specsim.config import MOST_PACKED_NODES, TreeMaskMode
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
@@ -63,7 +63,10 @@ OPERATIONS = (
             derived=(("not_packed", f"mask_mode != {TreeMaskMode.QLEN_ONLY_BITPACKING.value}"),),
             requires=(
                 Requirement(f"node-1 <= {NUM_CANDIDATES}", "no more drafts can be kept than were proposed"),
-                Requirement("not_packed or node <= 32", "a packed mask row has at most 32 bits"),
+                Requirement(
+                    f"not_packed or node <= {MOST_PACKED_NODES}",
+                    f"a packed mask row has at most {MOST_PACKED_NODES} bits",
+                ),
             ),
         ),
         source="semantics A.7, A.8",

@@ -1,6 +1,6 @@
 """Sizes of a draft: those that follow from the architecture, and those that contradict each other (semantics F.4)."""
 
-from specsim.config import SpecConfig
+from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.counts import path_width
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
@@ -9,7 +9,6 @@ from specsim.rules.resolution import Resolution, contradiction
 CHAIN_OF_THREE = SpecConfig(topk=1, num_steps=3, num_draft_tokens=4)
 TREE_OF_EIGHT = SpecConfig(topk=4, num_steps=5, num_draft_tokens=8)
 ARCHITECTURES_WITH_TREES = ("LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCausalLM")
-MOST_PACKED_TOKENS = 32
 
 
 def choose_sizes(algorithm: str | None, architecture: str) -> SpecConfig:
@@ -66,7 +65,7 @@ def check_sizes(config: ServerConfig) -> None:
         because = f"a tree with topk {config.topk} has no size of its own"
         raise contradiction("num_draft_tokens", None, "set", because)
     SpecConfig(config.topk or 0, config.num_steps or 0, config.num_draft_tokens)
-    if config.packed_mask and config.num_draft_tokens > MOST_PACKED_TOKENS:
-        expected = f"at most {MOST_PACKED_TOKENS}, or packed_mask off"
+    if config.packed_mask and config.num_draft_tokens > MOST_PACKED_NODES:
+        expected = f"at most {MOST_PACKED_NODES}, or packed_mask off"
         because = "a packed mask has one bit a node"
         raise contradiction("num_draft_tokens", config.num_draft_tokens, expected, because)

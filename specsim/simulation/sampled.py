@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from specsim.hashing import GOLDEN, digest, mix
+from specsim.hashing import DEEPEST_SAMPLE, GOLDEN, digest, mix
 from specsim.host.sampling import SamplingParameters
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 
-DEEPEST_SAMPLE = 20
 LARGEST_DYADIC_VOCABULARY = DEEPEST_SAMPLE + 1
 
 

@@ -3,7 +3,15 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.hashing import BEST_PROBABILITY, COIN_SALT, DRAFT_GOLDEN, GOLDEN, digest_row, mix
+from specsim.gpu.kernels.hashing import (
+    BEST_PROBABILITY,
+    COIN_SALT,
+    DRAFT_GOLDEN,
+    GOLDEN,
+    PROBABILITY_STEP,
+    digest_row,
+    mix,
+)
 
 
 @triton.jit
@@ -125,7 +133,7 @@ def _hash_draft_probabilities_kernel(
     preferred = tl.where(agrees[:, None], BEST_PROBABILITY | token[None, :], numerator)
     preferred = tl.where(agreement < 0, 0, preferred)
     numerator = tl.where(token[None, :] == best[:, None], preferred, numerator)
-    probability = numerator.to(tl.float32) * (1.0 / 16777216.0)
+    probability = numerator.to(tl.float32) * PROBABILITY_STEP
     probability = tl.where(agreement < -1, float("nan"), probability)
     tl.store(probabilities_ptr + row[:, None] * vocab_size + token[None, :], probability, mask=mask)
 

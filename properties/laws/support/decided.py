@@ -13,7 +13,9 @@ import numpy as np
 from specsim.properties.laws.support.checks import Array, Case
 from specsim.properties.laws.support.links import parents_by_links
 
+# NOTE: restated from semantics B.8 and B.9, not imported: a law says what is right by itself.
 LEAST_THRESHOLD = 1e-9
+COIN_STEP = 2.0**-24
 _CLEAR = 2.0**-18
 
 

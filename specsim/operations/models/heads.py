@@ -1,12 +1,13 @@
 """Heads: logits of the target and probabilities of the draft, exact integers and dyadic fractions."""
 
 from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
+from specsim.hashing import TOKEN_BITS
 from specsim.operations.record import Operation
 from specsim.operations.shared import HAS_CONTEXT_WORD, HIDDEN_STATES
 
 _CONTEXT = array("context", "int64 [token]", Unit.TAG, within=("0", "2**32-1"))
 _NGRAM_COUNTS = array("ngram_counts", "uint8 [order, bucket, vocab]", Unit.COUNT)
-_VOCAB_SIZE = ScalarSpec("vocab_size", axis="vocab", low="2", high="1024")
+_VOCAB_SIZE = ScalarSpec("vocab_size", axis="vocab", low="2", high=str(1 << TOKEN_BITS))
 _SEED = ScalarSpec("seed", low="0", high="2**32-1")
 
 OPERATIONS = (
