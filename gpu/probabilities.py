@@ -8,15 +8,13 @@ from specsim.gpu.launching.buffers import Call, prepare
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
+from specsim.host.grammar import BITS_PER_WORD
 
 TILE = 1024
 """Logits that a program prepares: eight a thread of four warps."""
 
 ROW_BLOCK = 2048
 """Tokens of its row that a program looks at together: eight a thread of eight warps, in float64."""
-
-BITS_PER_WORD = 32
-"""Tokens of a word of the grammar's mask."""
 
 OPTIONAL = ("scaling_penalty", "additive_penalty", "logit_bias", "vocab_mask")
 

@@ -60,7 +60,7 @@ def folded(node):
     return None
 
 
-def constants_of(name, text):
+def constants_of(text):
     """Yield (line, name without underscores, number) of every constant of a module that is a number written out."""
     lines = text.splitlines()
     for node in ast.parse(text).body:
@@ -69,8 +69,7 @@ def constants_of(name, text):
         )
         number = folded(node.value) if targets and node.value is not None else None
         for target in targets:
-            is_tuning = name.startswith("gpu/") and isinstance(target, ast.Name) and target.id.startswith("_")
-            is_constant = isinstance(target, ast.Name) and target.id.isupper() and not is_tuning
+            is_constant = isinstance(target, ast.Name) and target.id.isupper()
             if number is not None and is_constant and not is_restated(lines, node.lineno):
                 yield node.lineno, target.id.strip("_"), number
 
@@ -84,13 +83,18 @@ def is_restated(lines, number):
 
 
 def repeated(texts):
-    """Return {(name, number): places} of the constants that several modules write out."""
+    """Return {(name, number): places} of the constants that several modules write out.
+
+    NOTE: the host modules of the GPU layer count as one: how an operation is cut into programs is measured for each by
+    itself, and that two come to the same number is chance.
+    """
     found = {}
     for module, text in texts.items():
+        home = "gpu" if module.startswith("gpu/") and not module.startswith("gpu/kernels/") else module
         if not module.startswith("properties/mutants/"):
-            for line, name, number in constants_of(module, text):
-                found.setdefault((name, number), []).append(f"{module}:{line}")
-    return {one: places for one, places in found.items() if len({place.partition(":")[0] for place in places}) > 1}
+            for line, name, number in constants_of(text):
+                found.setdefault((name, number), {}).setdefault(home, f"{module}:{line}")
+    return {one: [*places.values()] for one, places in found.items() if len(places) > 1}
 
 
 def written_out(texts):
@@ -127,6 +131,7 @@ def test_a_planted_number_is_found(written):
 def test_a_planted_constant_is_found():
     texts = {"reference/one.py": "LEAST = 3\n", "gpu/kernels/other.py": "LEAST = tl.constexpr(2 + 1)\n"}
     assert repeated(texts) == {("LEAST", 3): ["reference/one.py:1", "gpu/kernels/other.py:1"]}
+    assert not repeated({"gpu/one.py": "TILE = 64\n", "gpu/other.py": "TILE = 64\n"})
     law = {"properties/laws/one.py": "# NOTE: restated, not imported: so that it judges.\nMOST = 4\nLEAST = 3\n"}
     assert not repeated({"reference/one.py": "LEAST = 3\n", **law})
 

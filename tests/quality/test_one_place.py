@@ -33,7 +33,7 @@ ALLOWED = {
     ): "the last accepted row of a request: the place of an entry, not a count",
     ("reference/verify.py", "num_accepted_drafts[request] += 1"): "the walk counts drafts, one as it accepts one; no "
     "token comes out of it",
-    ("gpu/acceptance.py", "num_draft_tokens + 1"): "a column for each node's coin, and one for the final coin",
+    ("gpu/acceptance.py", "num_nodes + 1"): "a column for each node's coin, and one for the final coin",
 }
 """Sums that stay, and why; each is there as it is written here."""
 
