@@ -1,9 +1,9 @@
 """The launcher: every kernel of this layer starts here.
 
-On a GPU a launch is prepared once for each plan and each form of its buffers (device, element types, alignment to 16
-bytes: what Triton specialises pointers on); after that its compiled kernel is called with addresses, past the binder
-of the just-in-time compiler. Integers and constants belong to the plan. Under the interpreter the kernel is called by
-name.
+On a GPU a launch is prepared once for each plan and each form of its buffers (device and stream; element types and
+alignment to 16 bytes, which Triton specialises pointers on); after that its compiled kernel is called with addresses,
+past the binder of the just-in-time compiler. Integers and constants belong to the plan. Under the interpreter the
+kernel is called by name.
 """
 
 from collections.abc import Callable, Mapping
@@ -69,11 +69,10 @@ def prepare_again(launched: Launch) -> Callable[[], None]:
     if INTERPRETED:
         return partial(_run, (launched.plan,), launched.buffers)
     _run((launched.plan,), launched.buffers)
-    device = torch.cuda.current_device()
-    addresses, form = form_of(device, launched.buffers)
-    prepared = launched.plan.prepared[form]
-    arguments = prepared.pick((*addresses, *launched.plan.fixed.values()))
-    return partial(prepared.run, driver.active.get_current_stream(device), arguments)
+    device = _device_of(launched.buffers)
+    addresses, form = form_of(device, driver.active.get_current_stream(device), launched.buffers)
+    begin, pick, fixed = launched.plan.prepared[form]
+    return partial(begin, *pick(addresses), *fixed)
 
 
 def _run(plans: tuple[Plan, ...], buffers: Buffers) -> None:
@@ -81,13 +80,12 @@ def _run(plans: tuple[Plan, ...], buffers: Buffers) -> None:
         for plan in plans:
             plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
         return
-    device = torch.cuda.current_device()
-    home = _device_of(buffers)
-    if home != device:
-        with torch.cuda.device(home):
-            start(plans, buffers, home, driver.active.get_current_stream(home))
-    else:
+    device = _device_of(buffers)
+    if device == torch.cuda.current_device():
         start(plans, buffers, device, driver.active.get_current_stream(device))
+    else:
+        with torch.cuda.device(device):
+            start(plans, buffers, device, driver.active.get_current_stream(device))
 
 
 def _device_of(buffers: Buffers) -> int:

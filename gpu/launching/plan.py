@@ -21,7 +21,8 @@ class Plan:
     Parameters
     ----------
     kernel : jit function
-        A parameter ``<name>_ptr`` takes the buffer ``<name>``, and ``<name>_ptrs`` a tuple of buffers.
+        A parameter ``<name>_ptr`` takes the buffer ``<name>``, and ``<name>_ptrs`` a tuple of buffers; these parameters
+        come first.
     grid : tuple of int
         Programs along each axis.
     sizes : mapping
@@ -38,7 +39,7 @@ class Plan:
     Raises
     ------
     TypeError
-        A name is no parameter of the kernel, or a parameter is neither here nor a buffer.
+        A name is no parameter of the kernel, a parameter is neither here nor a buffer, or a buffer comes too late.
     """
 
     kernel: Any
@@ -49,18 +50,20 @@ class Plan:
     num_warps: int = 4
     options: Mapping[str, bool] = field(default_factory=dict)
     fixed: dict[str, Any] = field(init=False, repr=False)
-    buffers: tuple[str, ...] = field(init=False, repr=False)
+    pointers: tuple[str | None, ...] = field(init=False, repr=False)
     prepared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         fixed = {**self.sizes, **self.constants, **self.tunables}
-        free = [name for name in self.kernel.arg_names if name not in fixed]
-        unknown = sorted(fixed.keys() - set(self.kernel.arg_names))
-        unknown += [name for name in free if not name.endswith(("_ptr", "_ptrs"))]
+        names = self.kernel.arg_names
+        pointers = [name for name in names if is_pointer(name)]
+        unknown = sorted(fixed.keys() - set(names)) + [name for name in names if name not in {*fixed, *pointers}]
         if unknown:
-            raise TypeError(f"{self.kernel.__name__} does not take, or is not given, {', '.join(unknown)}")
+            raise TypeError(f"{self.name} does not take, or is not given, {', '.join(unknown)}")
+        if names[: len(pointers)] != pointers:
+            raise TypeError(f"pointers of {self.name} should stand before its other parameters")
         object.__setattr__(self, "fixed", fixed)
-        object.__setattr__(self, "buffers", tuple(buffer_of(name) for name in free))
+        object.__setattr__(self, "pointers", tuple(None if name in fixed else buffer_of(name) for name in pointers))
 
     @property
     def name(self) -> str:
@@ -75,11 +78,16 @@ class Plan:
         TypeError
             The kernel takes a buffer that is not there.
         """
-        missing = [name for name in self.buffers if name not in buffers]
+        missing = [name for name in self.pointers if name is not None and name not in buffers]
         if missing:
             raise TypeError(f"{self.name} is not given {', '.join(missing)}")
         fixed = self.fixed
         return {name: fixed[name] if name in fixed else buffers[buffer_of(name)] for name in self.kernel.arg_names}
+
+
+def is_pointer(parameter: str) -> bool:
+    """Return whether a parameter takes a buffer, or a tuple of buffers."""
+    return parameter.endswith(("_ptr", "_ptrs"))
 
 
 def buffer_of(parameter: str) -> str:

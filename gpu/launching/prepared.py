@@ -1,14 +1,13 @@
 """Launches that are ready to go: a compiled kernel, and how its arguments are put together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import itemgetter, or_
-from typing import Any
+from typing import Any, NamedTuple
 
 from triton import knobs
 
-from specsim.gpu.launching.plan import Plan, buffer_of
+from specsim.gpu.launching.plan import Plan
 
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel anew for pointers that they do not divide."""
@@ -18,53 +17,49 @@ MOST_FORMS_OF_A_PLAN = 64
 
 
 class Form:
-    """What buffers have in common that a kernel is compiled for; equal forms are the same object."""
+    """Where buffers lie, and what they have in common that a kernel is compiled for; equal forms are one object."""
 
 
 _FORMS: dict[tuple[Any, ...], Form] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A kernel that is compiled for a plan and a form of buffers.
+class Prepared(NamedTuple):
+    """A kernel compiled for a plan and a form of buffers; ``begin(*pick(addresses), *fixed)`` starts it."""
 
-    ``pick`` puts addresses of buffers, then what the plan fixes, into the order of the kernel's parameters.
-    """
-
-    compiled: Any
-    grid: tuple[int, int, int]
+    begin: Callable[..., None]
     pick: Callable[[Sequence[Any]], tuple[Any, ...]]
-
-    def run(self, stream: int, arguments: tuple[Any, ...]) -> None:
-        """Start the kernel; through the door for profilers if one listens."""
-        if knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls:
-            self.compiled[self.grid](*arguments, stream=stream)
-            return
-        compiled = self.compiled
-        compiled.run(*self.grid, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments)
+    fixed: tuple[Any, ...]
 
 
 def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream: int) -> None:
-    """Start kernels on a device's stream; each is compiled when it first meets a form of buffers."""
-    addresses, form = form_of(device, buffers)
+    """Start kernels on a stream of a device; each is compiled when it first meets a form of buffers."""
+    addresses, form = form_of(device, stream, buffers)
+    hooks = knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls
     for plan in plans:
         prepared = plan.prepared.get(form)
-        if prepared is None:
-            _start_first(plan, buffers, form)
+        if prepared is None or hooks:
+            # NOTE: profilers listen at the compiler's own door.
+            compiled = plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
+            _keep(plan, form, _prepare(plan, compiled, tuple(buffers), stream))
         else:
-            prepared.run(stream, prepared.pick((*addresses, *plan.fixed.values())))
+            begin, pick, fixed = prepared
+            begin(*pick(addresses), *fixed)
 
 
-def form_of(device: int, buffers: Mapping[str, Any]) -> tuple[list[Any], Form]:
-    """Return the address of every buffer, a tuple of them for a tuple of buffers, and the form of all of them."""
+def form_of(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[list[Any], Form]:
+    """Return the address of every buffer, a tuple of them for a tuple of buffers, and the form of all.
+
+    Behind the last address stands None, which an absent buffer has.
+    """
     tensors = buffers.values()
     try:
         addresses: list[Any] = [tensor.data_ptr() for tensor in tensors]
-        key = (device, *buffers, *[tensor.dtype for tensor in tensors])
+        key = (device, stream, *buffers, *[tensor.dtype for tensor in tensors])
         if reduce(or_, addresses) % ALIGNMENT:
-            key += tuple(address % ALIGNMENT == 0 for address in addresses)
+            key += tuple([address % ALIGNMENT == 0 for address in addresses])
     except AttributeError:
-        addresses, key = _with_tuples(device, buffers)
+        addresses, key = _with_tuples(device, stream, buffers)
+    addresses.append(None)
     form = _FORMS.get(key)
     if form is None:
         if len(_FORMS) >= MOST_FORMS:
@@ -73,29 +68,27 @@ def form_of(device: int, buffers: Mapping[str, Any]) -> tuple[list[Any], Form]:
     return addresses, form
 
 
-def _with_tuples(device: int, buffers: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+def _with_tuples(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
     addresses: list[Any] = []
-    key: list[Any] = [device, *buffers]
+    key: list[Any] = [device, stream, *buffers]
     for entry in buffers.values():
         tensors = entry if isinstance(entry, tuple) else (entry,)
-        own = tuple(tensor.data_ptr() for tensor in tensors)
+        own = tuple([tensor.data_ptr() for tensor in tensors])
         addresses.append(own if isinstance(entry, tuple) else own[0])
-        key.append(
-            tuple((tensor.dtype, address % ALIGNMENT == 0) for tensor, address in zip(tensors, own, strict=True))
-        )
+        key += [(tensor.dtype, address % ALIGNMENT == 0) for tensor, address in zip(tensors, own, strict=True)]
+        key.append(len(own))
     return addresses, tuple(key)
 
 
-def _start_first(plan: Plan, buffers: Mapping[str, Any], form: Form) -> None:
-    """Start a kernel by way of the just-in-time compiler, and keep what it compiled."""
-    compiled = plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
+def _prepare(plan: Plan, compiled: Any, buffers: tuple[str, ...], stream: int) -> Prepared:
     x, y, z = (*plan.grid, 1, 1)[:3]
+    begin = partial(compiled.run, x, y, z, stream, compiled.function, compiled.packed_metadata, None, None, None)
+    places = [len(buffers) if name is None else buffers.index(name) for name in plan.pointers]
+    pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+    return Prepared(begin, pick, tuple(plan.fixed[name] for name in plan.kernel.arg_names[len(places) :]))
+
+
+def _keep(plan: Plan, form: Form, prepared: Prepared) -> None:
     if len(plan.prepared) >= MOST_FORMS_OF_A_PLAN:
         plan.prepared.clear()
-    plan.prepared[form] = Prepared(compiled, (x, y, z), itemgetter(*_places(plan, tuple(buffers))))
-
-
-def _places(plan: Plan, buffers: tuple[str, ...]) -> list[int]:
-    """Return where each parameter of the kernel stands among all buffers and, behind them, what is fixed."""
-    fixed = {name: place for place, name in enumerate(plan.fixed, start=len(buffers))}
-    return [fixed[name] if name in fixed else buffers.index(buffer_of(name)) for name in plan.kernel.arg_names]
+    plan.prepared[form] = prepared

@@ -31,9 +31,6 @@ class CompiledKernel:
         assert (function, metadata, launch_metadata, enter, leave) == ("function", "metadata", None, None, None)
         self.started.append(((x, y, z), stream, arguments))
 
-    def __getitem__(self, grid):
-        return lambda *arguments, stream: self.started.append(("by hooks", grid, stream, arguments))
-
 
 class Kernel:
     """A kernel: what it compiles, and how compiled kernels are started."""
@@ -55,7 +52,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel():
-    return Kernel("values_ptr", "mask_ptr", "num_rows", "sum_ptr", "BLOCK", "IS_LAST")
+    return Kernel("values_ptr", "mask_ptr", "sum_ptr", "num_rows", "BLOCK", "IS_LAST")
 
 
 @pytest.fixture
@@ -86,17 +83,17 @@ def test_the_first_launch_compiles_and_later_ones_start_what_was_compiled(kernel
     assert arguments["values_ptr"] is first["values"]
     assert (arguments["num_warps"], arguments["enable_fp_fusion"]) == (2, False)
     addresses = second["values"].data_ptr(), second["sum"].data_ptr()
-    assert kernel.started == [((3, 1, 1), 99, (addresses[0], None, 7, addresses[1], 64, True))]
+    assert kernel.started == [((3, 1, 1), 99, (addresses[0], None, addresses[1], 7, 64, True))]
 
 
 @pytest.mark.parametrize(
-    ("buffers", "device"),
-    [(tensors(offset=1), 0), (tensors(dtype=torch.int32), 0), (tensors(), 1)],
-    ids=["not aligned", "another type", "another device"],
+    ("buffers", "device", "stream"),
+    [(tensors(offset=1), 0, 0), (tensors(dtype=torch.int32), 0, 0), (tensors(), 1, 0), (tensors(), 0, 1)],
+    ids=["not aligned", "another type", "another device", "another stream"],
 )
-def test_what_a_compiled_kernel_relies_on_compiles_anew(kernel, plan, buffers, device):
+def test_what_a_prepared_launch_relies_on_is_told_apart(kernel, plan, buffers, device, stream):
     start((plan,), tensors(), 0, 0)
-    start((plan,), buffers, device, 0)
+    start((plan,), buffers, device, stream)
     assert len(kernel.compiled) == 2
     start((plan,), tensors(), 0, 0)
     assert (len(kernel.compiled), len(kernel.started)) == (2, 1)
@@ -149,30 +146,36 @@ def test_plans_share_buffers_and_take_their_own():
     assert second.started == [((1, 1, 1), 0, (right, left, 1))]
 
 
-def test_a_profiler_sees_launches(kernel, plan):
-    buffers = tensors()
-    start((plan,), buffers, 0, 0)
-
-    def hook(metadata):
+@pytest.mark.parametrize("hooks", [knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook])
+def test_launches_that_a_profiler_watches_go_through_the_compiler(kernel, plan, hooks):
+    def watch(metadata):
         return None
 
-    knobs.runtime.launch_enter_hook.add(hook)
+    hooks.add(watch)
     try:
-        start((plan,), buffers, 0, 5)
+        for _ in range(3):
+            start((plan,), tensors(), 0, 0)
     finally:
-        knobs.runtime.launch_enter_hook.remove(hook)
-    assert kernel.started[0][:3] == ("by hooks", (3, 1, 1), 5)
+        hooks.remove(watch)
+    assert (len(kernel.compiled), kernel.started) == (3, [])
+    start((plan,), tensors(), 0, 0)
+    assert (len(kernel.compiled), len(kernel.started)) == (3, 1)
 
 
 def test_what_is_kept_is_bounded(plan):
     for device in range(3 * MOST_FORMS_OF_A_PLAN):
-        start((plan,), tensors(), device, 0)
+        start((plan,), tensors(), device, device)
     assert len(plan.prepared) <= MOST_FORMS_OF_A_PLAN
 
 
 def test_a_plan_names_what_its_kernel_does_not_take(kernel):
     with pytest.raises(TypeError, match="_kernel does not take, or is not given, BLOK, num_rows"):
         Plan(kernel, grid=(1,), sizes={}, constants={"IS_LAST": True, "BLOCK": 1, "BLOK": 1})
+
+
+def test_buffers_come_first():
+    with pytest.raises(TypeError, match="pointers of _kernel should stand before its other parameters"):
+        Plan(Kernel("values_ptr", "num_rows", "sum_ptr"), grid=(1,), sizes={"num_rows": 1})
 
 
 def test_a_missing_buffer_is_named(plan):
