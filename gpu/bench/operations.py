@@ -14,7 +14,7 @@ from specsim import gpu
 from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.from_logits import from_logits_cases, measure_compositions
-from specsim.gpu.bench.timing import Case, Latency, measure, summary, time_of
+from specsim.gpu.bench.timing import Case, Latency, host_time_of, measure, summary, time_of
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine, sizes_for
@@ -146,11 +146,14 @@ def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4
             engine.step()
             rows = [request.row for request in engine.scheduler.running]
             rewind = worker.rewinder()
-            times = []
+            times, host_times = [], []
             for _ in range(25):
                 rewind()
                 times.append(time_of(partial(worker.launch, rows)))
+                rewind()
+                host_times.append(host_time_of(partial(worker.launch, rows)))
             how = "one graph" if use_graphs else "single launches"
             shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
-            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-"))
+            host_us = summary(host_times[5:])[0]
+            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-", host_us))
     return latencies

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import torch
 
 from specsim import gpu
+from specsim.gpu.bench.host import measure_host
 
 CALLS_PER_GRAPH = 20
 REPLAYS = 50
@@ -29,7 +31,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Latency:
-    """Microseconds a call: the median over replays, and the range that holds nine tenths of them."""
+    """Microseconds a call: the median over replays, and the range that holds nine tenths of them.
+
+    ``host_us`` is what an eager call costs on the host, and ``prepared_us`` what allocating its outputs and starting
+    its kernels with prepared arguments costs there.
+    """
 
     operation: str
     shape: str
@@ -37,10 +43,12 @@ class Latency:
     low_us: float
     high_us: float
     engines_us: str
+    host_us: float | None = None
+    prepared_us: float | None = None
 
 
 def measure(case: Case) -> Latency:
-    """Capture many calls of one operation in a graph and time its replays."""
+    """Capture many calls of one operation in a graph and time its replays, then time calls on the host."""
     function = vars(gpu)[case.operation]
     inputs = [case.build() for _ in range(case.num_inputs)]
     function(**inputs[0])
@@ -50,7 +58,8 @@ def measure(case: Case) -> Latency:
         for call in range(CALLS_PER_GRAPH):
             function(**inputs[call % case.num_inputs])
     times = [time / CALLS_PER_GRAPH for time in repeated(graph.replay, REPLAYS)]
-    return Latency(case.operation, case.shape, *summary(times), case.engines_us)
+    host = measure_host(case.operation, inputs[0])
+    return Latency(case.operation, case.shape, *summary(times), case.engines_us, host.eager_us, host.prepared_us)
 
 
 def repeated(launch: Callable[[], Any], repeats: int) -> list[float]:
@@ -66,6 +75,14 @@ def time_of(launch: Callable[[], Any]) -> float:
     end.record()
     end.synchronize()
     return float(start.elapsed_time(end)) * 1000
+
+
+def host_time_of(launch: Callable[[], Any]) -> float:
+    """Return the microseconds that the host takes to queue a launch on an idle device."""
+    torch.cuda.synchronize()
+    start = perf_counter()
+    launch()
+    return (perf_counter() - start) * 1e6
 
 
 def summary(times: Sequence[float]) -> tuple[float, float, float]:

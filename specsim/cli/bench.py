@@ -11,7 +11,7 @@ from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_
 if TYPE_CHECKING:
     from specsim.gpu.bench.operations import Latency
 
-COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs")
+COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs", "host µs", "prepared µs")
 
 
 @click.command(epilog=EXIT_CODES)
@@ -20,7 +20,11 @@ COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
-    """Check the measured operations against the reference, then time them by CUDA-graph replay."""
+    """Check the measured operations against the reference, then time them by CUDA-graph replay, and calls on the host.
+
+    The last two columns are what an eager call costs on the host, and the part of it that allocates its outputs and
+    starts its kernels with prepared arguments. ``python -m specsim.gpu.bench.host`` prints them for every operation.
+    """
     device = choose_device()
     if device == "absent" or "CPU" in device or is_interpreted():
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
@@ -64,7 +68,12 @@ def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
 
 def _row(latency: "Latency") -> tuple[str, ...]:
     spread = f"{latency.low_us:.1f} to {latency.high_us:.1f}"
-    return latency.operation, latency.shape, f"{latency.median_us:.1f}", spread, latency.engines_us
+    host = (_microseconds(latency.host_us), _microseconds(latency.prepared_us))
+    return latency.operation, latency.shape, f"{latency.median_us:.1f}", spread, latency.engines_us, *host
+
+
+def _microseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _line(cells: tuple[str, ...]) -> str:
