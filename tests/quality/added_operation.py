@@ -6,6 +6,8 @@ from pathlib import Path
 
 NAME = "count_path_nodes"
 GROUP = "compact"
+SECTION = "C.90"
+"""Stands for ``@SECTION`` in what is written: no section of the page has this number, and no source here cites it."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,12 @@ class Edit:
             found = re.search(rf"^{re.escape(words)}.*\n", text, re.MULTILINE)
             assert found is not None, f"{self.path} has no line that starts with {words!r}"
             place = found.start() if self.before else found.end()
-        path.write_text(text[:place] + self.lines + text[place:], encoding="utf-8")
+        path.write_text(text[:place] + self.lines.replace("@SECTION", SECTION) + text[place:], encoding="utf-8")
 
 
 SEMANTICS = Edit(
     "docs/semantics.md",
-    """### C.8 Nodes of a path
+    """### @SECTION Nodes of a path
 `count_path_nodes`: `num_path_nodes[b]` counts the entries of `accept_index[b]` that are not −1, the root among them.
 
 """,
@@ -48,7 +50,7 @@ RECORD = Edit(
             parameters=(ACCEPT_INDEX,),
             outputs=(array("num_path_nodes", "int32 [request]", Unit.COUNT),),
         ),
-        source="semantics C.8",
+        source="semantics @SECTION",
     ),
 """,
     after="OPERATIONS = (",
@@ -72,7 +74,7 @@ def count_path_nodes(accept_index: Array) -> Array:
 
     Notes
     -----
-    Source: semantics C.8.
+    Source: semantics @SECTION.
     """
     axes = check_call("count_path_nodes", locals())
     num_path_nodes = np.zeros(axes["request"], dtype=np.int32)
