@@ -17,6 +17,9 @@ DOORS = ("specsim.cli.", *WORKERS, "specsim.reference.", "specsim.gpu.")
 NO_DOORS = "specsim.conformance."
 """Where host functions are listed and handed to the laws, which is not running them."""
 
+BACKENDS = {"operations", "backend"}
+"""What workers call a loaded backend."""
+
 OPEN_TO_USERS = {("specsim.algorithms.registry", "register"): "called by whoever brings a plug-in"}
 """Functions that users call themselves."""
 
@@ -68,12 +71,16 @@ def resolve(module, name):
 
 
 def used_by(module, node):
-    """Return the definitions that a piece of a module names, as itself or as a string that asks a backend for it."""
+    """Return the definitions that a piece of a module names, by itself or by asking a backend for it."""
     found = set()
     for part in ast.walk(node):
         match part:
             case ast.Name(id=name):
                 found.add(resolve(module, name))
+            case ast.Attribute(value=ast.Name(id=asked) | ast.Attribute(attr=asked), attr=name) if (
+                name in HOST_FUNCTIONS and asked.strip("_") in BACKENDS
+            ):
+                found.add((HOST_FUNCTIONS[name].function.__module__, name))
             case ast.Attribute(value=ast.Name(id=name), attr=attribute):
                 origin = imports_of(module).get(name)
                 if origin is not None and origin[1] == "":
