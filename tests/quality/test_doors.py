@@ -9,6 +9,7 @@ import pytest
 
 from specsim.conformance.catalogue import CATALOGUE, Kind
 from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
+from specsim.rejection import Reason
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"specsim": "specsim", "reference": "specsim.reference", "gpu": "specsim.gpu"}
@@ -152,3 +153,8 @@ def test_every_field_of_a_phase_is_read_by_an_engine_or_a_worker():
     }
     unread = {f"{one.__name__}.{field.name}" for one in HANDED for field in fields(one) if field.name not in read}
     assert unread == UNREAD_FIELDS.keys()
+
+
+def test_every_reason_of_a_rejection_is_given():
+    text = "\n".join(ast.unparse(tree) for tree in modules().values())
+    assert not [reason.name for reason in Reason if f"Reason.{reason.name}" not in text]
