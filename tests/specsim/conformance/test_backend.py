@@ -36,6 +36,19 @@ def test_a_module_may_define_one_operation(module):
         backend.call("build_tree")
 
 
+def test_a_module_of_its_own_host_functions_takes_the_others_from_where_it_says(module):
+    module.HOST = "specsim.reference"
+    module.drafts_per_round = lambda num_draft_tokens, num_steps: 7
+    assert load(module.__name__).functions == {"drafts_per_round": module.drafts_per_round}
+    module.HOST = "specsim.conformance.catalogue"
+    backend = load(module.__name__)
+    assert list(backend.functions) == list(names_of(Kind.HOST_FUNCTION))
+    assert backend.drafts_per_round(4, 3) == 7
+    assert (
+        backend.find_stop is not None and backend.functions["find_stop"] is load("specsim.gpu").functions["find_stop"]
+    )
+
+
 def test_a_module_that_does_not_import():
     with pytest.raises(BackendUnavailable, match="no_such_module does not import: ModuleNotFoundError"):
         load("no_such_module")

@@ -142,6 +142,19 @@ def test_scalars_of_numpy_are_scalars(backend):
         assert verified.num_accepted_drafts.tolist() == [accepted], strict
 
 
+def test_an_implementation_gets_scalars_of_python():
+    seen = []
+
+    def record(values, k):
+        seen.append(k)
+        return reference.fast_topk(values, int(k))
+
+    backend = ORACLE.with_function("fast_topk", record, "recording")
+    for k in (np.int64(1), np.uint8(1), np.True_, 1):
+        backend.fast_topk(np.ones((1, 2), dtype=np.float32), k)
+    assert [type(k) for k in seen] == [int, int, bool, int]
+
+
 @pytest.mark.parametrize("backend", BACKENDS, ids=NAMES)
 def test_what_could_not_all_be_written_is_refused_before_anything_is(backend):
     first, second = np.arange(4), np.arange(4)

@@ -1,0 +1,34 @@
+"""Laws of whole runs name exactly the operations that the runs call."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from specsim.conformance.backend import load
+from specsim.operations import RECORDS
+from specsim.properties.laws.engine import SPINE, run_to_the_end
+from specsim.properties.laws.support.histories import trees_or_any_scenario
+
+
+def test_the_spine_is_what_greedy_runs_call():
+    called = set()
+
+    def watched(name, function):
+        def call(**arguments):
+            called.add(name)
+            return function(**arguments)
+
+        return call
+
+    reference = load("specsim.reference")
+    functions = {name: watched(name, reference.functions[name]) for name in RECORDS}
+    backend = replace(reference, functions={**reference.functions, **functions})
+
+    @seed(1)
+    @settings(max_examples=12, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(trees_or_any_scenario())
+    def play(scenario):
+        run_to_the_end(backend, scenario)
+
+    play()
+    assert called - {"map_hot_tokens"} == set(SPINE)
