@@ -59,20 +59,6 @@ def need_device(who: str = OURS) -> str:
     return device
 
 
-def need_working_directory() -> None:
-    """Check that the working directory is there: torch ends the process where it is not, with words of its own.
-
-    Raises
-    ------
-    Failed
-        USAGE: it is gone.
-    """
-    try:
-        os.getcwd()
-    except OSError as error:
-        raise Failed(f"the working directory cannot be used: {error.strerror}", Exit.USAGE) from error
-
-
 def load_implementation(name: str) -> Backend:
     """Import an implementation; modules of the working directory are found as well.
 

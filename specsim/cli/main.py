@@ -5,25 +5,34 @@ from typing import Any
 import click
 
 import specsim
-from specsim.cli.bench import bench
-from specsim.cli.check import check
-from specsim.cli.device import need_working_directory
-from specsim.cli.env import env
-from specsim.cli.mutants import mutants
-from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, remark
-from specsim.cli.replay import replay
+from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, need_working_directory, remark
+from specsim.cli.registry import command_texts, import_command
 from specsim.cli.results import results_on_stdout
-from specsim.cli.rules import rules
-from specsim.cli.show import show
-from specsim.cli.simulate import simulate
 from specsim.rejection import SpecRejection
 
 
 class Commands(click.Group):
     """A group whose commands end with one line on stderr, not with a traceback, when the user's input is at fault.
 
-    So they do when a file, a folder or stdout cannot be used.
+    So they do when a file, a folder or stdout cannot be used. A command is imported when it is run.
     """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(command_texts())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        return import_command(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command says of itself, without importing one."""
+        texts = command_texts()
+        width = formatter.width - 6 - max(map(len, texts))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, click.Command(name, help=text).get_short_help_str(width)) for name, text in texts.items()]
+            )
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command line; what it found is told on stderr if stdout does not take it."""
@@ -64,7 +73,3 @@ class Commands(click.Group):
 @click.version_option(specsim.__version__, prog_name="specsim")
 def main() -> None:
     """Executable specification of speculative decoding: check, simulate, replay."""
-
-
-for command in (check, simulate, rules, replay, show, mutants, bench, env):
-    main.add_command(command)

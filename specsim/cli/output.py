@@ -1,6 +1,7 @@
 """Results on stdout, progress and remarks on stderr, and how a command ends."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -109,3 +110,17 @@ def progress(label: str) -> Iterator[OnProgress | None]:
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_OF_A_FILE)
+
+
+def need_working_directory() -> None:
+    """Check that the working directory is there: torch ends the process where it is not, with words of its own.
+
+    Raises
+    ------
+    Failed
+        USAGE: it is gone.
+    """
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise Failed(f"the working directory cannot be used: {error.strerror}", Exit.USAGE) from error

@@ -1,0 +1,57 @@
+"""Commands are found in the sources, listed without being imported, and imported when they run."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from specsim.cli.main import main
+from specsim.cli.registry import FOLDER, command_texts, import_command
+
+NAMES = ["bench", "check", "env", "mutants", "replay", "rules", "show", "simulate"]
+
+
+def test_every_module_that_defines_a_command_of_its_name_is_listed():
+    assert list(command_texts()) == NAMES
+    defined = {path.stem for path in FOLDER.glob("*.py") if "\n@click.command" in path.read_text(encoding="utf-8")}
+    assert defined == set(NAMES), "a command is called like its module"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_listed_command_says_of_itself_what_the_list_says(name):
+    command = import_command(name)
+    assert (command.name, command.get_short_help_str()) == (
+        name,
+        click.Command(name, help=command_texts()[name]).get_short_help_str(),
+    )
+
+
+def test_the_list_is_that_which_click_writes(specsim):
+    imported = click.Group("specsim", commands=[import_command(name) for name in NAMES])
+    theirs = CliRunner().invoke(imported, ["--help"]).stdout
+    assert theirs.partition("Commands:")[2].strip() in specsim("--help").stdout
+
+
+@pytest.mark.parametrize("name", ["frobnicate", "output", "main", "../check", ""])
+def test_other_modules_are_no_commands(specsim, name):
+    assert import_command(name) is None
+    got = specsim(name)
+    assert got.exit_code == 2
+    assert f"No such command '{name}'" in got.stderr
+
+
+def test_help_imports_no_command():
+    program = (
+        "import sys\n"
+        "from specsim.cli.main import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "assert not {'numpy', 'msgspec', 'specsim.conformance', 'specsim.cli.check'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_group_completes_names():
+    with click.Context(main) as context:
+        assert [item.value for item in main.shell_complete(context, "re")] == ["replay"]
