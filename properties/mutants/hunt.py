@@ -1,7 +1,7 @@
 """Show mutants to properties, the known killers first, and say which property killed at which example."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specsim.conformance.backend import Backend, load
 from specsim.properties.catalogue import GENERATED
@@ -41,11 +41,14 @@ class Options:
         properties until one kills it.
     known : Killers
         Whom a mutant meets first.
+    victims : dict
+        A mutant that each property is known to kill.
     """
 
     max_examples: int
     is_complete: bool
-    known: Killers
+    known: Killers = field(default_factory=dict)
+    victims: Mapping[str, str] = field(default_factory=dict)
 
 
 class Hunt:
@@ -76,7 +79,8 @@ class Hunt:
         """Return the first mutant that a property kills, with the seed and the kill; those known as victims first."""
         operations = self.properties[name].operations
         concerned = [mutant.id for mutant in self.mutants.values() if mutant.operation in operations]
-        concerned.sort(key=lambda mutant: name not in self.options.known.get(mutant, ()))
+        victim = self.options.victims.get(name)
+        concerned.sort(key=lambda mutant: (mutant != victim, name not in self.options.known.get(mutant, ())))
         for seed in seeds:
             for mutant in concerned:
                 kill = self.show(mutant, name, seed)

@@ -1,10 +1,11 @@
-"""The record of past runs: with how many seeds a mutant died, at which example, and of which properties."""
+"""The record of past runs: with how many seeds a mutant died, at which example, and who kills whom."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from specsim.properties.mutants.hunt import BySeed, first_example, is_law
 from specsim.properties.property import Property
@@ -35,9 +36,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Kills:
-    """Rows by mutant."""
+    """Rows by mutant, and for each property a mutant that it kills."""
 
     rows: dict[str, Row] = field(default_factory=dict)
+    victims: dict[str, str] = field(default_factory=dict)
 
     @property
     def killers(self) -> dict[str, tuple[str, ...]]:
@@ -49,19 +51,21 @@ def read_kills(path: Path = PLACE) -> Kills:
     """Read a record; one that is not there is empty."""
     if not path.exists():
         return Kills()
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    return Kills(
-        {mutant: Row(row["seeds"], tuple(row["examples"]), tuple(row["killers"])) for mutant, row in rows.items()}
-    )
+    document = json.loads(path.read_text(encoding="utf-8"))
+    rows = {
+        mutant: Row(row["seeds"], tuple(row["examples"]), tuple(row["killers"]))
+        for mutant, row in document["mutants"].items()
+    }
+    return Kills(rows, document["victims"])
 
 
 def write_kills(kills: Kills, path: Path = PLACE) -> None:
-    """Write a record, a line a mutant."""
-    lines = [
-        f'"{mutant}": ' + json.dumps({"seeds": row.seeds, "examples": list(row.examples), "killers": list(row.killers)})
+    """Write a record, a line an entry."""
+    rows = {
+        mutant: {"seeds": row.seeds, "examples": list(row.examples), "killers": list(row.killers)}
         for mutant, row in kills.rows.items()
-    ]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    }
+    path.write_text(f'{{"mutants": {_lines(rows)},\n"victims": {_lines(kills.victims)}}}\n', encoding="utf-8")
 
 
 def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], properties: Iterable[Property]) -> Kills:
@@ -74,8 +78,8 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
     found : dict
         The kills of each mutant that was run, one tuple a seed.
     mutants, properties : iterable
-        Everything that there is, in order; rows and killers that are not among them are dropped. Killers that run a
-        whole engine come last.
+        Everything that there is, in order; rows, killers and victims that are not among them are dropped. Killers that
+        run a whole engine come last.
     """
     is_slow = {one.name: one.is_slow for one in properties}
     rows = {}
@@ -89,7 +93,8 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
             rows[mutant] = Row(sum(one is not None for one in examples), examples, _few(names))
         elif before is not None:
             rows[mutant] = replace(before, killers=tuple(name for name in before.killers if name in is_slow))
-    return Kills(rows)
+    earliest = {**kills.victims, **_earliest_victims(found)}
+    return Kills(rows, {name: earliest[name] for name in is_slow if earliest.get(name) in rows})
 
 
 def _surest_first(by_seed: BySeed) -> list[str]:
@@ -101,7 +106,17 @@ def _surest_first(by_seed: BySeed) -> list[str]:
     return sorted(examples, key=lambda name: (-len(examples[name]), mean(examples[name])))
 
 
+def _earliest_victims(found: Mapping[str, BySeed]) -> dict[str, str]:
+    """Return for each property the mutant that it killed at the earliest example."""
+    kills = [(kill.example, kill.property, mutant) for mutant, rows in found.items() for row in rows for kill in row]
+    return {name: mutant for _, name, mutant in sorted(kills, key=lambda one: -one[0])}
+
+
 def _few(names: list[str]) -> tuple[str, ...]:
     laws = [name for name in names if is_law(name)][:MOST_KILLERS]
     others = [name for name in names if not is_law(name)][:MOST_KILLERS]
     return tuple(name for name in names if name in laws or name in others)
+
+
+def _lines(entries: Mapping[str, Any]) -> str:
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in entries.items()) + "\n}"

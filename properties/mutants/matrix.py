@@ -6,8 +6,8 @@ from functools import cached_property
 
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
-from specsim.properties.mutants.hunt import BySeed, Hunt, Kill, Killers, Options, first_example, is_law
-from specsim.properties.mutants.kills import read_kills
+from specsim.properties.mutants.hunt import BySeed, Hunt, Kill, Options, first_example, is_law
+from specsim.properties.mutants.kills import Kills, read_kills
 from specsim.properties.mutants.processes import Workers
 from specsim.properties.mutants.record import Mutant
 from specsim.properties.property import Property
@@ -75,7 +75,7 @@ def kill_matrix(
     properties: Sequence[Property] | None = None,
     is_complete: bool = False,
     judges_properties: bool = True,
-    known: Killers | None = None,
+    known: Kills | None = None,
     jobs: int = 1,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Matrix:
@@ -95,8 +95,8 @@ def kill_matrix(
         properties that are known to kill it, then the others, until one does.
     judges_properties : bool
         Whether to look for a kill of each property; not useful with a few mutants of many.
-    known : Killers or None
-        The known killers; None for those of the record.
+    known : Kills or None
+        Who is known to kill whom; None for the record.
     jobs : int
         Processes; with more than one, mutants and properties are those of the catalogues.
     on_progress : callable or None
@@ -109,8 +109,8 @@ def kill_matrix(
     """
     chosen = all_mutants() if mutants is None else mutants
     suite = all_properties() if properties is None else properties
-    killers = read_kills().killers if known is None else known
-    hunt = Hunt(chosen, suite, Options(max_examples, is_complete, killers))
+    known = read_kills() if known is None else known
+    hunt = Hunt(chosen, suite, Options(max_examples, is_complete, known.killers, known.victims))
     tell = on_progress or (lambda name, done, total: None)
     found: dict[tuple[str, int], list[Kill]] = {}
     total = len(hunt.mutants) * len(seeds)

@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import HealthCheck, find, settings
 
 from specsim.properties import strategies
 from specsim.reference import verify_tree_greedy
 from specsim.topology import Topology
+from tests.quality.pool import Pool, calls_of
 
 Case = dict[str, Any]
 
 SHRINK = settings(max_examples=2000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-SEARCH = settings(SHRINK, phases=(Phase.generate,))
 
 
-def found(operation: str, predicate: Callable[[Case], Any], how: settings = SEARCH) -> Case:
-    return find(strategies.for_operation(operation), lambda case: bool(predicate(case)), settings=how, random=Random(0))
+def shrunk(operation: str, predicate: Callable[[Case], Any]) -> Case:
+    strategy = strategies.for_operation(operation)
+    return find(strategy, lambda case: bool(predicate(case)), settings=SHRINK, random=Random(0))
 
 
 def accepted(case: Case) -> np.ndarray:
@@ -186,41 +187,39 @@ OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
 
 @pytest.mark.parametrize("what", VERIFY)
 def test_verification_cases_hold(what: str) -> None:
-    assert VERIFY[what](found("verify_tree_greedy", VERIFY[what]))
+    assert calls_of("verify_tree_greedy").first(VERIFY[what])
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_cases_hold(what: str) -> None:
     operation, predicate = OTHERS[what]
-    assert predicate(found(operation, predicate))
+    assert calls_of(operation).first(predicate)
+
+
+LAID_OUT = Pool(strategies.in_any_layout("verify_tree_greedy"), 2000)
 
 
 @pytest.mark.parametrize("argument", ["candidates", "retrieve_next_token", "target_predict"])
 def test_layouts_are_strided(argument: str) -> None:
-    case = find(
-        strategies.in_any_layout("verify_tree_greedy"),
-        lambda case: strategies.is_strided(case[argument]) and case[argument].size > 4,
-        settings=SEARCH,
-        random=Random(0),
-    )
+    case = LAID_OUT.first(lambda case: strategies.is_strided(case[argument]) and case[argument].size > 4)
     assert not case[argument].flags.c_contiguous
 
 
 def test_any_request_shrinks_to_the_smallest_tree() -> None:
-    case = found("verify_tree_greedy", lambda case: len(case["candidates"]) > 0, SHRINK)
+    case = shrunk("verify_tree_greedy", lambda case: len(case["candidates"]) > 0)
     assert case["candidates"].shape[0] == 1
     assert case["candidates"].shape[1] <= 2
     assert not case["candidates"].any()
 
 
 def test_an_overlap_shrinks_to_one_pair_without_layers() -> None:
-    case = found("move_kv_cache", lambda case: len(overlap(case)) > 0, SHRINK)
+    case = shrunk("move_kv_cache", lambda case: len(overlap(case)) > 0)
     assert case["kv_buffers"] == []
     assert case["target_slots"].tolist() == [1]
     assert case["source_slots"].tolist() == [1]
 
 
 def test_a_positive_length_shrinks_to_one() -> None:
-    case = found("build_tree", lambda case: (case["seq_lens"] > 0).any(), SHRINK)
+    case = shrunk("build_tree", lambda case: (case["seq_lens"] > 0).any())
     assert case["seq_lens"].sum() == 1
     assert case["num_draft_tokens"] <= 3

@@ -1,28 +1,19 @@
 """What the strategies of sampling must find."""
 
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, find, settings
 
-from specsim.properties import strategies
 from specsim.properties.laws.grammar import path_to, state_after
 from specsim.properties.laws.support.decided import decide_chain, decide_tree
 from specsim.properties.laws.verify import parents_of
 from specsim.reference import verify_tree_sampled_from_logits
+from tests.quality.pool import calls_of
 
 Case = dict[str, Any]
 
-SEARCH = settings(
-    max_examples=3000,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    phases=(Phase.generate,),
-)
 TREE = "tree_speculative_sampling_target_only"
 CHAIN = "chain_speculative_sampling"
 SAMPLED = "verify_tree_sampled_from_logits"
@@ -250,22 +241,17 @@ GRAMMARS: dict[str, Callable[[Case], Any]] = {
 }
 
 
-def search(operation: str, predicate: Callable[[Case], Any]) -> Case:
-    strategy = strategies.for_operation(operation)
-    return find(strategy, lambda case: bool(predicate(case)), settings=SEARCH, random=Random(0))
-
-
 @pytest.mark.parametrize("name", TREES)
 def test_trees_contain(name: str) -> None:
-    assert TREES[name](search(TREE, TREES[name]))
+    assert calls_of(TREE).first(TREES[name])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_calls_contain(name: str) -> None:
     operation, predicate = OTHERS[name]
-    assert predicate(search(operation, predicate))
+    assert calls_of(operation).first(predicate)
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_grammars_contain(name: str) -> None:
-    assert GRAMMARS[name](search("generate_token_bitmask", GRAMMARS[name]))
+    assert calls_of("generate_token_bitmask").first(GRAMMARS[name])

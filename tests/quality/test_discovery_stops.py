@@ -1,11 +1,8 @@
 """The strategies find every stop at every offset of a run, alone and in pairs, and histories that hide little."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.strategies import SearchStrategy
 
 from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.laws.stops import Ending, ending_of
@@ -19,6 +16,7 @@ from specsim.properties.strategies.stops import (
     stop_cases,
     text_of,
 )
+from tests.quality.pool import Pool, drawn
 
 FAR = 1 << 20
 PAIRS = [(one, other) for one in KINDS for other in KINDS if one is not other]
@@ -50,43 +48,25 @@ def offset_of(case: StopCase) -> tuple[FinishReason, int] | None:
     return None if ending is None else (ending[0], ending[1] - len(case.output) - 1)
 
 
-def drawn(strategy: SearchStrategy[Any], max_examples: int) -> list[Any]:
-    """Draw so many cases."""
-    cases: list[Any] = []
-
-    @seed(0)
-    @settings(
-        max_examples=max_examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),
-    )
-    @given(strategy)
-    def collect(case: Any) -> None:
-        cases.append(case)
-
-    collect()
-    return cases
-
-
 @pytest.fixture(scope="module")
-def cases() -> list[StopCase]:
-    """Draw what every search for a single run looks through."""
-    return drawn(stop_cases(), 4000)
+def cases() -> Pool[StopCase]:
+    """Return what every search for a single run looks through."""
+    return Pool(stop_cases(), 4000)
 
 
 @pytest.mark.parametrize("offset", range(MAX_RUN))
 @pytest.mark.parametrize("reason", KINDS)
 def test_each_stop_is_found_at_each_offset(cases, reason, offset):
-    assert any(offset_of(case) == (reason, offset) for case in cases)
+    assert cases.first(lambda case: offset_of(case) == (reason, offset))
 
 
 @pytest.mark.parametrize("reason", KINDS)
 def test_each_stop_is_found_at_the_bonus_token_and_at_the_first(cases, reason):
-    longer = [case for case in cases if case.num_accepted_tokens > 2]
-    assert any(offset_of(case) == (reason, case.num_accepted_tokens - 1) for case in longer)
-    assert any(offset_of(case) == (reason, 0) and not case.output for case in longer)
+    def at(place: Callable[[StopCase], int], case: StopCase) -> bool:
+        return case.num_accepted_tokens > 2 and offset_of(case) == (reason, place(case))
+
+    assert cases.first(lambda case: at(lambda case: case.num_accepted_tokens - 1, case))
+    assert cases.first(lambda case: at(lambda case: 0, case) and not case.output)
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
@@ -95,15 +75,12 @@ def test_each_pair_is_found_in_one_run_in_this_order(cases, first, second):
         one, other = offset_alone(case, first), offset_alone(case, second)
         return one is not None and other is not None and one < other
 
-    assert any(map(in_order, cases))
+    assert cases.first(in_order)
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_each_pair_is_found_at_one_token(cases, first, second):
-    assert any(
-        offset_alone(case, first) is not None and offset_alone(case, first) == offset_alone(case, second)
-        for case in cases
-    )
+    assert cases.first(lambda case: None is not offset_alone(case, first) == offset_alone(case, second))
 
 
 STRINGS: dict[str, Callable[[StopCase, str, int], bool]] = {
@@ -128,7 +105,7 @@ def test_strings_are_found_in(cases, what):
             return False
         return STRINGS[what](case, str(ending[3]), ending[1] - 1)
 
-    assert any(map(spelt_so, cases))
+    assert cases.first(spelt_so)
 
 
 MINIMUM: dict[str, Callable[[StopCase, int], bool]] = {
@@ -144,7 +121,7 @@ def test_a_minimum_is_found(cases, reason, what):
         ending = ending_of(case.rules, case.tokens, case.prompt_length)
         return ending is not None and ending[0] is reason and ending[1] > 1 and MINIMUM[what](case, ending[1])
 
-    assert any(map(bounded, cases))
+    assert cases.first(bounded)
 
 
 @pytest.mark.parametrize("reason", [FinishReason.EOS, FinishReason.STOP_TOKEN, FinishReason.STOP_STRING])
@@ -157,13 +134,14 @@ def test_a_stop_that_the_minimum_just_suppresses_is_found(cases, reason):
         ending = ending_of(without, case.tokens, case.prompt_length)
         return ending is not None and ending[0] is reason and ending[1] == rules.min_new_tokens - 1
 
-    assert any(map(suppressed, cases))
+    assert cases.first(suppressed)
 
 
 def test_a_rejected_eos_is_found_in_a_request_that_goes_on(cases):
-    assert any(
-        offset_of(case) is None and case.rules.eos_tokens & set(case.row_tokens[case.num_accepted_tokens :])
-        for case in cases
+    assert cases.first(
+        lambda case: (
+            offset_of(case) is None and case.rules.eos_tokens & set(case.row_tokens[case.num_accepted_tokens :])
+        )
     )
 
 

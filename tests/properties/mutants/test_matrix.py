@@ -82,7 +82,9 @@ def test_processes_find_the_same():
 
 
 QUICK = [PROPERTIES[name] for name in (LAW, AGREEMENT, REJECTION)]
-RECORD = Kills({"PV07": Row(2, (1, 4), (LAW, AGREEMENT)), "V16": Row(1, (None, 2), ("tree.x",))})
+RECORD = Kills(
+    {"PV07": Row(2, (1, 4), (LAW, AGREEMENT)), "V16": Row(1, (None, 2), ("tree.x",))}, {"tree.x": "V16", LAW: "PV07"}
+)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path):
@@ -90,7 +92,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert read_kills(path) == Kills()
     write_kills(RECORD, path)
     assert read_kills(path) == RECORD
-    assert len(path.read_text().splitlines()) == 2 + len(RECORD.rows)
+    assert len(path.read_text().splitlines()) == 4 + len(RECORD.rows) + len(RECORD.victims)
 
 
 def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_behind():
@@ -98,7 +100,20 @@ def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_behind():
     got = updated(RECORD, found, ["V01", "PV07", "V16"], QUICK)
     assert got == Kills(
         {"PV07": Row(2, (2, 1, None), (AGREEMENT, REJECTION, LAW)), "V16": Row(1, (None, 2), ())},
+        {LAW: "PV07", AGREEMENT: "PV07", REJECTION: "PV07"},
     )
+
+
+def test_the_victim_of_a_property_is_the_mutant_that_it_killed_earliest():
+    found = {"V16": ((Kill(LAW, 2),),), "PV07": ((Kill(LAW, 4),), (Kill(LAW, 3),))}
+    assert updated(RECORD, found, ["PV07", "V16"], QUICK).victims == {LAW: "V16"}
+
+
+def test_a_property_meets_its_known_victim_first():
+    chosen = [MUTANTS["PV02"], PV07]
+    for victim in ("PV02", "PV07"):
+        hunting = Hunt(chosen, [PROPERTIES[LAW]], Options(20, False, victims={LAW: victim}))
+        assert hunting.first_victim(LAW, [1])[0] == victim
 
 
 def test_killers_that_run_an_engine_come_last():
@@ -108,7 +123,7 @@ def test_killers_that_run_an_engine_come_last():
 
 
 def test_rows_of_mutants_that_are_gone_are_dropped():
-    assert updated(RECORD, {}, ["PV07"], QUICK) == Kills({"PV07": RECORD.rows["PV07"]})
+    assert updated(RECORD, {}, ["PV07"], QUICK) == Kills({"PV07": RECORD.rows["PV07"]}, {LAW: "PV07"})
 
 
 def test_the_record_of_the_project_names_what_exists():
