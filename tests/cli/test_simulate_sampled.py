@@ -27,7 +27,7 @@ def test_greedy_requests_are_lossless_and_nothing_is_run_twice(specsim):
 
 
 def test_the_seed_decides_the_run(specsim):
-    longer = ("--topk", 1, "--agreement", 1.0, "--max-new-tokens", 60)
+    longer = ("--topk", 1, "--agreement", 1.0, "--max-new-tokens", 30)
     runs = [simulate(specsim, *HASH, *longer, "--sampling-seed", seed) for seed in (4, 4, 50)]
     assert runs[0] == runs[1]
     assert runs[0]["histogram"] != runs[2]["histogram"]
@@ -40,7 +40,9 @@ def test_filters_reach_the_sampler(specsim):
 
 
 def test_lockstep_holds_of_sampled_requests(specsim):
-    assert simulate(specsim, *HASH, "--topk", 1, "--lockstep", "--worker", "gpu", "--no-graphs")["divergence"] is None
+    brief = ("--requests", 2, "--prompt-length", 3, "--max-new-tokens", 4)
+    options = ("--topk", 1, "--lockstep", "--worker", "gpu", "--no-graphs")
+    assert simulate(specsim, *HASH, *brief, *options)["divergence"] is None
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,10 @@ def test_ragged_extends_are_laid_out(agrees, counts, dtype):
     )
 
 
-@pytest.mark.parametrize("surplus", [0, 7])
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
-def test_ragged_metadata_is_laid_out(agrees, counts, surplus):
+def test_ragged_metadata_is_laid_out(agrees, counts):
     source = np.random.default_rng(9)
+    surplus = 7 * (len(counts) % 2 == 0)
     lengths = np.array(counts, dtype=np.int64) + source.integers(0, 50, len(counts))
     width = int(lengths.max(initial=0)) + 3
     agrees(

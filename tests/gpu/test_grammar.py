@@ -56,7 +56,7 @@ def test_masks_of_several_programs(agrees, cut):
     agrees("generate_token_bitmask", **trees(3, 5, 70))
 
 
-@pytest.mark.parametrize("num_nodes", [33, 1024])
+@pytest.mark.parametrize("num_nodes", [33, 129, pytest.param(1024, marks=ON_GPU)])
 def test_deep_chains(agrees, num_nodes):
     agrees("generate_token_bitmask", **chain(num_nodes))
 
