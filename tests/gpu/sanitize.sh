@@ -14,14 +14,19 @@ grep -h 'ERROR SUMMARY' "$logs/planted.log" | sed 's/^=* */planted fault: report
 
 # NOTE: the caching allocator hides writes past a tensor from memcheck, but graphs cannot be captured without it. So the
 # kernels are tested one by one without it, and the workers, whose kernels are the same, with it.
+kernels="tests/gpu/test_acceptance.py tests/gpu/test_attention.py tests/gpu/test_compact.py tests/gpu/test_draft.py
+  tests/gpu/test_draft_cache.py tests/gpu/test_extend.py tests/gpu/test_from_logits.py tests/gpu/test_grammar.py
+  tests/gpu/test_move.py tests/gpu/test_probabilities.py tests/gpu/test_slots.py tests/gpu/test_tree.py
+  tests/gpu/test_verify.py $(ls tests/gpu/models/test_*.py)"
+workers="tests/gpu/worker/test_v2.py tests/gpu/worker/test_sampling.py"
 status=0
 for tool in memcheck racecheck; do
   pids=()
-  for file in draft draft_cache tree verify compact slots extend model heads move \
-    probabilities acceptance from_logits grammar attention worker sampling; do
+  for path in $kernels $workers; do
+    file=$(basename "$path" .py)
     allocator=(PYTORCH_NO_CUDA_MEMORY_CACHING=1)
-    case "$file" in worker | sampling) allocator=() ;; esac
-    env "${allocator[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 python3 -m pytest -q "tests/gpu/test_$file.py" \
+    case "$path" in */worker/*) allocator=() file="worker_$file" ;; esac
+    env "${allocator[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 python3 -m pytest -q "$path" \
       -p no:cacheprovider -k 'not captur and not 31_bits and not 32_bits and not large and not graph and not synchronises' \
       >"$logs/$tool.$file.log" 2>&1 &
     pids+=("$!:$file")
