@@ -113,8 +113,8 @@ def tree_speculative_sampling_target_only(
     Raises
     ------
     SpecRejection
-        CYCLIC_TREE; COIN_OUT_OF_RANGE: a coin is 1; EMPTY_DISTRIBUTION: a row has no mass; PROBABILITY_OUT_OF_RANGE:
-        ``draft_probs`` is not zero.
+        CYCLIC_TREE, SHARED_NODE, NODE_OUT_OF_RANGE; COIN_OUT_OF_RANGE: a coin is 1; EMPTY_DISTRIBUTION: a row has no
+        mass; PROBABILITY_OUT_OF_RANGE: ``draft_probs`` is not zero.
 
     Notes
     -----

@@ -43,7 +43,7 @@ def verify_tree_greedy_from_logits(
     Raises
     ------
     SpecRejection
-        CYCLIC_TREE, NODE_OUT_OF_RANGE, NAN_SCORE.
+        CYCLIC_TREE, SHARED_NODE, NODE_OUT_OF_RANGE, NAN_SCORE.
 
     Notes
     -----
@@ -114,7 +114,8 @@ def verify_tree_sampled_from_logits(
     Raises
     ------
     SpecRejection
-        CYCLIC_TREE, COIN_OUT_OF_RANGE, EMPTY_DISTRIBUTION, INFINITE_LOGIT, TEMPERATURE_OUT_OF_RANGE, NAN_SCORE.
+        CYCLIC_TREE, SHARED_NODE, NODE_OUT_OF_RANGE, COIN_OUT_OF_RANGE, PROBABILITY_OUT_OF_RANGE, EMPTY_DISTRIBUTION,
+        INFINITE_LOGIT, TEMPERATURE_OUT_OF_RANGE, NAN_SCORE.
 
     Notes
     -----

@@ -41,7 +41,7 @@ def generate_token_bitmask(
     Raises
     ------
     SpecRejection
-        STATE_OUT_OF_RANGE, CYCLIC_TREE.
+        STATE_OUT_OF_RANGE, CYCLIC_TREE, SHARED_NODE.
 
     Notes
     -----

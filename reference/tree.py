@@ -5,6 +5,7 @@ import numpy as np
 from specsim.config import TreeMaskMode
 from specsim.conformance.arrays import Array
 from specsim.operations.outputs import BuildTreeOutputs, ReconstructIndicesFromTreeMaskOutputs
+from specsim.topology import NONE, Topology
 from specsim.validation.checking import check_call
 
 
@@ -59,8 +60,8 @@ def build_tree(
     Raises
     ------
     SpecRejection
-        ORPHAN_NODE: a kept candidate's parent was not kept; CYCLIC_TREE: candidates out of order;
-        SCALAR_OUT_OF_RANGE: more than 32 nodes for a packed mask.
+        ORPHAN_NODE: a kept candidate's parent was not kept; UNSORTED_CANDIDATES: candidates do not ascend;
+        INCONSISTENT_LENGTHS: the full mask is too small; SCALAR_OUT_OF_RANGE: more than 32 nodes for a packed mask.
 
     Notes
     -----
@@ -80,23 +81,15 @@ def build_tree(
 
     for request in range(num_requests):
         kept = top_scores_index[request].tolist()
-        parent = [0] * num_nodes
-        depth = [0] * num_nodes
-        for node in range(num_nodes):
-            draft_token[request * num_nodes + node] = (
-                bonus_tokens[request] if node == 0 else draft_tokens[request, node - 1]
-            )
-            retrieve_index[request, node] = request * num_nodes + node
-            visible[request, node, node] = True
-            if node > 0:
-                group = kept[node - 1] // topk
-                parent[node] = 0 if group == 0 else 1 + kept.index(parent_list[request, group])
-                depth[node] = 1 + depth[parent[node]]
-                visible[request, node] |= visible[request, parent[node]]
-            positions[request * num_nodes + node] = seq_lens[request] + depth[node]
-        for node in range(num_nodes - 1, 0, -1):
-            retrieve_next_sibling[request, node] = retrieve_next_token[request, parent[node]]
-            retrieve_next_token[request, parent[node]] = node
+        groups = [candidate // topk for candidate in kept]
+        above = [0 if group == 0 else 1 + kept.index(parent_list[request, group]) for group in groups]
+        tree = Topology.from_parents([NONE, *above])
+        block = slice(request * num_nodes, (request + 1) * num_nodes)
+        draft_token[block] = [bonus_tokens[request], *draft_tokens[request]]
+        retrieve_index[request] = np.arange(num_nodes) + block.start
+        retrieve_next_token[request], retrieve_next_sibling[request] = tree.next_token, tree.next_sibling
+        positions[block] = seq_lens[request] + np.array(tree.depths)
+        visible[request] = tree.closure
 
     tree_mask = lay_out_mask(visible, seq_lens, TreeMaskMode(mask_mode), seq_lens_sum)
     return BuildTreeOutputs(
@@ -166,16 +159,10 @@ def reconstruct_indices_from_tree_mask(
     retrieve_next_token = np.full((num_requests, num_nodes), -1, dtype=np.int64)
     retrieve_next_sibling = np.full((num_requests, num_nodes), -1, dtype=np.int64)
     for request in range(num_requests):
-        parent = [-1] * num_nodes
-        for node in range(num_nodes):
-            ancestors = [other for other in range(node) if tree_mask[request, node, other]]
-            parent[node] = max(ancestors, default=-1)
-            positions[request * num_nodes + node] = seq_lens[request] + len(ancestors)
-            retrieve_index[request, node] = request * num_nodes + node
-        for node in range(num_nodes):
-            later = range(node + 1, num_nodes)
-            retrieve_next_token[request, node] = min((k for k in later if tree_mask[request, k, node]), default=-1)
-            if parent[node] >= 0:
-                siblings = (k for k in later if parent[k] == parent[node])
-                retrieve_next_sibling[request, node] = min(siblings, default=-1)
+        ancestors = [np.flatnonzero(tree_mask[request, node, :node]) for node in range(num_nodes)]
+        tree = Topology.from_parents([int(above[-1]) if len(above) else NONE for above in ancestors])
+        block = slice(request * num_nodes, (request + 1) * num_nodes)
+        positions[block] = seq_lens[request] + np.array([len(above) for above in ancestors])
+        retrieve_index[request] = np.arange(num_nodes) + block.start
+        retrieve_next_token[request], retrieve_next_sibling[request] = tree.next_token, tree.next_sibling
     return ReconstructIndicesFromTreeMaskOutputs(positions, retrieve_index, retrieve_next_token, retrieve_next_sibling)

@@ -133,11 +133,12 @@ def verify_tree_greedy(
     Raises
     ------
     SpecRejection
-        CYCLIC_TREE: a link points backwards; NODE_OUT_OF_RANGE.
+        CYCLIC_TREE: links lead from a node back to itself; SHARED_NODE: two of them lead to one node;
+        NODE_OUT_OF_RANGE.
 
     Notes
     -----
-    Source: semantics B.6. Of two siblings with equal tokens the lower node wins.
+    Source: semantics B.6. Of two siblings with equal tokens the one that is linked first wins.
     """
     axes = check_call("verify_tree_greedy", locals())
     num_steps = axes["num_steps"]

@@ -26,11 +26,12 @@ NONE = -1
 LINKS = ("next_token", "next_sibling")
 """The links of a node: to its first child, and to its next sibling."""
 
-_BECAUSE = {
+BECAUSE = {
     Reason.NODE_OUT_OF_RANGE: "a link leads to a node of the same tree",
     Reason.CYCLIC_TREE: "a walk along the links comes to an end",
     Reason.SHARED_NODE: "a node hangs in one place, and node 0 in none",
 }
+"""Why a link that makes a tree none is refused."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,10 @@ class Topology:
             NODE_OUT_OF_RANGE, CYCLIC_TREE, SHARED_NODE.
         """
         child, sibling = np.asarray(next_token), np.asarray(next_sibling)
-        check_links(child[None], sibling[None], what="{name}[{node}]")
+        fault = misplaced_link(child[None], sibling[None])
+        if fault is not None:
+            _, node, kind, reason = fault
+            raise _rejection(f"{LINKS[kind]}[{node}]", (child, sibling)[kind][node], reason)
         first, following = child.tolist(), sibling.tolist()
         return cls(tuple(tuple(_chain(node, following)) for node in first))
 
@@ -158,35 +162,31 @@ class Topology:
                 waiting.append((child, below + branch, below + rest))
 
 
-def check_links(next_token: NDArray[Any], next_sibling: NDArray[Any], what: str, names: Sequence[str] = LINKS) -> None:
-    """Check that the links of every request are those of a tree; nodes that hang from nothing are not reached.
+def misplaced_link(next_token: NDArray[Any], next_sibling: NDArray[Any]) -> tuple[int, int, int, Reason] | None:
+    """Return the first link of a batch that makes a tree none, or None.
 
     Parameters
     ----------
     next_token, next_sibling : integer [request, node]
         First child and next sibling of each node, -1 if none.
-    what : str
-        How the message names a link: a format of ``name``, ``request`` and ``node``.
-    names : pair of str
-        What the two arguments are called.
 
-    Raises
-    ------
-    SpecRejection
-        NODE_OUT_OF_RANGE, CYCLIC_TREE; SHARED_NODE: two links lead to one node, or one to the root.
+    Returns
+    -------
+    fault : tuple or None
+        Request, node, which of ``LINKS``, and NODE_OUT_OF_RANGE, CYCLIC_TREE, or SHARED_NODE: it is the second link to
+        a node, or one to the root.
     """
     links = np.stack([next_token, next_sibling], axis=2)
     num_requests, num_nodes, _ = links.shape
     # NOTE: links that all lead to larger numbers, each to another, are those of a tree; that is cheap to see.
     is_ahead = ((links == NONE) | (links > np.arange(num_nodes)[:, None])) & (links < num_nodes)
-    targets = np.sort(links.reshape(num_requests, -1), axis=1)
+    targets = np.sort(links.reshape(num_requests, 2 * num_nodes), axis=1)
     is_repeated = (targets[:, 1:] == targets[:, :-1]) & (targets[:, 1:] != NONE)
     for request in np.flatnonzero(~is_ahead.all(axis=(1, 2)) | is_repeated.any(axis=1)).tolist():
         fault = fault_of(links[request].tolist())
         if fault is not None:
-            node, kind, reason = fault
-            label = what.format(name=names[kind], request=request, node=node)
-            raise _rejection(label, int(links[request, node, kind]), reason)
+            return request, *fault
+    return None
 
 
 def fault_of(targets: Sequence[Sequence[int]]) -> tuple[int, int, Reason] | None:
@@ -247,4 +247,4 @@ def _rejection(what: str, got: int, reason: Reason) -> SpecRejection:
     expected = (
         "-1 or the number of a node" if reason is Reason.NODE_OUT_OF_RANGE else "-1 or a node that hangs nowhere yet"
     )
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=_BECAUSE[reason])
+    return SpecRejection(reason, what=what, got=got, expected=expected, because=BECAUSE[reason])

@@ -16,7 +16,7 @@ from specsim.properties.laws.support.checks import (
     take_requests,
 )
 from specsim.properties.laws.support.decided import COIN_STEP, decide_tree, drawn
-from specsim.properties.laws.verify import local_path, parents_of
+from specsim.properties.laws.verify import children_of, local_path, parents_of
 from specsim.properties.strategies import acceptance as acceptance_strategies
 from specsim.properties.strategies.arrays import one_of_evenly
 
@@ -46,13 +46,12 @@ def rejected_children_are_remembered(backend: Backend, case: Case) -> None:
     expected = np.zeros_like(case["target_probs"])
     for request in range(len(case["candidates"])):
         path, _ = walked(case, sampled, request)
-        parents = parents_of(case, request)
-        for place, node in enumerate(path):
-            accepted = path[place + 1] if place + 1 < len(path) else len(parents)
-            if place < case["num_steps"]:
-                tried = [n for n, parent in enumerate(parents) if parent == node and n < accepted]
-                tokens = case["candidates"][request, tried]
-                expected[request, node, tokens] = case["target_probs"][request, node, tokens]
+        children = children_of(case, request)
+        for node, accepted in zip(path[: case["num_steps"]], [*path[1:], None], strict=False):
+            below = children[node]
+            tried = below if accepted is None else below[: below.index(accepted)]
+            tokens = case["candidates"][request, tried]
+            expected[request, node, tokens] = case["target_probs"][request, node, tokens]
     require_equal("draft_probs", sampled["draft_probs"], expected)
 
 

@@ -18,7 +18,7 @@ from specsim.properties.laws.support.checks import (
     state,
     take_requests,
 )
-from specsim.properties.laws.support.links import parents_by_links
+from specsim.properties.laws.support.links import children_by_links, parents_by_links
 from specsim.properties.strategies import verify as verify_strategies
 
 _PER_REQUEST = ("candidates", "retrieve_next_token", "retrieve_next_sibling", "target_predict")
@@ -29,24 +29,28 @@ def parents_of(case: Case, request: int) -> list[int]:
     return parents_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
 
 
+def children_of(case: Case, request: int) -> list[list[int]]:
+    """Return each node's children in a request of the case, in the order in which they are tried."""
+    return children_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+
+
 def local_path(accept_index: Array, request: int, num_nodes: int) -> list[int]:
     """Return the accepted nodes of a request, numbered within it."""
     return [node - request * num_nodes for node in accept_index[request].tolist() if node >= 0]
 
 
 def agreed_path(case: Case, request: int) -> list[int]:
-    """Find the accepted path over all nodes at once: those that the target chose after an accepted parent.
+    """Find for every node the child that the target chooses after it, and follow them from the root.
 
-    Of siblings with equal tokens only the lowest counts.
+    Of siblings with equal tokens only the one that is linked first counts.
     """
-    parents, tokens = parents_of(case, request), case["candidates"][request].tolist()
-    accepted = [0]
-    for node in range(1, len(parents)):
-        twins = [k for k in range(node) if parents[k] == parents[node] and tokens[k] == tokens[node]]
-        is_chosen = tokens[node] == case["target_predict"][request, parents[node]]
-        if parents[node] in accepted and is_chosen and not twins:
-            accepted.append(node)
-    return accepted[: case["num_steps"] + 1]
+    tokens, chosen = case["candidates"][request].tolist(), case["target_predict"][request].tolist()
+    children = children_of(case, request)
+    accepted = [[c for c in below if tokens[c] == chosen[node]][:1] for node, below in enumerate(children)]
+    path = [0]
+    while accepted[path[-1]]:
+        path += accepted[path[-1]]
+    return path[: case["num_steps"] + 1]
 
 
 def accepted_nodes_are_a_path(backend: Backend, case: Case) -> None:
@@ -133,8 +137,9 @@ def chain_counts_the_matching_prefix(backend: Backend, case: Case) -> None:
 
 
 def larger_trees_accept_no_less(backend: Backend, case: Case) -> None:
-    """Leaving out the last nodes of a tree never lengthens the accepted path."""
+    """Leaving out the last nodes of a tree, in an order in which children follow, never lengthens the path."""
     num_nodes = case["candidates"].shape[1]
+    case = renumbered(case, [parents_first(children_of(case, request)) for request in range(len(case["candidates"]))])
     before = np.zeros(len(case["candidates"]), dtype=np.int64)
     for kept in sorted({1, (num_nodes + 1) // 2, max(num_nodes - 1, 1), num_nodes}):
         part = {name: case[name][:, :kept] for name in _PER_REQUEST}
@@ -146,6 +151,41 @@ def larger_trees_accept_no_less(backend: Backend, case: Case) -> None:
         fewer = drafts < before
         require(not fewer.any(), f"accepted drafts with {kept} nodes", drafts.tolist(), f"at least {before.tolist()}")
         before = drafts
+
+
+def numbers_of_nodes_do_not_matter(backend: Backend, case: Case) -> None:
+    """Nodes that are numbered otherwise, the root still first, give the same output and the same nodes in the path."""
+    num_requests, num_nodes = case["candidates"].shape
+    order = [0, *range(num_nodes - 1, 0, -1)]
+    before = outputs_of(backend, "verify_tree_greedy", case)
+    after = outputs_of(backend, "verify_tree_greedy", renumbered(case, [order] * num_requests))
+    for request in range(num_requests):
+        paths = [local_path(outputs["accept_index"], request, num_nodes) for outputs in (before, after)]
+        require_equal(f"the path of request {request}", [order[node] for node in paths[1]], paths[0])
+        output = [
+            block(outputs["predict"], num_requests, request)[path]
+            for outputs, path in zip((before, after), paths, strict=True)
+        ]
+        require_equal(f"the output of request {request}", output[1], output[0])
+
+
+def parents_first(children: list[list[int]]) -> list[int]:
+    """Return all nodes, a level at a time, siblings in their order."""
+    order = [0]
+    for node in order:
+        order += children[node]
+    return order
+
+
+def renumbered(case: Case, orders: list[list[int]]) -> Case:
+    """Return the same trees with other numbers: node ``i`` of a request is the one that its order names at ``i``."""
+    changed = {name: case[name].copy() for name in _PER_REQUEST}
+    for request, order in enumerate(orders):
+        number = np.append(np.argsort(order), -1)
+        for name in _PER_REQUEST:
+            values = case[name][request, order]
+            changed[name][request] = number[values] if name.startswith("retrieve") else values
+    return {**case, **changed}
 
 
 def row_width_cuts_the_path(backend: Backend, case: Case) -> None:
@@ -226,6 +266,7 @@ PROPERTIES = (
     state("verify", hostile_targets_accept_nothing, _trees, _VERIFY, "P07"),
     state("verify", chain_counts_the_matching_prefix, chains, _VERIFY, "P21"),
     state("verify", larger_trees_accept_no_less, _trees, _VERIFY, "P23"),
+    state("verify", numbers_of_nodes_do_not_matter, _trees, _VERIFY, "P18"),
     state("verify", row_width_cuts_the_path, _trees, _VERIFY, "P22"),
     state("verify", requests_are_verified_one_by_one, _trees, _VERIFY, "P31"),
     state("verify", lone_roots_output_the_bonus, _trees, _VERIFY, "P24"),

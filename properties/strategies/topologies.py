@@ -15,6 +15,8 @@ from specsim.topology import Topology
 T = TypeVar("T")
 
 TREE_KINDS = ("chain", "star", "binary", "random", "deep")
+ORDERS = ("ascending", "ascending", "siblings", "numbers")
+"""Whether siblings ascend, stand in any order, or any node but the root has any number."""
 BOUNDARY_LENGTHS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 150)
 BOUNDARY_NODES = (31, 32, 33, 63, 64, 65)
 LARGE_DRAFTS = ((1, 1), (4, 6), (8, 3), (16, 2))
@@ -81,6 +83,19 @@ def tree_of_kind(kind: str, count: int, source: Bulk) -> Topology:
     }
     chosen = above[kind]
     return Topology.from_parents([-1, *(chosen(node) for node in range(1, count))])
+
+
+def reordered(tree: Topology, order: str, source: Bulk) -> Topology:
+    """Return the tree with its siblings in another order, or with other numbers too; one of ``ORDERS``."""
+    if order == "ascending":
+        return tree
+    number = np.arange(len(tree))
+    if order == "numbers":
+        number[1:] = source.order(len(tree) - 1) + 1
+    children: list[tuple[int, ...]] = [()] * len(tree)
+    for node, below in enumerate(tree.children):
+        children[number[node]] = tuple(number[[below[place] for place in source.order(len(below))]].tolist())
+    return Topology(tuple(children))
 
 
 def distinct_slots(source: Bulk, count: int, num_slots: int) -> Array:

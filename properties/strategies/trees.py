@@ -11,10 +11,12 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.properties.strategies.arrays import Arguments, Array, bulk
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
+    ORDERS,
     TREE_KINDS,
     Sizes,
     batch,
     num_nodes,
+    reordered,
     sizes,
     tree_of_kind,
 )
@@ -119,17 +121,18 @@ def _arbitrary_trees(
     width = draw(num_nodes() if kinds == TREE_KINDS else st.sampled_from(WIDE))
     width = min(width, most_nodes or width)
     size = vocab or draw(st.sampled_from((1, 2, 3, 8)))
-    requests = draw(batch(st.tuples(st.sampled_from(kinds), bulk(), of_request), max_requests))
+    one = st.tuples(st.sampled_from(kinds), st.sampled_from(ORDERS), bulk(), of_request)
+    requests = draw(batch(one, max_requests))
     is_distinct = kinds != TREE_KINDS and size >= width
     drawn = [
         Tree(
-            tree_of_kind(kind, width, source),
+            reordered(tree_of_kind(kind, width, source), order, source),
             source.order(size)[:width] if is_distinct else source.integers(width, 0, size - 1),
         )
-        for kind, source, _ in requests
+        for kind, order, source, _ in requests
     ]
     num_steps = min(draw(st.sampled_from(MOST_STEPS)), width - 1)
-    return Trees(drawn, width, num_steps, [other for _, _, other in requests])
+    return Trees(drawn, width, num_steps, [other for *_, other in requests])
 
 
 def _drafted(size: Sizes, proposal: Proposal) -> Tree:

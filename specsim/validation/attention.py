@@ -1,50 +1,50 @@
 """Structural rules of attention metadata."""
 
-from specsim.rejection import Reason
-from specsim.validation.common import Arguments, reject
+import numpy as np
+
+from specsim.validation.common import bounds_the_sum
+from specsim.validation.rule import Arguments
 
 
-def verify_cascade_metadata(arguments: Arguments, axes: Arguments) -> None:
-    """The mask covers every request, and the page table its prefix."""
-    lengths = arguments["seq_lens"]
-    needed = axes["node"] * int(lengths.sum()) + axes["node"] ** 2 * axes["request"]
-    if axes["mask"] < needed:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
+def _mask_entries(arguments: Arguments, axes: Arguments) -> int:
+    return int(axes["node"] * int(arguments["seq_lens"].sum()) + axes["node"] ** 2 * axes["request"])
+
+
+def _longest(arguments: Arguments, axes: Arguments) -> int:
+    del axes
+    return int(arguments["seq_lens"].max(initial=0))
+
+
+def _sum(arguments: Arguments, axes: Arguments) -> int:
+    del axes
+    return int(np.sum(arguments["seq_lens"]))
+
+
+_SUM_IS_ENOUGH = bounds_the_sum(
+    "seq_lens_sum",
+    "seq_lens_sum",
+    _sum,
+    "`seq_lens_sum` is at least the sum of `seq_lens`.",
+    "it sizes the list of keys",
+)
+
+RULES = {
+    "verify_cascade_metadata": (
+        bounds_the_sum(
             "tree_mask.shape[0]",
-            axes["mask"],
-            f"at least {needed}",
+            "mask",
+            _mask_entries,
+            "`tree_mask` holds the prefix and the window of every node.",
             "every node has a row of prefix and window",
-        )
-    longest = int(lengths.max(initial=0))
-    if axes["max_prefix_len"] < longest:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
+        ),
+        bounds_the_sum(
             "max_prefix_len",
-            axes["max_prefix_len"],
-            f"at least {longest}",
+            "max_prefix_len",
+            _longest,
+            "`max_prefix_len` is at least the longest of `seq_lens`.",
             "the page table reaches the end of every prefix",
-        )
-
-
-def verify_custom_mask_metadata(arguments: Arguments, axes: Arguments) -> None:
-    """The stated sum of lengths bounds the true one."""
-    check_sum(arguments, axes)
-
-
-def verify_extend_metadata(arguments: Arguments, axes: Arguments) -> None:
-    """The stated sum of lengths bounds the true one."""
-    check_sum(arguments, axes)
-
-
-def check_sum(arguments: Arguments, axes: Arguments) -> None:
-    """Check that the sum that sizes the outputs is not below the sum of the lengths."""
-    total = int(arguments["seq_lens"].sum())
-    if axes["seq_lens_sum"] < total:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
-            "seq_lens_sum",
-            axes["seq_lens_sum"],
-            f"at least {total}",
-            "it sizes the list of keys",
-        )
+        ),
+    ),
+    "verify_custom_mask_metadata": (_SUM_IS_ENOUGH,),
+    "verify_extend_metadata": (_SUM_IS_ENOUGH,),
+}

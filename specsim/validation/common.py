@@ -1,99 +1,118 @@
-"""What structural rules share."""
+"""Structural rules that several groups share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.rejection import Reason, SpecRejection
-
-Arguments = Mapping[str, Any]
-
-
-def first_place(bad: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    """Return the index of the first true entry, in a list that is empty if there is none."""
-    return [tuple(int(index) for index in place) for place in np.argwhere(bad)[:1]]
+from specsim.rejection import Reason
+from specsim.validation.rule import Arguments, Fault, Rule, rule
 
 
-def check_forward_links(arguments: Arguments, axes: Arguments) -> None:
-    """Links point forwards, so that every walk ends."""
-    node = np.arange(axes["node"])[None, :]
-    for name in ("retrieve_next_token", "retrieve_next_sibling"):
-        backwards = (arguments[name] >= 0) & (arguments[name] <= node)
-        for request, place in np.argwhere(backwards)[:1]:
-            raise reject(
-                Reason.CYCLIC_TREE,
-                f"{name}[{request}, {place}]",
-                arguments[name][request, place],
-                f"-1 or above {place}",
-                "children and later siblings have larger node numbers",
-            )
+def first_place(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
+    """Return the index of the first true entry, or None."""
+    places = np.argwhere(bad)[:1]
+    return tuple(places[0].tolist()) if len(places) else None
 
 
-def check_links(arguments: Arguments, axes: Arguments) -> None:
-    """Links point forwards; a node's global number is its own request's."""
-    check_forward_links(arguments, axes)
-    own = np.arange(axes["request"])[:, None] * axes["node"] + np.arange(axes["node"])[None, :]
-    for request, place in np.argwhere(arguments["retrieve_index"] != own)[:1]:
-        raise reject(
-            Reason.NODE_OUT_OF_RANGE,
-            f"retrieve_index[{request}, {place}]",
-            arguments["retrieve_index"][request, place],
-            str(own[request, place]),
-            "a request owns one block of nodes",
-        )
+def fault_in(values: NDArray[Any], bad: NDArray[np.bool_], what: str, expected: str) -> Fault | None:
+    """Return the fault of the first bad entry of an array, or None."""
+    place = first_place(bad)
+    return None if place is None else Fault(f"{what}{list(place)}", values[place], expected)
 
 
-def check_accept_index(accept_index: NDArray[np.int32], num_nodes: int) -> None:
-    """Check that rows start at the root, ascend inside the request's block and end in sentinels."""
-    for request, row in enumerate(accept_index.tolist()):
-        previous = request * num_nodes - 1
-        ended = False
-        for place, node in enumerate(row):
-            what = f"accept_index[{request}, {place}]"
-            if node < 0:
-                ended = True
-            elif ended:
-                raise reject(Reason.MALFORMED_PATH, what, node, "-1", "valid entries form a prefix of the row")
-            elif node >= (request + 1) * num_nodes or node < request * num_nodes:
-                block = f"{request * num_nodes} to {(request + 1) * num_nodes - 1}"
-                raise reject(Reason.NODE_OUT_OF_RANGE, what, node, block, "a path stays in its own request")
-            elif node <= previous:
-                raise reject(Reason.MALFORMED_PATH, what, node, f"above {previous}", "accepted nodes ascend")
-            elif place == 0 and node != request * num_nodes:
-                raise reject(Reason.MALFORMED_PATH, what, node, str(request * num_nodes), "a path starts at the root")
-            previous = node
+@rule(Reason.MALFORMED_PATH, "valid entries form a prefix of the row")
+def _sentinels_end_a_path(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Behind a sentinel a row of `accept_index` holds sentinels only."""
+    del axes
+    paths = arguments["accept_index"]
+    place = first_place((paths[:, 1:] >= 0) & (paths[:, :-1] < 0))
+    if place is None:
+        return None
+    return Fault(f"accept_index[{place[0]}, {place[1] + 1}]", paths[:, 1:][place], "-1")
 
 
-def check_offsets(offsets: NDArray[Any], total: int, what: str) -> None:
-    """Check that offsets ascend from 0 to a total."""
-    if offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 0).any():
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS, what, offsets.tolist(), f"ascending from 0 to {total}", "they cut a flat array"
-        )
+@rule(Reason.NODE_OUT_OF_RANGE, "a path stays in its own request")
+def _paths_stay_in_their_request(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Row b of `accept_index` names nodes `b*node` to `b*node+node-1`."""
+    paths, width = arguments["accept_index"], axes["node"]
+    place = first_place((paths >= 0) & (paths // max(width, 1) != np.arange(len(paths))[:, None]))
+    if place is None:
+        return None
+    first = place[0] * width
+    return Fault(f"accept_index{list(place)}", paths[place], f"{first} to {first + width - 1}")
 
 
-def range_lengths(arguments: Arguments) -> NDArray[np.int64]:
-    """Return the lengths of ranges that must not end before they start."""
-    lengths: NDArray[np.int64] = np.asarray(arguments["end_offsets"], dtype=np.int64) - arguments["start_offsets"]
-    for request in np.flatnonzero(lengths < 0)[:1]:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
-            f"end_offsets[{request}]",
-            int(arguments["end_offsets"][request]),
-            f"at least {int(arguments['start_offsets'][request])}",
-            "a range does not end before it starts",
-        )
-    return lengths
+@rule(Reason.MALFORMED_PATH, "a path starts at the root")
+def _paths_start_at_the_root(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """The first node of row b of `accept_index` is `b*node`."""
+    first = arguments["accept_index"][:, :1]
+    roots = np.arange(len(first))[:, None] * axes["node"]
+    place = first_place((first >= 0) & (first != roots))
+    return None if place is None else Fault(f"accept_index{list(place)}", first[place], str(roots[place]))
 
 
-def check_total(got: int, expected: int, what: str) -> None:
-    """Check that ranges add up to the flat array they fill."""
-    if got != expected:
-        raise reject(Reason.INCONSISTENT_LENGTHS, what, expected, str(got), "the ranges add up to it")
+@rule(Reason.MALFORMED_PATH, "a path passes a node once")
+def _paths_pass_a_node_once(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """No row of `accept_index` names a node twice; numbers need not ascend, for a child may have a smaller one."""
+    del axes
+    paths = arguments["accept_index"]
+    ranked = np.sort(paths, axis=1)
+    for request in np.flatnonzero(((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] >= 0)).any(axis=1)).tolist():
+        row = paths[request].tolist()
+        place = next(place for place, node in enumerate(row) if node in row[:place])
+        return Fault(f"accept_index[{request}, {place}]", row[place], "a node that the path has not passed")
+    return None
 
 
-def reject(reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
-    """Return the rejection of a structural fault."""
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=because)
+PATHS = (_sentinels_end_a_path, _paths_stay_in_their_request, _paths_start_at_the_root, _paths_pass_a_node_once)
+"""Accepted paths are paths."""
+
+
+def rows_are_distinct(is_written: Callable[[Arguments], Any], which: str = "requests") -> Rule:
+    """Return the rule that the requests which write into the request-to-token map have rows of their own."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        rows, counts = np.unique(arguments["req_pool_indices"][is_written(arguments)], return_counts=True)
+        repeated = rows[counts > 1]
+        return Fault("req_pool_indices", int(repeated[0]), "distinct rows") if len(repeated) else None
+
+    return Rule(f"No two {which} have one row of `req_to_token`.", Reason.DUPLICATE_ROW, "a row has one owner", find)
+
+
+def offsets_ascend(name: str, total: str | None) -> Rule:
+    """Return the rule that offsets ascend from 0 to the size of an axis, or to whatever they end at."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        offsets = arguments[name]
+        last = int(offsets[-1]) if total is None else axes[total]
+        if offsets[0] == 0 and offsets[-1] == last and (np.diff(offsets) >= 0).all():
+            return None
+        return Fault(name, offsets.tolist(), f"ascending from 0 to {last}")
+
+    end = "" if total is None else f" to `{total}`"
+    return Rule(f"`{name}` ascends from 0{end}.", Reason.INCONSISTENT_LENGTHS, "they cut a flat array", find)
+
+
+def lengths_add_up(sentence: str, lengths: Callable[[Arguments], Any], axis: str, what: str) -> Rule:
+    """Return the rule that lengths add up to the flat array that they fill."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        total = int(np.sum(lengths(arguments)))
+        return None if total == axes[axis] else Fault(what, axes[axis], str(total))
+
+    return Rule(sentence, Reason.INCONSISTENT_LENGTHS, "the ranges add up to it", find)
+
+
+def bounds_the_sum(
+    name: str, axis: str, needed: Callable[[Arguments, Arguments], int], sentence: str, why: str
+) -> Rule:
+    """Return the rule that a stated size is at least what the lengths need."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        least = needed(arguments, axes)
+        return None if axes[axis] >= least else Fault(name, axes[axis], f"at least {least}")
+
+    return Rule(sentence, Reason.INCONSISTENT_LENGTHS, why, find)

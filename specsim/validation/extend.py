@@ -3,42 +3,52 @@
 import numpy as np
 
 from specsim.rejection import Reason
-from specsim.validation.common import Arguments, check_total, reject
+from specsim.validation.common import bounds_the_sum, lengths_add_up
+from specsim.validation.rule import Arguments, Fault, Rule
 
 
-def rotate_prefill_input_ids(arguments: Arguments, axes: Arguments) -> None:
-    """The prompts fill the flat ids."""
-    check_total(int(np.sum(arguments["extend_lens"])), axes["token"], "input_ids.shape[0]")
+def _tokens_fit_into(name: str) -> Rule:
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        counts, lengths = arguments["num_accepted_tokens"], arguments[name]
+        for request in np.flatnonzero(lengths < counts)[:1]:
+            return Fault(f"{name}[{request}]", int(lengths[request]), f"at least {int(counts[request])}")
+        return None
+
+    return Rule(
+        f"No request has more `num_accepted_tokens` than `{name}`.",
+        Reason.INCONSISTENT_LENGTHS,
+        "the length counts the accepted tokens too",
+        find,
+    )
 
 
-def create_extend_after_decode_spec_info(arguments: Arguments, axes: Arguments) -> None:
-    """The counts cut the flat ids, and no request has more tokens than positions."""
-    check_total(int(np.sum(arguments["num_accepted_tokens"])), axes["token"], "input_ids.shape[0]")
-    _check_tokens_within(arguments, "seq_lens")
-
-
-def generate_attn_arg_prefill(arguments: Arguments, axes: Arguments) -> None:
-    """The keys have room, and every query is one of them."""
-    total = int(np.sum(arguments["kv_lens"]))
-    if axes["location"] < total:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
+RULES = {
+    "rotate_prefill_input_ids": (
+        lengths_add_up(
+            "`extend_lens` add up to the length of `input_ids`.",
+            lambda arguments: arguments["extend_lens"],
+            "token",
+            "input_ids.shape[0]",
+        ),
+    ),
+    "create_extend_after_decode_spec_info": (
+        lengths_add_up(
+            "`num_accepted_tokens` add up to the length of `input_ids`.",
+            lambda arguments: arguments["num_accepted_tokens"],
+            "token",
+            "input_ids.shape[0]",
+        ),
+        _tokens_fit_into("seq_lens"),
+    ),
+    "generate_attn_arg_prefill": (
+        bounds_the_sum(
             "kv_lens_sum",
-            axes["location"],
-            f"at least {total}",
+            "location",
+            lambda arguments, axes: int(np.sum(arguments["kv_lens"])),
+            "`kv_lens_sum` is at least the sum of `kv_lens`.",
             "it sizes the list of slots",
-        )
-    _check_tokens_within(arguments, "kv_lens")
-
-
-def _check_tokens_within(arguments: Arguments, name: str) -> None:
-    """Check that no request has more query tokens than its length; the queries are its last positions."""
-    counts, lengths = arguments["num_accepted_tokens"], arguments[name]
-    for request in np.flatnonzero(lengths < counts)[:1]:
-        raise reject(
-            Reason.INCONSISTENT_LENGTHS,
-            f"{name}[{request}]",
-            int(lengths[request]),
-            f"at least {int(counts[request])}",
-            "the length counts the accepted tokens too",
-        )
+        ),
+        _tokens_fit_into("kv_lens"),
+    ),
+}

@@ -5,105 +5,94 @@ from numpy.typing import NDArray
 
 from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.rejection import Reason
-from specsim.validation.common import Arguments, first_place, reject
+from specsim.validation.common import fault_in
+from specsim.validation.rule import Arguments, Fault, Rule, rule
 
 
-def prepare_logits(arguments: Arguments, axes: Arguments) -> None:
-    """Logits, penalties and bias keep every sum defined; a scale is a positive number."""
+def _stays_finite(name: str) -> Rule:
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        values = arguments[name]
+        return None if values is None else fault_in(values, _is_positive_infinity(values), name, "below inf")
+
+    return Rule(f"No entry of `{name}` is +inf.", Reason.INFINITE_LOGIT, "differences of it are taken", find)
+
+
+def _is_positive_infinity(values: NDArray[np.generic]) -> NDArray[np.bool_]:
+    return np.asarray(np.isposinf(values.astype(np.float32)))
+
+
+@rule(Reason.INFINITE_LOGIT, "logits are divided and multiplied by it")
+def _scales_are_positive(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Every entry of `scaling_penalty` is a finite number above 0."""
     del axes
-    for name in ("logits", "additive_penalty", "logit_bias"):
-        if arguments[name] is not None:
-            check_not_infinite(arguments[name], name)
     scale = arguments["scaling_penalty"]
-    if scale is not None:
-        for place in first_place(~((scale > 0) & np.isfinite(scale))):
-            raise reject(
-                Reason.INFINITE_LOGIT,
-                f"scaling_penalty{list(place)}",
-                scale[place],
-                "a finite number above 0",
-                "logits are divided and multiplied by it",
-            )
+    if scale is None:
+        return None
+    return fault_in(scale, ~((scale > 0) & np.isfinite(scale)), "scaling_penalty", "a finite number above 0")
 
 
-def top_k_renorm(arguments: Arguments, axes: Arguments) -> None:
-    """Every row has mass."""
+@rule(Reason.EMPTY_DISTRIBUTION, "a token is drawn")
+def _rows_leave_a_token(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """No row of `logits` is -inf everywhere."""
     del axes
-    check_has_mass(arguments["probabilities"], "probabilities")
+    empty = np.asarray(np.isneginf(arguments["logits"].astype(np.float32)).all(axis=-1))
+    for row in np.flatnonzero(empty)[:1]:
+        return Fault(f"logits[{row}]", "-inf everywhere", "a finite logit")
+    return None
 
 
-def top_p_renorm(arguments: Arguments, axes: Arguments) -> None:
-    """Every row has mass, and some of it is asked for."""
-    check_has_mass(arguments["probabilities"], "probabilities")
-    check_top_p(arguments, axes)
+def rows_have_mass(name: str) -> Rule:
+    """Return the rule that something can be drawn from every row."""
+
+    def find(arguments: Arguments, axes: Arguments) -> Fault | None:
+        del axes
+        total = arguments[name].sum(axis=-1, dtype=np.float64)
+        fault = fault_in(total, ~((total > 0) & np.isfinite(total)), name, "a finite number above 0")
+        return fault and fault._replace(what=f"{fault.what}.sum()")
+
+    return Rule(
+        f"Every row of `{name}` has a finite sum above 0.",
+        Reason.EMPTY_DISTRIBUTION,
+        "a token is drawn from the row",
+        find,
+    )
 
 
-def min_p_renorm(arguments: Arguments, axes: Arguments) -> None:
-    """Every row has mass."""
+@rule(Reason.PROBABILITY_OUT_OF_RANGE, "at least one token is kept")
+def _share_is_asked_for(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Every entry of `top_p` is above 0."""
     del axes
-    check_has_mass(arguments["probabilities"], "probabilities")
+    return fault_in(arguments["top_p"], arguments["top_p"] <= 0, "top_p", "above 0, at most 1")
 
 
-def target_probabilities(arguments: Arguments, axes: Arguments) -> None:
-    """Rows leave a token possible; the sampling parameters define a distribution."""
-    check_logits(arguments["logits"])
-    check_top_p(arguments, axes)
-    check_temperature(arguments)
-
-
-def check_logits(logits: NDArray[np.generic]) -> None:
-    """Check that every row has a finite largest logit."""
-    check_not_infinite(logits, "logits")
-    empty = np.asarray(np.isneginf(logits.astype(np.float32)).all(axis=-1))
-    for place in first_place(empty):
-        raise reject(
-            Reason.EMPTY_DISTRIBUTION, f"logits{list(place)}", "-inf everywhere", "a finite logit", "a token is drawn"
-        )
-
-
-def check_not_infinite(values: NDArray[np.generic], what: str) -> None:
-    """Check that no entry is positive infinity."""
-    for place in first_place(np.isposinf(values.astype(np.float32))):
-        raise reject(
-            Reason.INFINITE_LOGIT, f"{what}{list(place)}", values[place], "below inf", "differences of it are taken"
-        )
-
-
-def check_has_mass(probabilities: NDArray[np.generic], what: str) -> None:
-    """Check that every row has a finite, positive sum."""
-    total = probabilities.sum(axis=-1, dtype=np.float64)
-    for place in first_place(~((total > 0) & np.isfinite(total))):
-        raise reject(
-            Reason.EMPTY_DISTRIBUTION,
-            f"{what}{list(place)}.sum()",
-            total[place],
-            "a finite number above 0",
-            "a token is drawn from the row",
-        )
-
-
-def check_top_p(arguments: Arguments, axes: Arguments) -> None:
-    """Check that some mass is asked for."""
+@rule(Reason.TEMPERATURE_OUT_OF_RANGE, "logits are divided by it")
+def _temperature_divides(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """A temperature is 0, which means greedy, or 2**-20 to 2**20."""
     del axes
-    for place in first_place(arguments["top_p"] <= 0):
-        raise reject(
-            Reason.PROBABILITY_OUT_OF_RANGE,
-            f"top_p{list(place)}",
-            arguments["top_p"][place],
-            "above 0, at most 1",
-            "at least one token is kept",
-        )
-
-
-def check_temperature(arguments: Arguments) -> None:
-    """Check that a temperature is 0, which means greedy, or divides logits without overflow."""
     temperature = arguments["temperature"]
     in_range = (temperature >= LEAST_TEMPERATURE) & (temperature <= GREATEST_TEMPERATURE)
-    for place in first_place((temperature != 0) & ~in_range):
-        raise reject(
-            Reason.TEMPERATURE_OUT_OF_RANGE,
-            f"temperature{list(place)}",
-            temperature[place],
-            f"0, or {LEAST_TEMPERATURE} to {GREATEST_TEMPERATURE}",
-            "logits are divided by it",
-        )
+    bounds = f"0, or {LEAST_TEMPERATURE} to {GREATEST_TEMPERATURE}"
+    return fault_in(temperature, (temperature != 0) & ~in_range, "temperature", bounds)
+
+
+LOGITS = (_stays_finite("logits"), _rows_leave_a_token)
+"""Every row has a finite largest logit."""
+
+FILTERS = (_share_is_asked_for, _temperature_divides)
+"""The sampling parameters define a distribution."""
+
+_MASS = rows_have_mass("probabilities")
+
+RULES = {
+    "prepare_logits": (
+        _stays_finite("logits"),
+        _stays_finite("additive_penalty"),
+        _stays_finite("logit_bias"),
+        _scales_are_positive,
+    ),
+    "top_k_renorm": (_MASS,),
+    "top_p_renorm": (_MASS, _share_is_asked_for),
+    "min_p_renorm": (_MASS,),
+    "target_probabilities": (*LOGITS, *FILTERS),
+}

@@ -1,37 +1,50 @@
 """Structural rules of slot operations."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from specsim.rejection import Reason
-from specsim.validation.common import Arguments, check_accept_index, check_total, range_lengths, reject
+from specsim.validation.common import PATHS, lengths_add_up, rows_are_distinct
+from specsim.validation.rule import Arguments, Fault, rule
 
 
-def assign_req_to_token_pool(arguments: Arguments, axes: Arguments) -> None:
-    """Ranges ascend, use up the flat slots, and lie in distinct rows."""
-    lengths = range_lengths(arguments)
-    check_total(int(lengths.sum()), axes["location"], "out_cache_loc.shape[0]")
-    rows, counts = np.unique(arguments["req_pool_indices"][lengths > 0], return_counts=True)
-    for row in rows[counts > 1][:1]:
-        raise reject(Reason.DUPLICATE_ROW, "req_pool_indices", int(row), "distinct rows", "a row has one owner")
+def _lengths(arguments: Arguments) -> NDArray[Any]:
+    return np.asarray(np.asarray(arguments["end_offsets"], dtype=np.int64) - arguments["start_offsets"])
 
 
-def assign_extend_cache_locs(arguments: Arguments, axes: Arguments) -> None:
-    """Ranges ascend and fill the flat slots."""
-    check_total(int(range_lengths(arguments).sum()), axes["location"], "num_locations")
+@rule(Reason.INCONSISTENT_LENGTHS, "a range does not end before it starts")
+def _ranges_ascend(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """No entry of `end_offsets` is below that of `start_offsets`."""
+    del axes
+    starts, ends = arguments["start_offsets"], arguments["end_offsets"]
+    for request in np.flatnonzero(_lengths(arguments) < 0)[:1]:
+        return Fault(f"end_offsets[{request}]", int(ends[request]), f"at least {int(starts[request])}")
+    return None
 
 
-def remap_accepted_slots(arguments: Arguments, axes: Arguments) -> None:
-    """Accepted paths are paths, and fit into distinct rows."""
-    check_accept_index(arguments["accept_index"], axes["node"])
-    rows, counts = np.unique(arguments["req_pool_indices"], return_counts=True)
-    for row in rows[counts > 1][:1]:
-        raise reject(Reason.DUPLICATE_ROW, "req_pool_indices", int(row), "distinct rows", "a row has one owner")
-    ends = arguments["seq_lens"] + (arguments["accept_index"] >= 0).sum(axis=1)
-    for request in np.flatnonzero(ends > axes["position"])[:1]:
-        raise reject(
-            Reason.ROW_TOO_SHORT,
-            f"seq_lens[{request}]",
-            int(arguments["seq_lens"][request]),
-            f"at most {axes['position'] - int(ends[request] - arguments['seq_lens'][request])}",
-            "the accepted positions lie in the row",
-        )
+@rule(Reason.ROW_TOO_SHORT, "the accepted positions lie in the row")
+def _positions_lie_in_the_row(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """`seq_lens` and the nodes of `accept_index` together do not exceed a row of `req_to_token`."""
+    lengths, counts = arguments["seq_lens"], (arguments["accept_index"] >= 0).sum(axis=1)
+    for request in np.flatnonzero(lengths + counts > axes["position"])[:1]:
+        most = axes["position"] - int(counts[request])
+        return Fault(f"seq_lens[{request}]", int(lengths[request]), f"at most {most}")
+    return None
+
+
+RULES = {
+    "assign_req_to_token_pool": (
+        _ranges_ascend,
+        lengths_add_up(
+            "The ranges add up to the length of `out_cache_loc`.", _lengths, "location", "out_cache_loc.shape[0]"
+        ),
+        rows_are_distinct(lambda arguments: _lengths(arguments) > 0, "requests with a range"),
+    ),
+    "assign_extend_cache_locs": (
+        _ranges_ascend,
+        lengths_add_up("The ranges add up to `num_locations`.", _lengths, "location", "num_locations"),
+    ),
+    "remap_accepted_slots": (*PATHS, rows_are_distinct(lambda arguments: slice(None)), _positions_lie_in_the_row),
+}

@@ -49,7 +49,7 @@ def test_an_orphan_is_rejected():
 def test_descending_candidates_are_rejected():
     with pytest.raises(SpecRejection) as caught:
         build([[-1, 0, 1]], [[1, 0]], [[7, 9]], 2, 2)
-    assert caught.value.reason is Reason.CYCLIC_TREE
+    assert caught.value.reason is Reason.UNSORTED_CANDIDATES
 
 
 @pytest.mark.parametrize(("num_nodes", "dtype"), [(8, np.uint8), (9, np.uint16), (17, np.uint32), (32, np.uint32)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specsim.properties.laws.support.checks import Array, Case
-from specsim.properties.laws.support.links import parents_by_links
+from specsim.properties.laws.support.links import children_by_links
 
 # NOTE: restated from semantics B.8 and B.9, not imported: a law says what is right by itself.
 LEAST_THRESHOLD = 1e-9
@@ -32,15 +32,15 @@ class Decided:
 def decide_tree(case: Case, request: int) -> Decided:
     """Return what becomes of one request of a tree sampler."""
     tokens, rows = case["candidates"][request], case["target_probs"][request].astype(np.float64)
-    parents = parents_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
+    below = children_by_links(case["retrieve_next_token"][request], case["retrieve_next_sibling"][request])
     single = float(case["threshold_single"][request])
     share = max(float(case["threshold_acc"][request]), LEAST_THRESHOLD)
     path, output, rejected, is_exact = [0], list[int](), set[tuple[int, int]](), True
     while len(path) <= case["num_steps"]:
         node = path[-1]
-        children = [child for child, parent in enumerate(parents) if parent == node and child > 0]
+        children = below[node]
         if case["skip_duplicates"]:
-            children = [c for c in children if not any(k < c and tokens[k] == tokens[c] for k in children)]
+            children = [c for place, c in enumerate(children) if tokens[c] not in tokens[children[:place]]]
         chances = rows[node, tokens[children]]
         bound = np.cumsum(chances) / share
         coin = float(case["uniform_samples"][request, node])

@@ -9,8 +9,8 @@ import numpy as np
 from specsim.properties.laws.support.checks import Array, require
 
 
-def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
-    """Follow child and sibling links from the root and return each node's parent, -1 for the root.
+def children_by_links(next_token: Array, next_sibling: Array) -> list[list[int]]:
+    """Follow child and sibling links from the root and return each node's children in the order of the links.
 
     Raises
     ------
@@ -18,19 +18,30 @@ def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
         The links do not visit every node exactly once.
     """
     num_nodes = len(next_token)
-    parents = {0: -1}
+    children: list[list[int]] = [[] for _ in range(num_nodes)]
+    visited = {0}
     waiting = [0]
     while waiting:
         parent = waiting.pop()
         child = int(next_token[parent])
         while child != -1:
             require(0 < child < num_nodes, f"a child of node {parent}", child, f"1 to {num_nodes - 1}")
-            require(child not in parents, "the number of visits to a node", f"2 for {child}", 1)
-            parents[child] = parent
+            require(child not in visited, "the number of visits to a node", f"2 for {child}", 1)
+            visited.add(child)
+            children[parent].append(child)
             waiting.append(child)
             child = int(next_sibling[child])
-    require(len(parents) == num_nodes, "the nodes that the links visit", sorted(parents), f"all of {num_nodes}")
-    return [parents[node] for node in range(num_nodes)]
+    require(len(visited) == num_nodes, "the nodes that the links visit", sorted(visited), f"all of {num_nodes}")
+    return children
+
+
+def parents_by_links(next_token: Array, next_sibling: Array) -> list[int]:
+    """Follow the links likewise and return each node's parent, -1 for the root."""
+    parents = [-1] * len(next_token)
+    for parent, below in enumerate(children_by_links(next_token, next_sibling)):
+        for child in below:
+            parents[child] = parent
+    return parents
 
 
 def depths_of(parents: list[int]) -> list[int]:
