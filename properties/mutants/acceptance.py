@@ -36,6 +36,7 @@ class Faults:
     accepted_remembered: bool = False
     one_level_more: bool = False
     siblings_backwards: bool = False
+    siblings_ascend: bool = False
     last_row_of_the_root: bool = False
     final_coin_tests: bool = False
 
@@ -67,7 +68,8 @@ def _walk(arguments: Named, request: int, faults: Faults) -> tuple[list[int], li
         if not faults.mass_carried:
             mass = 0.0
         removed, accepted, tried = [], -1, list[int]()
-        for child in tree.children[node][:: -1 if faults.siblings_backwards else 1]:
+        siblings = tree.children[node][:: -1 if faults.siblings_backwards else 1]
+        for child in sorted(siblings) if faults.siblings_ascend else siblings:
             token = tokens[child]
             if token in tried and arguments["skip_duplicates"]:
                 continue
@@ -203,6 +205,7 @@ MUTANTS = (
     _fault("OWN-257", "Rejected children are not written down.", nothing_remembered=True),
     _fault("OWN-258", "Accepted children are written down too.", accepted_remembered=True),
     _fault("OWN-259", "Children beyond the longest path leave its last row.", one_level_more=True),
+    _fault("OWN-393", "Siblings are tried by ascending number.", siblings_ascend=True),
     _fault("OWN-260", "Siblings are tried from the last.", siblings_backwards=True),
     _fault("OWN-261", "The last token comes from the root's row.", last_row_of_the_root=True),
     _fault("OWN-275", "The final coin tests the drafts too.", final_coin_tests=True),

@@ -100,14 +100,17 @@ def _one_row_a_request(outputs: Named, arguments: Named) -> None:
     outputs["compacted"] = compacted
 
 
-def _in_place_descending(outputs: Named, arguments: Named) -> None:
-    compacted = arguments["values"].copy()
-    width = len(compacted) // max(len(arguments["accept_index"]), 1)
-    for request, row in enumerate(arguments["accept_index"].tolist()):
-        for place in range(len(row) - 1, -1, -1):
-            if row[place] >= 0:
-                compacted[request * width + place] = compacted[row[place]]
-    outputs["compacted"] = compacted
+def _in_place(step: int) -> Any:
+    def compact(outputs: Named, arguments: Named) -> None:
+        compacted = arguments["values"].copy()
+        width = len(compacted) // max(len(arguments["accept_index"]), 1)
+        for request, row in enumerate(arguments["accept_index"].tolist()):
+            for place in range(len(row))[::step]:
+                if row[place] >= 0:
+                    compacted[request * width + place] = compacted[row[place]]
+        outputs["compacted"] = compacted
+
+    return compact
 
 
 def _move(order_of: Any, buffers_of: Any = lambda buffers: buffers) -> Any:
@@ -200,7 +203,10 @@ MUTANTS = (
     Mutant("PV04", _COMPACT, "Hidden states stay behind.", returning(_hidden_states_left_behind)),
     Mutant("OWN-69", _COMPACT, "Ids stay behind.", returning(_ids_left_behind)),
     Mutant("PV06", _COMPACT, "Blocks of nodes are taken for one row a request.", returning(_one_row_a_request)),
-    Mutant("OWN-70", _COMPACT, "Compaction goes backwards in place.", returning(_in_place_descending)),
+    Mutant("OWN-70", _COMPACT, "Compaction goes backwards in place.", returning(_in_place(-1))),
+    Mutant(
+        "OWN-395", _COMPACT, "Compaction goes forwards in place, as ascending paths allow.", returning(_in_place(1))
+    ),
     Mutant("PV03", _MOVE, "Nothing moves.", _move_snapshot(lambda buffers: [])),
     Mutant(
         "SYN10",

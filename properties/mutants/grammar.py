@@ -73,6 +73,14 @@ def _one_token_late(arguments: Named, request: int, tree: Topology) -> list[int]
     return [states[0], *(states[tree.parents[node]] if states[node] >= 0 else -1 for node in range(1, len(states)))]
 
 
+def _one_pass_by_number(arguments: Named, request: int, tree: Topology) -> list[int]:
+    tokens, states = arguments["candidates"][request].tolist(), [int(arguments["grammar_state"][request])]
+    for node in range(1, len(tree)):
+        parent = tree.parents[node]
+        states.append(_step(arguments, states[parent], tokens[node]) if parent < node else -1)
+    return states
+
+
 def _state_of_the_first(arguments: Named) -> None:
     arguments["grammar_state"] = np.resize(arguments["grammar_state"][:1], arguments["grammar_state"].shape)
 
@@ -139,6 +147,12 @@ MUTANTS = (
     Mutant("R14", _MASK, "A complete text is asked for a mask.", given(_terminated_unasked)),
     Mutant("OWN-357", _MASK, "The grammar reads the last token of a path only.", instead(_masked(_last_token_only))),
     Mutant("S12", _MASK, "Masks lag one token behind.", instead(_masked(_one_token_late))),
+    Mutant(
+        "OWN-394",
+        _MASK,
+        "States are computed in one pass by number, in which a parent comes before its children.",
+        instead(_masked(_one_pass_by_number)),
+    ),
     Mutant("OWN-329", _MASK, "Every request has the grammar of the first.", given(_state_of_the_first)),
     Mutant("OWN-330", _MASK, "Without a grammar nothing is allowed.", returning(_nothing_without_grammar)),
     Mutant("OWN-331", _MASK, "Bits past the vocabulary are set.", returning(_padding_allowed)),

@@ -53,6 +53,22 @@ def _higher_twin_wins(**arguments: Any) -> tuple[Array, Array, Array]:
     )
 
 
+def _siblings_ascend(**arguments: Any) -> tuple[Array, Array, Array]:
+    return _verified(
+        arguments,
+        lambda request, node: sorted(_children(arguments, request, node)),
+        lambda request, node, child: arguments["target_predict"][request, node],
+    )
+
+
+def _links_lead_on(**arguments: Any) -> tuple[Array, Array, Array]:
+    def children_of(request: int, node: int) -> list[int]:
+        children = _children(arguments, request, node)
+        return [child for before, child in zip([node, *children], children, strict=False) if child > before]
+
+    return _verified(arguments, children_of, lambda request, node, child: arguments["target_predict"][request, node])
+
+
 def _first_child_only(**arguments: Any) -> tuple[Array, Array, Array]:
     return _verified(
         arguments,
@@ -211,6 +227,8 @@ MUTANTS = (
     Mutant("M05", _VERIFY, "Every matching node counts as accepted.", returning(_all_matches_counted)),
     Mutant("PV05", _VERIFY, "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
     Mutant("OWN-48", _VERIFY, "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
+    Mutant("OWN-391", _VERIFY, "Siblings are tried by ascending number.", instead(_siblings_ascend)),
+    Mutant("OWN-392", _VERIFY, "A link to a smaller number is taken for the end.", instead(_links_lead_on)),
     Mutant("OWN-49", _VERIFY, "Only the first child is tried.", instead(_first_child_only)),
     Mutant("OWN-50", _VERIFY, "The walk ends one step early.", _one_step_fewer),
     Mutant(

@@ -30,14 +30,16 @@ class Accepted:
 
 @st.composite
 def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
-    """Draw one ascending path a request, from the root alone to a full row."""
+    """Draw one path a request, from the root alone to a full row; most often its numbers ascend."""
     count = draw(num_nodes())
     num_drafts = draw(st.one_of(st.integers(0, min(count, 7) - 1), st.just(count - 1)))
-    requests = draw(batch(st.tuples(st.sampled_from(("none", "some", "all")), bulk()), max_requests))
+    one = st.tuples(st.sampled_from(("none", "some", "all")), st.sampled_from((True, True, False)), bulk())
+    requests = draw(batch(one, max_requests))
     accept_index = np.full((len(requests), num_drafts + 1), -1, dtype=np.int32)
-    for request, (kind, source) in enumerate(requests):
+    for request, (kind, is_ascending, source) in enumerate(requests):
         length = {"none": 0, "some": source.integer(0, num_drafts), "all": num_drafts}[kind]
-        path = np.sort(source.order(count - 1)[:length]) + 1
+        path = source.order(count - 1)[:length] + 1
+        path = np.sort(path) if is_ascending else path
         accept_index[request, : length + 1] = request * count + np.concatenate([[0], path])
     num_accepted_tokens = (accept_index >= 0).sum(axis=1).astype(np.int32)
     return Accepted(accept_index, num_accepted_tokens, count, draw(bulk()))

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.host.grammar import TableGrammar
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
-from specsim.properties.strategies.trees import trees
+from specsim.properties.strategies.trees import Tree, trees
 
 VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
 DENSITIES = (1.0, 1.0, 0.75, 0.4)
@@ -14,23 +15,42 @@ NO_GRAMMAR = -1
 
 @st.composite
 def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw an automaton, trees whose tokens may leave it or the vocabulary, and requests without a grammar."""
+    """Draw an automaton, trees that follow it or may leave it or the vocabulary, and requests without a grammar."""
     vocab = draw(mostly(st.integers(1, 6), st.sampled_from(VOCABULARIES), one_in=3))
     num_states = draw(st.integers(1, 6))
     source = draw(bulk())
     tokens = vocab + draw(st.sampled_from((0, 0, 0, 2, 40)))
     states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=4)
-    drawn = draw(trees(states, max_requests, tokens))
+    drawn = draw(trees(st.tuples(states, mostly(st.just(True), st.just(False), one_in=3)), max_requests, tokens))
+    automaton = TableGrammar(
+        _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),
+        source.integers(num_states, 0, draw(st.sampled_from((2, 4, 9)))) == 1,
+        NO_GRAMMAR,
+    )
+    for tree, (first, follows) in zip(drawn.requests, drawn.others, strict=True):
+        if follows and first != NO_GRAMMAR:
+            _follow(tree, first, automaton, source)
     arguments = drawn.arguments()
     del arguments["num_steps"]
     return {
-        "transitions": _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),
-        "is_terminated": source.integers(num_states, 0, draw(st.sampled_from((2, 2, 4)))) == 1,
+        "transitions": automaton.transitions,
+        "is_terminated": automaton.terminated,
         "candidates": arguments["candidates"],
         "retrieve_next_token": arguments["retrieve_next_token"],
         "retrieve_next_sibling": arguments["retrieve_next_sibling"],
-        "grammar_state": np.array(drawn.others, dtype=np.int32),
+        "grammar_state": np.array([first for first, _ in drawn.others], dtype=np.int32),
     }
+
+
+def _follow(tree: Tree, first: int, automaton: TableGrammar, source: Bulk) -> None:
+    """Give every node a token that the state after its parent allows, where it allows any."""
+    state = np.full(len(tree.tokens), first)
+    for node in sorted(range(1, len(state)), key=tree.topology.depths.__getitem__):
+        above = int(state[tree.topology.parents[node]])
+        allowed = np.flatnonzero(automaton.transitions[above] >= 0)
+        if len(allowed):
+            tree.tokens[node] = allowed[source.integer(0, len(allowed) - 1)]
+            state[node] = automaton.transitions[above, tree.tokens[node]]
 
 
 def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:

@@ -15,7 +15,7 @@ from specsim.topology import Topology
 T = TypeVar("T")
 
 TREE_KINDS = ("chain", "star", "binary", "random", "deep")
-ORDERS = ("ascending", "ascending", "siblings", "numbers")
+ORDERS = ("ascending", "numbers", "siblings", "numbers")
 """Whether siblings ascend, stand in any order, or any node but the root has any number."""
 BOUNDARY_LENGTHS = (31, 32, 33, 63, 64, 65, 127, 128, 129, 150)
 BOUNDARY_NODES = (31, 32, 33, 63, 64, 65)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import Arguments, Array, bulk
+from specsim.properties.strategies.arrays import Arguments, Array, bulk, mostly
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
     ORDERS,
@@ -96,7 +96,7 @@ def trees(
     return (
         arbitrary
         if most_nodes or kinds != TREE_KINDS
-        else st.one_of(_pipeline_trees(of_request, max_requests, vocab), arbitrary)
+        else mostly(arbitrary, _pipeline_trees(of_request, max_requests, vocab), one_in=3)
     )
 
 

@@ -49,6 +49,10 @@ def has_child_tied_with_its_parent_at_the_cut(case: Case) -> bool:
     return False
 
 
+def leads_back(case: Case, name: str) -> np.ndarray:
+    return (case[name] >= 0) & (case[name] < np.arange(case[name].shape[1]))
+
+
 def overlap(case: Case) -> set[int]:
     return set(case["source_slots"].tolist()) & set(case["target_slots"].tolist()) - {0}
 
@@ -88,10 +92,19 @@ VERIFY: dict[str, Callable[[Case], Any]] = {
     ),
     "64 nodes": lambda case: case["candidates"].shape[1] == 64 and len(case["candidates"]) > 1,
     "a lone root": lambda case: case["candidates"].shape[1] == 1 and len(case["candidates"]) > 1,
+    "a sibling with a smaller number": lambda case: leads_back(case, "retrieve_next_sibling").any(),
+    "the engines' own link from 4 to its sibling 1": lambda case: (case["retrieve_next_sibling"][:, 4:5] == 1).any(),
+    "a child with a smaller number on an accepted path": lambda case: (
+        (np.diff(verify_tree_greedy(**case)[1], axis=1) < 0) & (verify_tree_greedy(**case)[1][:, 1:] >= 0)
+    ).any(),
     "more than 32 siblings": lambda case: any((case["retrieve_next_sibling"] >= 0).sum(axis=1) >= 32),
 }
 
 OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
+    "an accepted path that does not ascend": (
+        "compact_accepted_to_front",
+        lambda case: ((np.diff(case["accept_index"], axis=1) < 0) & (case["accept_index"][:, 1:] >= 0)).any(),
+    ),
     "scores tied among siblings": ("organize_draft_results", has_scores_tied_among_siblings),
     "a tie at the cut": ("organize_draft_results", has_child_tied_with_its_parent_at_the_cut),
     "a kept candidate of score 0": (

@@ -67,7 +67,7 @@ def flipped_visibility(arguments: Arguments, where: int) -> Arguments:
 
 
 def backward_child(arguments: Arguments, where: int) -> Arguments:
-    """A node's first child is the node itself or an earlier one."""
+    """A node's first child is the node itself or the root."""
     node = where % max(arguments["candidates"].shape[1], 1)
     return with_entry(arguments, "retrieve_next_token", where, node * (where % 2))
 
@@ -76,6 +76,15 @@ def backward_sibling(arguments: Arguments, where: int) -> Arguments:
     """A node's next sibling is the node itself or the root."""
     node = where % max(arguments["candidates"].shape[1], 1)
     return with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
+
+
+def second_link(name: str) -> Fault:
+    """Return the fault that a link leads to a node that another link leads to, or to one above its own node."""
+
+    def fault(arguments: Arguments, where: int) -> Arguments:
+        return with_entry(arguments, name, where, 1 + where % max(arguments["candidates"].shape[1] - 1, 1))
+
+    return fault
 
 
 def foreign_node(arguments: Arguments, where: int) -> Arguments:
@@ -150,13 +159,15 @@ def one_less(name: str) -> Fault:
 
 _OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
 
+_LINKS = (backward_child, backward_sibling, second_link("retrieve_next_token"), second_link("retrieve_next_sibling"))
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "select_top_k_tokens": (scores_absent,),
     "generate_draft_decode_kv_indices": (one_more("positions"), one_less("seq_lens")),
     "build_tree": (orphan, candidates_out_of_order, full_mask_too_small, packed_mask_of_33_nodes),
     "reconstruct_indices_from_tree_mask": (flipped_visibility,),
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
-    "verify_tree_greedy": (backward_child, backward_sibling, foreign_node),
+    "verify_tree_greedy": (*_LINKS, foreign_node),
     "gather_accept_tokens": (malformed_path,),
     "fill_accept_out_cache_loc": (malformed_path,),
     "compact_accepted_to_front": (malformed_path,),
@@ -179,8 +190,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "target_forward": _OFFSETS,
     "draft_extend_forward": _OFFSETS,
     "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
-    "generate_token_bitmask": (backward_child, backward_sibling),
-    "verify_tree_greedy_from_logits": (backward_child, backward_sibling, foreign_node),
+    "generate_token_bitmask": _LINKS,
+    "verify_tree_greedy_from_logits": (*_LINKS, foreign_node),
     "generate_simulated_accept_index": (malformed_path, one_more("simulated_num_tokens")),
     **malformed_sampling.FAULTS,
 }
