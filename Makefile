@@ -25,7 +25,7 @@ lint: $(STAMP)
 generate: $(STAMP)
 	$(BIN)/python -m specsim.operations.stub
 	$(BIN)/python -m specsim.conformance.stub
-	$(BIN)/python -m specsim.operations.page > docs/operations.md
+	$(BIN)/python -m specsim.validation.page > docs/operations.md
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
 	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from specsim.conformance.page import page as host_page
-from specsim.operations.page import page
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import NUMBERS
 from specsim.properties.conformance.page import page as properties_page
 from specsim.properties.mutants import all_mutants
+from specsim.validation.page import page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
@@ -56,7 +56,7 @@ def test_the_broken_example_fails_and_its_case_replays(tmp_path):
 
 def test_the_page_of_operations_is_that_of_the_table():
     written = (ROOT / "docs" / "operations.md").read_text()
-    assert written == page(), "run: python -m specsim.operations.page > docs/operations.md"
+    assert written == page(), "run: python -m specsim.validation.page > docs/operations.md"
 
 
 def test_the_page_of_host_functions_is_that_of_the_catalogue():

@@ -76,6 +76,22 @@ def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
     require_equal("the rest", got[:, plain.shape[1] :], np.full((len(plain), got.shape[1] - plain.shape[1]), -1))
 
 
+def rows_behind_the_last_token_do_not_matter(backend: Backend, case: Case) -> None:
+    """What stands in the rows behind the one that the last token is drawn from changes nothing, be it no number."""
+    whole = outputs_of(backend, _SAMPLER, case)
+    unread = {**case, "target_probs": case["target_probs"].copy()}
+    laws = case["draft_probs"]
+    unread["draft_probs"] = None if laws is None else laws.copy()
+    for request, (first, last) in enumerate(rows_of(case)):
+        count = int(whole["num_accepted_drafts"][request])
+        unread["target_probs"][first + request + count + 1 : last + request + 1] = np.nan
+        if laws is not None:
+            unread["draft_probs"][first + count + 1 : last] = np.nan
+    got = outputs_of(backend, _SAMPLER, unread)
+    for name in whole:
+        require_equal(f"{name} beside rows of NaN", got[name], whole[name])
+
+
 def chains_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
     """A request's output is the same alone, and in any order of the batch."""
     whole = outputs_of(backend, _SAMPLER, case)
@@ -151,6 +167,10 @@ def _chains() -> SearchStrategy[Case]:
     return acceptance_strategies.chain_speculative_sampling()
 
 
+def _whole_chains() -> SearchStrategy[Case]:
+    return acceptance_strategies.chain_speculative_sampling(is_whole=True)
+
+
 def _exact_chains() -> SearchStrategy[Case]:
     return acceptance_strategies.chain_speculative_sampling(is_table=True)
 
@@ -160,9 +180,10 @@ _CHAIN = (_SAMPLER,)
 PROPERTIES = (
     state("chains", ratios_decide_as_stated, _exact_chains, _CHAIN, "P08"),
     state("chains", chains_output_drafts_and_one_token, _chains, _CHAIN, "P07"),
-    state("chains", equal_laws_accept_every_draft, _chains, _CHAIN, "P06"),
-    state("chains", absent_laws_mean_certain_drafts, _chains, _CHAIN, "P63"),
+    state("chains", equal_laws_accept_every_draft, _whole_chains, _CHAIN, "P06"),
+    state("chains", absent_laws_mean_certain_drafts, _whole_chains, _CHAIN, "P63"),
     state("chains", a_padded_tail_ends_the_draft, _chains, _CHAIN, "P37"),
+    state("chains", rows_behind_the_last_token_do_not_matter, _whole_chains, _CHAIN, "P09"),
     state("chains", chains_are_sampled_one_by_one, _chains, _CHAIN, "P31"),
     state("chains", final_coin_draws_the_token_after_the_drafts, _chains, _CHAIN, "P09"),
 )

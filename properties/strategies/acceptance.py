@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.contracts.chains import draft_rows_read, target_rows_read
 from specsim.hashing import MASK as WORD
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import (
@@ -37,6 +38,8 @@ SMALL_TREES = 8
 STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300
 DRAFTS = ("likely", "random", "same", "impossible")
+UNREAD = (None, 0.0, float("nan"), -7.0)
+"""What stands in the rows that a chain's walk does not read: a distribution, no mass, nothing, or no probability."""
 _COINS = (0.0, COIN_STEP, LARGEST_COIN)
 
 
@@ -148,10 +151,21 @@ class Chain:
 
 
 @st.composite
-def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False) -> Arguments:
+def chain_speculative_sampling(
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_whole: bool = False
+) -> Arguments:
     """Draw ragged chains, some without drafts or ended by -1, against laws that agree, differ, or are absent.
 
-    For the table of boundaries every sum is exact, and most coins lie on a boundary or beside it.
+    Rows that the walk does not read may hold zeros, NaN, or what is no probability.
+
+    Parameters
+    ----------
+    max_requests : int
+        The largest batch.
+    is_table : bool
+        Draw the table of boundaries: every sum is exact, and most coins lie on a boundary or beside it.
+    is_whole : bool
+        All rows are distributions, those that are not read too.
     """
     vocab = draw(vocab_sizes())
     most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(st.sampled_from((1, 3, 6, 33)))
@@ -159,7 +173,7 @@ def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, i
     one = st.tuples(st.integers(0, most), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain) for drawn in draw(batch(one, max_requests))]
     counts = [len(chain.tokens) for chain in requests]
-    return {
+    arguments = {
         "draft_tokens": _joined([chain.tokens for chain in requests], np.int64),
         "cu_num_drafts": np.cumsum([0, *counts]).astype(np.int32),
         "uniform_samples": _joined([chain.coins for chain in requests], np.float32),
@@ -168,6 +182,18 @@ def chain_speculative_sampling(draw: DrawFn, max_requests: int = MAX_REQUESTS, i
         "target_probs": _joined([chain.target_probs for chain in requests], np.float32, vocab),
         "max_num_drafts": max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4))),
     }
+    unread = draw(st.sampled_from(UNREAD))
+    return arguments if is_whole or unread is None else _with_unread_rows(arguments, unread)
+
+
+def _with_unread_rows(arguments: Arguments, value: float) -> Arguments:
+    """Return the call with one value everywhere in the rows that its walk does not read."""
+    changed = dict(arguments)
+    for name, rows_read in (("draft_probs", draft_rows_read), ("target_probs", target_rows_read)):
+        if arguments[name] is not None:
+            is_read = rows_read(arguments)[:, None]
+            changed[name] = np.where(is_read, arguments[name], np.float32(value))
+    return changed
 
 
 def _chain(vocab: int, count: int, chance: Chance, drafts: str, is_certain: bool) -> Chain:

@@ -13,6 +13,7 @@ from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
 from specsim.conformance.page import signature_of, summary_of
 from specsim.operations.page import describe_requirement, rows_of
 from specsim.operations.record import Operation
+from specsim.validation import STRUCTURE
 
 
 @click.command(epilog=EXIT_CODES)
@@ -52,6 +53,8 @@ def _show_contract(operation: Operation) -> None:
     out.print(table)
     for requirement in operation.contract.requires:
         out.print(escape(describe_requirement(requirement)))
+    for rule in STRUCTURE.get(operation.name, ()):
+        out.print(escape(f"Must hold: {rule.in_words()}"))
 
 
 def _show_case(path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.contracts.axes import evaluate, names_of
+from specsim.contracts.chains import draft_rows_read, target_rows_read
 from specsim.contracts.compiled import compile_contract
 from specsim.contracts.contract import ArraySpec, Contract, Defined
 from specsim.contracts.faults import reject
@@ -18,6 +19,9 @@ from specsim.contracts.kinds import dtype_name, is_floating
 __all__ = ["Bindings", "arrays_of", "bind", "bound_of", "defined_mask", "dtype_name", "is_floating", "reject"]
 
 Bindings = Mapping[str, Any]
+
+ROWS_READ = {"draft": draft_rows_read, "target": target_rows_read}
+"""Which rows of a chain's probabilities carry meaning."""
 
 
 def bind(name: str, contract: Contract, arguments: Mapping[str, Any]) -> Bindings:
@@ -64,6 +68,8 @@ def defined_mask(
         sums = {f"sum_{key}": int(np.sum(arrays[key])) for key in arrays if f"sum_{key}" in names_of(rule.by)}
         mask[int(evaluate(rule.by, {**bindings, **sums})) :] = False
         return mask
+    if rule.rule == "chain":
+        return mask & (ROWS_READ[rule.by](arrays)[:, None])
     by = np.asarray(arrays[rule.by])
     if rule.rule == "prefix":
         return mask & (np.arange(shape[1])[None, :] < by[:, None])

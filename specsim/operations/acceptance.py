@@ -1,7 +1,7 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
 from specsim.config import MOST_NODES
-from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array, flag
+from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array, flag
 from specsim.operations.record import Operation
 from specsim.operations.shared import (
     ACCEPT_INDEX,
@@ -75,8 +75,21 @@ OPERATIONS = (
                 array("cu_num_drafts", "int32 [request+1]", Unit.OFFSET),
                 array("uniform_samples", "float32 [drafted]", Unit.COIN, within=("0", "1")),
                 FINAL_COINS,
-                array("draft_probs", "float32 [drafted, vocab]", Unit.PROBABILITY, within=("0", "1"), optional=True),
-                array("target_probs", "float32 [drafted+request, vocab]", Unit.PROBABILITY, within=("0", "1")),
+                array(
+                    "draft_probs",
+                    "float32 [drafted, vocab]",
+                    Unit.PROBABILITY,
+                    within=("0", "1"),
+                    defined=Defined("chain", "draft"),
+                    optional=True,
+                ),
+                array(
+                    "target_probs",
+                    "float32 [drafted+request, vocab]",
+                    Unit.PROBABILITY,
+                    within=("0", "1"),
+                    defined=Defined("chain", "target"),
+                ),
                 ScalarSpec("max_num_drafts", axis="draft", low="0", high=str(MOST_NODES)),
             ),
             outputs=(

@@ -1,6 +1,6 @@
-"""The documentation page of the tables: ``python -m specsim.operations.page`` prints ``docs/operations.md``."""
+"""The documentation page of the tables; ``specsim.validation.page`` adds the structural rules and prints it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from specsim.contracts.contract import ArraySpec, Defined, Requirement, ScalarSpec
 from specsim.operations import MODEL_TABLE, TABLE
@@ -8,9 +8,11 @@ from specsim.operations.record import Operation
 
 HEADER = """# Operations
 
-The table, in pipeline order, and behind it the table of the toy models; `python -m specsim.operations.page` prints this
+The table, in pipeline order, and behind it the table of the toy models; `python -m specsim.validation.page` prints this
 page. An axis is a name or an expression over names; a call binds every name to one size. Entries that are not defined
-are never read and never compared.
+are never read and never compared; the others are within their bounds, and no number among them is NaN (`NAN_SCORE`).
+Where entries are checked, a call is refused unless all of it holds: what is said in the columns, what an operation
+*requires* of its sizes, and what *must hold* between its entries.
 """
 MODELS = """# Operations of the toy models
 
@@ -24,23 +26,25 @@ DEFINED_IN_WORDS = {
     "front": "of each block those where `{by}` is no sentinel",
     "rows": "of each row up to the last entry of `{by}`",
     "length": "the first `{by}`",
+    "chain": "rows up to the one that the last token of a request is drawn from",
     "live": "all but dump slot 0",
     "owned": "those whose entry of `{by}` is not dump slot 0",
 }
 
 
-def page() -> str:
-    """Return the page."""
-    return "\n".join([HEADER, *_groups(TABLE), MODELS, *_groups(MODEL_TABLE)])
+def page(rules: Mapping[str, Sequence[str]]) -> str:
+    """Return the page; ``rules`` holds, by operation, one line a structural rule."""
+    return "\n".join([HEADER, *_groups(TABLE, rules), MODELS, *_groups(MODEL_TABLE, rules)])
 
 
-def section(operation: Operation) -> str:
+def section(operation: Operation, rules: Sequence[str]) -> str:
     """Return the section of one operation."""
     lines = [f"### `{operation.name}`\n", operation.summary + f" Source: {operation.source}.\n"]
     lines.append("| " + " | ".join(COLUMNS) + " |")
     lines.append("|" + "---|" * len(COLUMNS))
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _quoted(row)) + " |" for row in rows_of(operation)]
     lines += [f"\n{describe_requirement(requirement)}" for requirement in operation.contract.requires]
+    lines += [f"\nMust hold: {one}" for one in rules]
     return "\n".join(lines) + "\n"
 
 
@@ -61,11 +65,12 @@ def describe_requirement(requirement: Requirement) -> str:
     return f"Requires `{requirement.expression}`: {requirement.because} ({requirement.reason.name})."
 
 
-def _groups(table: Mapping[str, Operation]) -> list[str]:
+def _groups(table: Mapping[str, Operation], rules: Mapping[str, Sequence[str]]) -> list[str]:
     parts = []
     for group in dict.fromkeys(operation.group for operation in table.values()):
         parts.append(f"## {group}\n")
-        parts += [section(operation) for operation in table.values() if operation.group == group]
+        of_group = [operation for operation in table.values() if operation.group == group]
+        parts += [section(operation, rules.get(operation.name, ())) for operation in of_group]
     return parts
 
 
@@ -105,7 +110,3 @@ def _defined(defined: Defined) -> str:
 def _quoted(row: tuple[str, ...]) -> tuple[str, ...]:
     name, form, unit, bounds, defined, remarks = row
     return (f"`{name}`", f"`{form}`", unit, f"`{bounds}`" if bounds else "", defined, remarks)
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from specsim.contracts.chains import target_rows_read
 from specsim.rejection import Reason
 from specsim.validation.common import PATHS, fault_in, offsets_ascend
 from specsim.validation.links import TREE
@@ -29,13 +30,24 @@ def _drafts_fit_into_a_row(arguments: Arguments, axes: Arguments) -> Fault | Non
     return None
 
 
+@rule(Reason.EMPTY_DISTRIBUTION, "a token is drawn from the last of them")
+def _read_rows_have_mass(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Every row of `target_probs` that the walk reads has a finite sum above 0."""
+    del axes
+    total = arguments["target_probs"].sum(axis=-1, dtype=np.float64)
+    bad = target_rows_read(arguments) & ~((total > 0) & np.isfinite(total))
+    for row in np.flatnonzero(bad)[:1]:
+        return Fault(f"target_probs[{row}].sum()", total[row], "a finite number above 0")
+    return None
+
+
 RULES = {
     "tree_speculative_sampling_target_only": (*TREE, coins_lie_below_one, rows_have_mass("target_probs")),
     "chain_speculative_sampling": (
         offsets_ascend("cu_num_drafts", "drafted"),
         _drafts_fit_into_a_row,
         coins_lie_below_one,
-        rows_have_mass("target_probs"),
+        _read_rows_have_mass,
     ),
     "generate_simulated_accept_index": PATHS,
 }

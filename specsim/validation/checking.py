@@ -81,8 +81,11 @@ def _check_entries(
 ) -> None:
     """Find the first entry that is out of bounds and defined."""
     low, high = limits
-    if is_floating(entry.dtype) and np.isnan(entry).any():
-        raise reject(Reason.NAN_SCORE, f"{label}{_first(np.isnan(entry))}", "NaN", "a number", name)
+    is_nan = np.isnan(entry) if is_floating(entry.dtype) else np.zeros(entry.shape, dtype=np.bool_)
+    if is_nan.any():
+        is_nan &= defined_mask(spec, entry.shape, arguments, axes)
+    if is_nan.any():
+        raise reject(Reason.NAN_SCORE, f"{label}{_first(is_nan)}", "NaN", "a number", name)
     bad = np.zeros(entry.shape, dtype=np.bool_)
     if low is not None:
         bad |= entry < low

@@ -30,6 +30,10 @@ class Rule:
     because: str
     find: Find
 
+    def in_words(self) -> str:
+        """Return one line: what must hold, why, and the reason of a rejection."""
+        return f"{self.sentence.removesuffix('.')}: {self.because} ({self.reason.name})."
+
     def check(self, arguments: Arguments, axes: Arguments) -> None:
         """Raise SpecRejection at the first fault."""
         fault = self.find(arguments, axes)

@@ -55,6 +55,15 @@ def backward_link(name: str) -> Fault:
     return fault
 
 
+def second_link(name: str) -> Fault:
+    """Return the fault that a link leads to a node that another link leads to, or to one above its own node."""
+
+    def fault(arguments: Arguments, where: int) -> Arguments:
+        return with_entry(arguments, name, where, 1 + where % max(arguments["candidates"].shape[1] - 1, 1))
+
+    return fault
+
+
 def foreign_node(arguments: Arguments, where: int) -> Arguments:
     """A node's global number is that of another node."""
     count = arguments["retrieve_index"].size
@@ -75,7 +84,13 @@ def chain_too_long(arguments: Arguments, where: int) -> Arguments:
 
 _INFINITE = float("inf")
 _COINS = (entry("uniform_samples", 1.0), entry("uniform_samples_for_final_sampling", 1.0))
-_TREE = (backward_link("retrieve_next_token"), backward_link("retrieve_next_sibling"), foreign_node)
+SECOND_LINKS = (second_link("retrieve_next_token"), second_link("retrieve_next_sibling"))
+_TREE = (
+    backward_link("retrieve_next_token"),
+    backward_link("retrieve_next_sibling"),
+    *SECOND_LINKS,
+    foreign_node,
+)
 _LOGITS = (
     entry("logits", _INFINITE),
     empty_row("logits", -_INFINITE),

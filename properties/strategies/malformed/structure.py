@@ -78,15 +78,6 @@ def backward_sibling(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
 
 
-def second_link(name: str) -> Fault:
-    """Return the fault that a link leads to a node that another link leads to, or to one above its own node."""
-
-    def fault(arguments: Arguments, where: int) -> Arguments:
-        return with_entry(arguments, name, where, 1 + where % max(arguments["candidates"].shape[1] - 1, 1))
-
-    return fault
-
-
 def foreign_node(arguments: Arguments, where: int) -> Arguments:
     """A node's global number is that of another node."""
     count = arguments["retrieve_index"].size
@@ -133,6 +124,11 @@ def table_too_long(arguments: Arguments, where: int) -> Arguments:
     return {**arguments, "max_seq_len_k": arguments["req_to_token"].shape[1] + 1 + where % 3}
 
 
+def page_outside_the_pool(arguments: Arguments, where: int) -> Arguments:
+    """A page lies before the pool or behind it."""
+    return with_entry(arguments, "page_table", where, -1 if where % 2 else 2**20)
+
+
 def one_more(name: str) -> Fault:
     """Return the fault that a size, or one entry of an array of lengths, is one too large."""
 
@@ -157,9 +153,9 @@ def one_less(name: str) -> Fault:
     return fault
 
 
-_OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"))
+_OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"), page_outside_the_pool)
 
-_LINKS = (backward_child, backward_sibling, second_link("retrieve_next_token"), second_link("retrieve_next_sibling"))
+_LINKS = (backward_child, backward_sibling, *malformed_sampling.SECOND_LINKS)
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "select_top_k_tokens": (scores_absent,),

@@ -1,0 +1,76 @@
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import NoSuchExample
+
+from specsim.contracts.binding import bind
+from specsim.discovery import modules_of
+from specsim.operations import ALL_GROUPS, RECORDS
+from specsim.properties.generated.agreement import reference
+from specsim.properties.strategies.malformed.faults import calls
+from specsim.rejection import Reason, SpecRejection
+from specsim.validation import STRUCTURE
+from specsim.validation.rule import Fault, Rule
+
+SEARCH = settings(
+    max_examples=1000,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+)
+
+
+def test_rules_stand_in_the_module_of_their_group():
+    modules = modules_of("specsim.validation", ALL_GROUPS)
+    strays = [
+        f"{name} in {group}"
+        for group, module in modules.items()
+        for name in vars(module)["RULES"]
+        if RECORDS[name].group != group
+    ]
+    assert strays == []
+
+
+def test_a_rule_is_printed_with_its_cause_and_its_reason():
+    rule = Rule("Every entry is 7.", Reason.NOT_DIVISIBLE, "seven is enough", lambda arguments, axes: None)
+    assert rule.in_words() == "Every entry is 7: seven is enough (NOT_DIVISIBLE)."
+
+
+def test_a_fault_is_raised_with_the_cause_and_the_reason_of_its_rule():
+    rule = Rule("", Reason.NOT_DIVISIBLE, "seven is enough", lambda arguments, axes: Fault("x[1]", 8, "7"))
+    with pytest.raises(SpecRejection) as caught:
+        rule.check({}, {})
+    assert str(caught.value) == "NOT_DIVISIBLE: x[1] is 8, but should be 7, because seven is enough"
+
+
+def test_sentences_are_sentences_and_causes_are_clauses():
+    rules = {rule for rules in STRUCTURE.values() for rule in rules}
+    assert [rule.sentence for rule in rules if not rule.sentence.endswith(".") or rule.sentence[0].islower()] == []
+    assert [rule.because for rule in rules if rule.because.endswith(".") or rule.because[0].isupper()] == []
+
+
+def is_broken(rule, operation, case):
+    carried = reference().carry(operation, case)
+    try:
+        axes = bind(operation, RECORDS[operation].contract, carried)
+    except SpecRejection:
+        return False
+    return rule.find(carried, axes) is not None
+
+
+def test_every_rule_is_broken_by_some_bad_call():
+    unbroken = []
+    for operation, rules in STRUCTURE.items():
+        waiting = list(rules)
+
+        def is_last(case, operation=operation, waiting=waiting):
+            waiting[:] = [rule for rule in waiting if not is_broken(rule, operation, case)]
+            return not waiting
+
+        with suppress(NoSuchExample):
+            find(calls(operation), is_last, settings=SEARCH, random=Random(1))
+        unbroken += [f"{operation}: {rule.sentence}" for rule in waiting]
+    assert unbroken == []
