@@ -35,6 +35,7 @@ class Reason(StrEnum):
     ORPHAN_NODE = "A selected node's parent was not selected."
     CYCLIC_TREE = "Links lead from a node back to itself, so that the tree is not a tree."
     SHARED_NODE = "A node hangs in two places of a tree, or the root in one."
+    UNSORTED_CANDIDATES = "Kept candidates do not ascend by flat id, so that a parent may follow its child."
     MALFORMED_MASK = "A mask is not the ancestor closure of any tree."
     MALFORMED_PATH = "An accepted path is not a path: entries descend or follow a sentinel."
     DUPLICATE_ROW = "Two requests of one batch claim one row."

@@ -20,7 +20,7 @@ __all__ = ["Bindings", "arrays_of", "bind", "bound_of", "defined_mask", "dtype_n
 
 Bindings = Mapping[str, Any]
 
-ROWS_READ = {"draft": draft_rows_read, "target": target_rows_read}
+ROWS_READ = {"draft_probs": draft_rows_read, "target_probs": target_rows_read}
 """Which rows of a chain's probabilities carry meaning."""
 
 

@@ -80,7 +80,7 @@ OPERATIONS = (
                     "float32 [drafted, vocab]",
                     Unit.PROBABILITY,
                     within=("0", "1"),
-                    defined=Defined("chain", "draft"),
+                    defined=Defined("chain", "draft_probs"),
                     optional=True,
                 ),
                 array(
@@ -88,7 +88,7 @@ OPERATIONS = (
                     "float32 [drafted+request, vocab]",
                     Unit.PROBABILITY,
                     within=("0", "1"),
-                    defined=Defined("chain", "target"),
+                    defined=Defined("chain", "target_probs"),
                 ),
                 ScalarSpec("max_num_drafts", axis="draft", low="0", high=str(MOST_NODES)),
             ),
