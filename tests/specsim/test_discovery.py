@@ -37,10 +37,9 @@ def test_every_structural_rule_is_found():
     written = {
         name
         for module in modules_of("specsim.validation").values()
-        for name, value in vars(module).items()
-        if name in RECORDS and callable(value)
+        for name in vars(module).get("RULES", ())
     }
-    assert validation.STRUCTURE.keys() == written
+    assert validation.STRUCTURE.keys() == written <= RECORDS.keys()
 
 
 def test_every_law_module_and_every_mutant_module_is_found():
