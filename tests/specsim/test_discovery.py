@@ -34,11 +34,7 @@ def test_every_group_has_strategies():
 
 
 def test_every_structural_rule_is_found():
-    written = {
-        name
-        for module in modules_of("specsim.validation").values()
-        for name in vars(module).get("RULES", ())
-    }
+    written = {name for module in modules_of("specsim.validation").values() for name in vars(module).get("RULES", ())}
     assert validation.STRUCTURE.keys() == written <= RECORDS.keys()
 
 

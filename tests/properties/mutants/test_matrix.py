@@ -61,10 +61,10 @@ def test_the_victim_of_a_property_may_die_with_a_later_seed():
         assert backend.name != "PV07" or len(case["num_accepted_tokens"]) < largest
 
     law = PROPERTIES[LAW]
-    drawn = {seed: max(len(case["num_accepted_tokens"]) for case in draw_cases(law, seed, 3)) for seed in range(9)}
+    rare = Property("compact.rare", "", law.operations, law.strategy, sees_the_largest_batch)
+    drawn = {seed: max(len(case["num_accepted_tokens"]) for case in draw_cases(rare, seed, 3)) for seed in range(9)}
     largest = max(drawn.values())
     smaller = min(drawn, key=drawn.__getitem__)
-    rare = Property("compact.rare", "", law.operations, law.strategy, sees_the_largest_batch)
     hunting = Hunt([PV07], [rare], Options(3, False, {}))
     assert hunting.first_victim("compact.rare", [smaller]) is None
     mutant, seed, _ = hunting.first_victim("compact.rare", [smaller, *drawn])

@@ -33,18 +33,18 @@ def named(name: str) -> Property:
 
 @pytest.fixture(scope="module")
 def matrix():
-    """Run every mutant with one seed; laws come before what the table generates, which compares with the reference."""
+    """Run every mutant with three seeds, laws before what the table generates, which compares with the reference."""
     known = read_kills()
     rows = {
         mutant: replace(row, killers=tuple(sorted(row.killers, key=lambda name: not is_law(name))))
         for mutant, row in known.rows.items()
     }
     laws_first = sorted(all_properties(), key=lambda one: not is_law(one.name))
-    return kill_matrix(seeds=[1], max_examples=30, properties=laws_first, known=replace(known, rows=rows))
+    return kill_matrix(seeds=[1, 2, 3], max_examples=30, properties=laws_first, known=replace(known, rows=rows))
 
 
 def test_no_mutant_survives(matrix):
-    assert matrix.survivors == ()
+    assert [mutant for mutant in MUTANTS if not matrix.kills[mutant]] == []
 
 
 def test_no_property_is_powerless(matrix):
