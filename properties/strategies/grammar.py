@@ -9,7 +9,9 @@ from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array,
 from specsim.properties.strategies.trees import Tree, trees
 
 VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
-DENSITIES = (1.0, 1.0, 0.75, 0.4)
+DENSITIES = (1.0, 0.75, 0.75, 0.4)
+WAYS = ("follow", "skip", "follow", "leave")
+"""A tree follows its automaton, or begins its siblings with one that is not allowed, or takes no notice of it."""
 NO_GRAMMAR = -1
 
 
@@ -21,15 +23,17 @@ def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
     source = draw(bulk())
     tokens = vocab + draw(st.sampled_from((0, 0, 0, 2, 40)))
     states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=4)
-    drawn = draw(trees(st.tuples(states, mostly(st.just(True), st.just(False), one_in=3)), max_requests, tokens))
+    drawn = draw(trees(st.tuples(states, st.sampled_from(WAYS)), max_requests, tokens))
     automaton = TableGrammar(
         _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),
         source.integers(num_states, 0, draw(st.sampled_from((2, 4, 9)))) == 1,
         NO_GRAMMAR,
     )
-    for tree, (first, follows) in zip(drawn.requests, drawn.others, strict=True):
-        if follows and first != NO_GRAMMAR:
+    for tree, (first, way) in zip(drawn.requests, drawn.others, strict=True):
+        if way != "leave" and first != NO_GRAMMAR:
             _follow(tree, first, automaton, source)
+        if way == "skip":
+            _forbid_eldest(tree, vocab)
     arguments = drawn.arguments()
     del arguments["num_steps"]
     return {
@@ -51,6 +55,13 @@ def _follow(tree: Tree, first: int, automaton: TableGrammar, source: Bulk) -> No
         if len(allowed):
             tree.tokens[node] = allowed[source.integer(0, len(allowed) - 1)]
             state[node] = automaton.transitions[above, tree.tokens[node]]
+
+
+def _forbid_eldest(tree: Tree, vocab: int) -> None:
+    """Give the first of several siblings a token that no state allows."""
+    for children in tree.children:
+        if len(children) > 1:
+            tree.tokens[children[0]] = vocab
 
 
 def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:
