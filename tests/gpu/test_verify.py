@@ -49,6 +49,21 @@ def test_the_last_of_many_siblings_is_found(agrees):
     agrees("verify_tree_greedy", **star, num_steps=2)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_links_lead_to_smaller_numbers(agrees, seed):
+    numbered = np.random.default_rng(seed)
+    arguments = trees(4, 12, 2, seed=seed)
+    for request in range(4):
+        order = np.array([0, *(numbered.permutation(11) + 1)])
+        number = np.append(np.argsort(order), -1)
+        for name in ("retrieve_next_token", "retrieve_next_sibling"):
+            arguments[name][request] = number[arguments[name][request, order]]
+        for name in ("candidates", "target_predict"):
+            arguments[name][request] = arguments[name][request, order]
+    assert (arguments["retrieve_next_token"] < np.arange(12))[arguments["retrieve_next_token"] >= 0].any()
+    agrees("verify_tree_greedy", **arguments, num_steps=11)
+
+
 def test_views_are_walked_where_they_lie(agrees):
     arguments = {name: np.repeat(value, 2, axis=1)[:, ::2] for name, value in trees(3, 7, 2).items()}
     agrees("verify_tree_greedy", **arguments, num_steps=4)

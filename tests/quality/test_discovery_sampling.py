@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specsim.contracts.chains import target_rows_read
 from specsim.properties.laws.grammar import path_to, state_after
 from specsim.properties.laws.support.decided import decide_chain, decide_tree
 from specsim.properties.laws.verify import parents_of
@@ -193,6 +194,18 @@ OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
     "equal seeds and different lengths": (
         "generate_coins",
         lambda case: len(case["seeds"]) > 1 and len(set(case["seeds"])) < len(set(case["seq_lens"])),
+    ),
+    "rows of NaN behind the last one that is read": (
+        "chain_speculative_sampling",
+        lambda case: np.isnan(case["target_probs"]).any() and (~np.isnan(case["target_probs"]).all(axis=1)).any(),
+    ),
+    "rows without mass that are not read": (
+        "chain_speculative_sampling",
+        lambda case: (~target_rows_read(case) & (case["target_probs"].sum(axis=1) == 0)).any(),
+    ),
+    "a draft's law that is none where it is not read": (
+        "chain_speculative_sampling",
+        lambda case: case["draft_probs"] is not None and (case["draft_probs"] < 0).any(),
     ),
     "a mask that lacks the end": (
         "verify_custom_mask_metadata",

@@ -10,9 +10,45 @@ def verify(candidates, next_token, next_sibling, target_predict, num_steps, i64)
     )
 
 
-def test_the_lower_of_two_equal_siblings_wins(equal, i32, i64):
-    got = verify([5, 7, 7], [1, -1, -1], [-1, 2, -1], [7, 8, 9], 1, i64)
-    equal(got, (i32([7, 8, 0]), i32([[0, 1]]), i32([1])))
+def test_the_golden_tree_of_an_engine_has_a_link_from_4_to_its_sibling_1(equal, i32, i64):
+    """SGLang's own vector of ``verify_tree_greedy``; in the third request the target chooses the sibling behind."""
+    second = ([4, 2, 3, -1, 5, -1], [-1, -1, -1, -1, 1, -1])
+    got = reference.verify_tree_greedy(
+        i64([[0, 1, 2, 3, 4, 5], [7, 8, 9, 10, 11, 12], [7, 8, 9, 10, 11, 12]]),
+        i64([range(6), range(6, 12), range(12, 18)]),
+        i64([[1, 2, -1, 4, 5, -1], second[0], second[0]]),
+        i64([[-1, 3, -1, -1, -1, -1], second[1], second[1]]),
+        i64([[3, 18, 18, 4, 5, 18], [11, 18, 18, 18, 12, 18], [8, 9, 18, 18, 12, 18]]),
+        3,
+    )
+    equal(got.accept_index, i32([[0, 3, 4, 5], [6, 10, 11, -1], [12, 13, 14, -1]]))
+    equal(got.num_accepted_drafts, i32([3, 2, 2]))
+    equal(got.predict[[0, 3, 4, 5, 6, 10, 11, 12, 13, 14]], i32([3, 4, 5, 18, 11, 12, 18, 8, 9, 18]))
+
+
+def test_a_child_may_have_a_smaller_number(equal, i32, i64):
+    got = verify([5, 7, 6], [2, -1, 1], [-1, -1, -1], [6, 8, 7], 2, i64)
+    equal(got, (i32([6, 8, 7]), i32([[0, 2, 1]]), i32([2])))
+
+
+@pytest.mark.parametrize("order", [([1, -1, -1], [-1, 2, -1]), ([2, -1, -1], [-1, -1, 1])], ids=["1, 2", "2, 1"])
+def test_of_equal_siblings_the_one_that_is_linked_first_wins(order, equal, i32, i64):
+    got = verify([5, 7, 7], *order, [7, 8, 9], 1, i64)
+    equal(got.accept_index, i32([[0, order[0][0]]]))
+
+
+@pytest.mark.parametrize(
+    ("next_token", "next_sibling", "what"),
+    [
+        ([1, 2, -1], [-1, 2, -1], "retrieve_next_sibling[0, 1]"),
+        ([1, -1, 0], [-1, -1, -1], "retrieve_next_token[0, 2]"),
+    ],
+    ids=["two parents", "the root hangs from a node that hangs from none"],
+)
+def test_a_node_that_two_links_lead_to_is_rejected(next_token, next_sibling, what, i64):
+    with pytest.raises(SpecRejection) as caught:
+        verify([5, 6, 7], next_token, next_sibling, [6, 7, 8], 2, i64)
+    assert (caught.value.reason, caught.value.what) == (Reason.SHARED_NODE, what)
 
 
 def test_the_count_excludes_the_root(equal, i32, i64):
@@ -31,7 +67,7 @@ def test_an_empty_batch(equal, i32, i64):
     equal(got, (i32([]), i32([]).reshape(0, 3), i32([])))
 
 
-def test_a_backward_link_is_rejected(i64):
+def test_a_link_back_to_the_root_is_a_cycle(i64):
     with pytest.raises(SpecRejection) as caught:
         verify([5, 6, 7], [1, 0, -1], [-1, -1, -1], [6, 7, 8], 2, i64)
     assert caught.value.reason is Reason.CYCLIC_TREE
