@@ -5,6 +5,7 @@ Without a GPU the kernels run under Triton's interpreter.
 
 import os
 
+from specsim.environment import INTERPRETER
 from specsim.installation import explain_missing, find_missing
 
 if __name__ != "specsim.gpu":
@@ -15,7 +16,7 @@ if find_missing("gpu"):
 import torch
 
 if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")
+    os.environ.setdefault(INTERPRETER, "1")
 
 from specsim.gpu import exports
 from specsim.gpu.exports import *  # noqa: F403

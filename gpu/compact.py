@@ -53,7 +53,7 @@ def launch_gather_accept_tokens(call: Call) -> torch.Tensor:
     num_entries = call.arguments["accept_index"].numel()
     if num_entries:
         launch(
-            _plan_gather(num_entries),
+            _plan_gather(num_entries, call.arguments["predict"].numel()),
             inputs=call.contiguous("predict", "accept_index"),
             outputs={"accept_tokens": call.outputs},
         )
@@ -61,12 +61,12 @@ def launch_gather_accept_tokens(call: Call) -> torch.Tensor:
 
 
 @planned
-def _plan_gather(num_entries: int) -> Plan:
+def _plan_gather(num_entries: int, num_rows: int) -> Plan:
     block = choose_block(num_entries, TOKENS)
     return Plan(
         kernels._gather_accept_tokens_kernel,
         grid=(ceil_div(num_entries, block),),
-        sizes={"num_entries": num_entries},
+        sizes={"num_entries": num_entries, "num_rows": num_rows},
         tunables={"BLOCK": block},
     )
 
@@ -109,7 +109,7 @@ def launch_fill_accept_out_cache_loc(call: Call) -> torch.Tensor:
     num_entries = call.arguments["accept_index"].numel()
     if num_entries:
         launch(
-            _plan_sources(num_entries),
+            _plan_sources(num_entries, call.arguments["out_cache_loc"].numel()),
             inputs=call.contiguous("accept_index", "out_cache_loc"),
             outputs={"source_slots": call.outputs},
         )
@@ -117,12 +117,12 @@ def launch_fill_accept_out_cache_loc(call: Call) -> torch.Tensor:
 
 
 @planned
-def _plan_sources(num_entries: int) -> Plan:
+def _plan_sources(num_entries: int, num_slots: int) -> Plan:
     block = choose_block(num_entries, SLOTS)
     return Plan(
         kernels._fill_accept_out_cache_loc_kernel,
         grid=(ceil_div(num_entries, block),),
-        sizes={"num_entries": num_entries},
+        sizes={"num_entries": num_entries, "num_slots": num_slots},
         tunables={"BLOCK": block},
     )
 

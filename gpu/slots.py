@@ -36,7 +36,7 @@ def launch_assign_req_to_token_pool(call: Call) -> None:
     if num_locations and num_requests:
         rows = call.arguments["req_to_token"]
         launch(
-            _plan_locations(True, num_locations, num_requests, *rows.stride()),
+            _plan_locations(True, num_locations, num_requests, *rows.shape, *rows.stride()),
             inputs=call.contiguous("req_pool_indices", "start_offsets", "end_offsets", "out_cache_loc"),
             outputs={"req_to_token": rows},
         )
@@ -59,7 +59,7 @@ def launch_assign_extend_cache_locs(call: Call) -> torch.Tensor:
     if num_locations:
         rows = call.arguments["req_to_token"]
         launch(
-            _plan_locations(False, num_locations, num_requests, *rows.stride()),
+            _plan_locations(False, num_locations, num_requests, *rows.shape, *rows.stride()),
             inputs={
                 "req_to_token": rows,
                 **call.contiguous("req_pool_indices", "start_offsets", "end_offsets"),
@@ -71,7 +71,13 @@ def launch_assign_extend_cache_locs(call: Call) -> torch.Tensor:
 
 @planned
 def _plan_locations(
-    is_written: bool, num_locations: int, num_requests: int, row_stride: int, position_stride: int
+    is_written: bool,
+    num_locations: int,
+    num_requests: int,
+    num_rows: int,
+    row_width: int,
+    row_stride: int,
+    position_stride: int,
 ) -> Plan:
     requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
     locations = choose_block(num_locations, LOCATIONS, LARGEST_TILE // requests)
@@ -81,6 +87,8 @@ def _plan_locations(
         sizes={
             "num_locations": num_locations,
             "num_requests": num_requests,
+            "num_rows": num_rows,
+            "row_width": row_width,
             "row_stride": row_stride,
             "position_stride": position_stride,
         },

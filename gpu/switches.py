@@ -1,22 +1,27 @@
 """Two switches of the GPU layer, both off in production.
 
-``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation.
-``poisoned(pattern)`` fills every output with a pattern before the kernel runs, so that an entry which no kernel wrote
-shows.
+``debugging()`` makes every host function check the entries of its arguments, which costs a synchronisation; the
+variable ``SPECSIM_DEBUG=1`` does so from the start. ``poisoned(pattern)`` fills every output with a pattern before the
+kernel runs, so that an entry which no kernel wrote shows.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_CHECKS_VALUES: ContextVar[bool] = ContextVar("checks_values", default=False)
+import torch
+
+from specsim.environment import DEBUG, says_yes
+
+IS_DEBUGGED = says_yes(DEBUG)
+_CHECKS_VALUES: ContextVar[bool] = ContextVar("checks_values", default=IS_DEBUGGED)
 _POISON: ContextVar[int | None] = ContextVar("poison", default=None)
 
 
 @contextmanager
-def debugging() -> Iterator[None]:
-    """Check entries as well as shapes while the block runs."""
-    token = _CHECKS_VALUES.set(True)
+def debugging(is_on: bool = True) -> Iterator[None]:
+    """Check entries as well as shapes while the block runs, or shapes alone."""
+    token = _CHECKS_VALUES.set(is_on)
     try:
         yield
     finally:
@@ -34,8 +39,8 @@ def poisoned(pattern: int) -> Iterator[None]:
 
 
 def checks_values() -> bool:
-    """Return whether entries are checked."""
-    return _CHECKS_VALUES.get()
+    """Return whether entries are checked: never while a CUDA graph is captured, which cannot wait for them."""
+    return _CHECKS_VALUES.get() and not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
 
 
 def poison_pattern() -> int | None:

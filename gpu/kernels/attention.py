@@ -125,7 +125,7 @@ def _list_keys_kernel(
     last = tl.minimum(num_keys, num_positions)
     for first in range(chunk * BLOCK, last, tl.num_programs(1) * BLOCK):
         key = first + tl.arange(0, BLOCK).to(tl.int64)
-        inside = (key < last) & (start + key < num_entries)
+        inside = (key < last) & (start + key >= 0) & (start + key < num_entries)
         slot = tl.load(slots_ptr + key * column_stride, mask=inside, other=0)
         tl.store(kv_indices_ptr + start + key, slot, mask=inside)
     if chunk == 0:

@@ -10,12 +10,13 @@ def _gather_accept_tokens_kernel(
     accept_index_ptr,
     accept_tokens_ptr,
     num_entries,
+    num_rows,
     BLOCK: tl.constexpr,
 ):
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_entry = entry < num_entries
     node = tl.load(accept_index_ptr + entry, mask=is_entry, other=-1)
-    token = tl.load(predict_ptr + node, mask=node >= 0, other=0)
+    token = tl.load(predict_ptr + node, mask=(node >= 0) & (node < num_rows), other=0)
     tl.store(accept_tokens_ptr + entry, token, mask=is_entry)
 
 
@@ -31,7 +32,8 @@ def _fill_bonus_tokens_kernel(
     request = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_request = request < num_requests
     count = tl.load(num_accepted_tokens_ptr + request, mask=is_request, other=1)
-    token = tl.load(accept_tokens_ptr + request * width + count - 1, mask=is_request, other=0)
+    is_token = is_request & (count >= 1) & (count <= width)
+    token = tl.load(accept_tokens_ptr + request * width + count - 1, mask=is_token, other=0)
     tl.store(bonus_tokens_ptr + request, token, mask=is_request)
 
 
@@ -49,6 +51,7 @@ def _fill_accept_out_cache_loc_kernel(
     out_cache_loc_ptr,
     source_slots_ptr,
     num_entries,
+    num_slots,
     BLOCK: tl.constexpr,
 ):
     offset = tl.arange(0, BLOCK)
@@ -61,7 +64,7 @@ def _fill_accept_out_cache_loc_kernel(
     is_entry = entry < num_entries
     node = tl.load(accept_index_ptr + entry, mask=is_entry, other=-1)
     is_kept = node >= 0
-    slot = tl.load(out_cache_loc_ptr + node, mask=is_kept, other=0)
+    slot = tl.load(out_cache_loc_ptr + node, mask=is_kept & (node < num_slots), other=0)
     tl.store(source_slots_ptr + _place(is_kept, before, entry, num_entries), slot, mask=is_entry)
 
 
@@ -112,5 +115,6 @@ def _compact_accepted_to_front_kernel(
     node = tl.load(accept_index_ptr + (row // num_nodes) * width + place, mask=is_path, other=0)
     source = tl.where(is_path, tl.maximum(node, 0), row).to(tl.int64)
     mask = is_row[:, None] & (word < num_words)[None, :]
-    entry = tl.load(values_ptr + source[:, None] * num_words + word[None, :], mask=mask)
+    is_source = mask & (source < num_rows)[:, None]
+    entry = tl.load(values_ptr + source[:, None] * num_words + word[None, :], mask=is_source)
     tl.store(compacted_ptr + row.to(tl.int64)[:, None] * num_words + word[None, :], entry, mask=mask)

@@ -25,6 +25,7 @@ def _rotate_prefill_input_ids_kernel(
         index = first + tl.arange(0, REQUESTS)
         is_request = index < num_requests
         length = tl.load(extend_lens_ptr + index, mask=is_request, other=0)
+        length = tl.minimum(tl.maximum(length, 0), num_tokens)
         num_past, past_length = count_ranges(place, length, is_request, before)
         request += num_past
         begin += past_length
@@ -79,6 +80,7 @@ def _create_extend_after_decode_spec_info_kernel(
         index = first + tl.arange(0, REQUESTS)
         is_request = index < num_requests
         count = tl.load(num_accepted_tokens_ptr + index, mask=is_request, other=0)
+        count = tl.minimum(tl.maximum(count, 0), num_tokens)
         num_past, past_count = count_ranges(place, count, is_request, before)
         request += num_past
         begin += past_count

@@ -12,11 +12,14 @@ def _locate(
     req_pool_indices_ptr,
     start_offsets_ptr,
     end_offsets_ptr,
+    num_locations,
     num_requests,
+    num_rows,
+    row_width,
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
-    """Row and position of each location, and whether any range reaches it."""
+    """Row and position of each location, and whether a range reaches it that lies inside the rows."""
     request = tl.zeros([LOCATIONS], dtype=tl.int32)
     begin = tl.zeros([LOCATIONS], dtype=tl.int32)
     before = 0
@@ -25,15 +28,16 @@ def _locate(
         is_request = index < num_requests
         start = tl.load(start_offsets_ptr + index, mask=is_request, other=0)
         end = tl.load(end_offsets_ptr + index, mask=is_request, other=0)
-        length = tl.maximum(end - start, 0).to(tl.int32)
+        length = tl.minimum(tl.maximum(end - start, 0), num_locations).to(tl.int32)
         num_past, past_length = count_ranges(location, length, is_request, before)
         request += num_past
         begin += past_length
         before += tl.sum(length, 0)
     is_reached = request < num_requests
     row = tl.load(req_pool_indices_ptr + request, mask=is_reached, other=0)
-    start = tl.load(start_offsets_ptr + request, mask=is_reached, other=0).to(tl.int64)
-    return row, start + location - begin, is_reached
+    position = tl.load(start_offsets_ptr + request, mask=is_reached, other=0).to(tl.int64) + location - begin
+    is_inside = (row >= 0) & (row < num_rows) & (position >= 0) & (position < row_width)
+    return row, position, is_reached & (location < num_locations) & is_inside
 
 
 @triton.jit
@@ -47,14 +51,24 @@ def _assign_req_to_token_pool_kernel(
     position_stride,
     num_locations,
     num_requests,
+    num_rows,
+    row_width,
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
-    row, position, is_reached = _locate(
-        location, req_pool_indices_ptr, start_offsets_ptr, end_offsets_ptr, num_requests, LOCATIONS, REQUESTS
+    row, position, mask = _locate(
+        location,
+        req_pool_indices_ptr,
+        start_offsets_ptr,
+        end_offsets_ptr,
+        num_locations,
+        num_requests,
+        num_rows,
+        row_width,
+        LOCATIONS,
+        REQUESTS,
     )
-    mask = is_reached & (location < num_locations)
     slot = tl.load(out_cache_loc_ptr + location, mask=mask, other=0).to(tl.int32)
     tl.store(req_to_token_ptr + row * row_stride + position * position_stride, slot, mask=mask)
 
@@ -70,16 +84,26 @@ def _assign_extend_cache_locs_kernel(
     position_stride,
     num_locations,
     num_requests,
+    num_rows,
+    row_width,
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
     location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
-    row, position, is_reached = _locate(
-        location, req_pool_indices_ptr, start_offsets_ptr, end_offsets_ptr, num_requests, LOCATIONS, REQUESTS
+    row, position, is_read = _locate(
+        location,
+        req_pool_indices_ptr,
+        start_offsets_ptr,
+        end_offsets_ptr,
+        num_locations,
+        num_requests,
+        num_rows,
+        row_width,
+        LOCATIONS,
+        REQUESTS,
     )
-    mask = location < num_locations
-    slot = tl.load(req_to_token_ptr + row * row_stride + position * position_stride, mask=mask & is_reached, other=0)
-    tl.store(out_cache_loc_ptr + location, slot.to(tl.int64), mask=mask)
+    slot = tl.load(req_to_token_ptr + row * row_stride + position * position_stride, mask=is_read, other=0)
+    tl.store(out_cache_loc_ptr + location, slot.to(tl.int64), mask=location < num_locations)
 
 
 @triton.jit

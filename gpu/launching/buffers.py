@@ -67,11 +67,12 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     Raises
     ------
     SpecRejection
-        As the reference does; entries are checked only inside ``debugging()``.
+        As the reference does; entries are checked only inside ``debugging()``, or under ``SPECSIM_DEBUG=1``.
     """
-    contract, pack = _checks_of(name, current_mode().runs)
+    runs = current_mode().runs
+    contract, pack = _checks_of(name, runs)
     checked = contract.check(arguments)
-    if checks_values():
+    if runs and checks_values():
         check_call(name, {key: _on_host(value) for key, value in arguments.items()})
     device, pattern = checked.place, poison_pattern()
     outputs = [

@@ -26,6 +26,9 @@ KEYS, BEAM_KEYS, INTERPRETED_KEYS = 128, 256, 64
 
 INTERPRETED_BEAMS = 1024
 
+Pool = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Slots of a layer's buffers, and the strides of its keys and values."""
+
 
 def target_forward(
     kv_buffers: Sequence[torch.Tensor],
@@ -107,7 +110,9 @@ def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.T
         _store_entries(call, layer, _below(call, layer, folds))
         keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
         launch(
-            _plan_fold_rows(call.axes["token"], keys.stride(), values.stride(), folds.stride(0)),
+            _plan_fold_rows(
+                call.axes["token"], call.arguments["kv_indices"].numel(), _pool_of(keys, values), folds.stride(0)
+            ),
             inputs={"keys": keys, "values": values, **call.contiguous("kv_indices", "kv_indptr")},
             outputs={"folds": folds[:, layer]},
         )
@@ -133,8 +138,7 @@ def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
         _plan_store(
             call.axes["token"],
             layer,
-            keys.stride(),
-            values.stride(),
+            _pool_of(keys, values),
             None if below is None else below.stride(0),
             below.shape[1] if below is not None and below.ndim == 2 else 0,
         ),
@@ -150,8 +154,7 @@ def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
 def _plan_store(
     num_tokens: int,
     layer: int,
-    key_strides: tuple[int, int],
-    value_strides: tuple[int, int],
+    pool: Pool,
     below_stride: int | None,
     num_digested: int,
 ) -> Plan:
@@ -160,7 +163,7 @@ def _plan_store(
         kernels._store_entries_kernel,
         grid=(ceil_div(num_tokens, rows),),
         sizes={
-            **_strides(key_strides, value_strides),
+            **_sizes_of(pool),
             "below_stride": below_stride or 0,
             "component": 2 * layer,
             "num_tokens": num_tokens,
@@ -183,9 +186,11 @@ def _fold_pages(
         _plan_fold_pages(
             call.axes["request"],
             call.axes["token"],
-            (keys.stride(), values.stride(), page_table.stride(), folds.stride(0)),
+            _pool_of(keys, values),
+            (page_table.shape[1], *page_table.stride()),
             call.axes["page_size"],
-            tree_mask is not None,
+            folds.stride(0),
+            None if tree_mask is None else tree_mask.numel(),
             context_word is not None,
         ),
         inputs={
@@ -203,9 +208,11 @@ def _fold_pages(
 def _plan_fold_pages(
     num_requests: int,
     num_tokens: int,
-    strides: tuple[tuple[int, int], tuple[int, int], tuple[int, int], int],
+    pool: Pool,
+    pages: tuple[int, int, int],
     page_size: int,
-    has_mask: bool,
+    fold_stride: int,
+    num_mask_entries: int | None,
     has_context: bool,
 ) -> Plan:
     queries = choose_block(ceil_div(num_tokens, num_requests), QUERIES, INTERPRETED_QUERIES)
@@ -213,19 +220,22 @@ def _plan_fold_pages(
     # NOTE: lengths are on the device; a request of n queries needs ceil(n / queries) items, all together at most this.
     most_items = num_requests + num_tokens // queries
     items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * keys)))
-    key_strides, value_strides, page_strides, fold_stride = strides
-    absent = [] if has_mask else ["tree_mask_ptr"]
+    num_pages, page_row_stride, page_stride = pages
+    absent = ["tree_mask_ptr"] if num_mask_entries is None else []
     absent += [] if has_context else ["context_word_ptr"]
     return Plan(
         kernels._fold_pages_kernel,
         grid=(ceil_div(most_items, items),),
         sizes={
-            **_strides(key_strides, value_strides),
-            "page_row_stride": page_strides[0],
-            "page_stride": page_strides[1],
+            **_sizes_of(pool),
+            "page_row_stride": page_row_stride,
+            "page_stride": page_stride,
             "fold_stride": fold_stride,
             "page_size": page_size,
             "num_requests": num_requests,
+            "num_tokens": num_tokens,
+            "num_positions": num_pages * page_size,
+            "num_mask_entries": num_mask_entries or 0,
         },
         constants={"REQUESTS": power_of_two(num_requests), **dict.fromkeys(absent)},
         tunables={"ITEMS": items, "QUERIES": queries, "KEYS": keys},
@@ -233,14 +243,17 @@ def _plan_fold_pages(
 
 
 @planned
-def _plan_fold_rows(
-    num_tokens: int, key_strides: tuple[int, int], value_strides: tuple[int, int], fold_stride: int
-) -> Plan:
+def _plan_fold_rows(num_tokens: int, num_locations: int, pool: Pool, fold_stride: int) -> Plan:
     rows = choose_block(num_tokens, 1, INTERPRETED_BEAMS)
     return Plan(
         kernels._fold_rows_kernel,
         grid=(ceil_div(num_tokens, rows),),
-        sizes={**_strides(key_strides, value_strides), "fold_stride": fold_stride, "num_tokens": num_tokens},
+        sizes={
+            **_sizes_of(pool),
+            "fold_stride": fold_stride,
+            "num_tokens": num_tokens,
+            "num_locations": num_locations,
+        },
         tunables={"ROWS": rows, "KEYS": choose_block(LARGEST_TILE, BEAM_KEYS, INTERPRETED_KEYS)},
     )
 
@@ -266,9 +279,16 @@ def _plan_advance(num_tokens: int, num_layers: int, num_words: int) -> Plan:
     )
 
 
-def _strides(key_strides: tuple[int, int], value_strides: tuple[int, int]) -> dict[str, int]:
-    """Return the strides from slot to slot and from word to word of a layer's buffers."""
+def _pool_of(keys: torch.Tensor, values: torch.Tensor) -> Pool:
+    """Return how many slots a layer's buffers have, and how their entries lie."""
+    return keys.shape[0], keys.stride(), values.stride()
+
+
+def _sizes_of(pool: Pool) -> dict[str, int]:
+    """Return the slots of a layer's buffers, and the strides from slot to slot and from word to word."""
+    num_slots, key_strides, value_strides = pool
     return {
+        "num_slots": num_slots,
         "key_slot_stride": key_strides[0],
         "key_word_stride": key_strides[1],
         "value_slot_stride": value_strides[0],

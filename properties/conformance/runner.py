@@ -132,7 +132,10 @@ def examples_of(one: Property, max_examples: int, slow_examples: int | None = No
 def run_property(
     one: Property, backend: Backend, seed: int, max_examples: int
 ) -> tuple[PropertyReport, Failure | None]:
-    """Run one property; whatever it or the implementation raises becomes a failure with the smallest case."""
+    """Run one property; whatever it or the implementation raises becomes a failure with the smallest case.
+
+    Entries are checked at every call, where the layer can: what no contract allows is named instead of read.
+    """
     if max_examples < 1:
         return PropertyReport(0, False, False), None
     if not is_runnable(one, backend):
@@ -145,7 +148,7 @@ def run_property(
         nonlocal examples, held, margin_cases, smallest, undecided
         examples += 1
         try:
-            with counting() as near:
+            with counting() as near, backend.arrays.debugging():
                 one.law(backend, case)
         except Inconclusive as reason:
             undecided = str(reason)

@@ -1,6 +1,7 @@
 """Properties that every operation has: agreement with the reference, any layout, empty batches, and no other writes.
 
-What an output means is the reference's word; which of its entries mean anything is the table's.
+What an output means is the reference's word; which of its entries mean anything is the table's. Laws run with entries
+checked, so that a call which no contract allows is named; here one call of two runs as in production.
 """
 
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ def require_unchanged(operation: str, names: Mapping[str, Any], given: Mapping[s
 def agrees_with_the_reference(operation: str, backend: Backend, case: strategies.Arguments) -> None:
     """The outputs are the reference's, whatever lay in the output memory, with and without checks of entries."""
     expected = reference().run(operation, case)
-    with backend.arrays.poisoned_outputs(PATTERNS[0]):
+    with backend.arrays.poisoned_outputs(PATTERNS[0]), backend.arrays.debugging(False):
         require_same_outputs(operation, case, expected, backend.run(operation, case))
     with backend.arrays.poisoned_outputs(PATTERNS[1]), backend.arrays.debugging():
         require_same_outputs(operation, case, expected, backend.run(operation, case))
@@ -58,8 +59,9 @@ def agrees_with_the_reference(operation: str, backend: Backend, case: strategies
 
 def layout_does_not_matter(operation: str, backend: Backend, case: strategies.Arguments) -> None:
     """Strided views and views at an offset give what plain arrays of the same values give."""
-    plain = {name: _plain(value) for name, value in case.items()}
-    require_same_outputs(operation, case, backend.run(operation, plain), backend.run(operation, case))
+    expected = backend.run(operation, {name: _plain(value) for name, value in case.items()})
+    with backend.arrays.debugging(False):
+        require_same_outputs(operation, case, expected, backend.run(operation, case))
 
 
 def arguments_are_left_alone(operation: str, backend: Backend, case: strategies.Arguments) -> None:

@@ -37,8 +37,8 @@ def poisoned_inputs(operation: str, case: Mapping[str, Any], pattern: int) -> di
 def undefined_entries_do_not_matter(operation: str, backend: Backend, case: strategies.Arguments) -> None:
     """Two patterns of poison, in inputs and in output memory, give the same defined outputs."""
     outcomes = []
-    for pattern in PATTERNS:
-        with backend.arrays.poisoned_outputs(pattern):
+    for pattern, is_checked in zip(PATTERNS, (False, True), strict=True):
+        with backend.arrays.poisoned_outputs(pattern), backend.arrays.debugging(is_checked):
             outcomes.append(backend.run(operation, poisoned_inputs(operation, case, pattern)))
     require_same_outputs(operation, case, *outcomes)
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.device import OURS, choose_device, is_interpreted, load_implementation, need_suite
+from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
+from specsim.environment import INTERPRETER, says_yes
 
 if TYPE_CHECKING:
     from specsim.gpu.bench.operations import Latency
@@ -26,7 +27,7 @@ def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
     starts its kernels with prepared arguments. ``python -m specsim.gpu.bench.host`` prints them for every operation.
     """
     device = choose_device()
-    if device == "absent" or "CPU" in device or is_interpreted():
+    if device == "absent" or "CPU" in device or says_yes(INTERPRETER):
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
     need_suite()
     backend = load_implementation(OURS)

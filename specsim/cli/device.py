@@ -7,12 +7,10 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed
 from specsim.conformance.backend import Backend, BackendUnavailable, load
+from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing
 
-INTERPRETER = "TRITON_INTERPRET"
 OURS = "specsim.gpu"
-YES = ("1", "on", "true", "y", "yes")
-"""What Triton takes for yes in a variable of the environment, in any case."""
 
 
 def choose_device() -> str:
@@ -31,12 +29,7 @@ def choose_device() -> str:
     if not has_gpu:
         os.environ.setdefault(INTERPRETER, "1")
     name = str(torch.cuda.get_device_name()) if has_gpu else "CPU"
-    return f"{name}, interpreted" if is_interpreted() else name
-
-
-def is_interpreted() -> bool:
-    """Return whether the environment asks for Triton's interpreter."""
-    return os.environ.get(INTERPRETER, "").lower() in YES
+    return f"{name}, interpreted" if says_yes(INTERPRETER) else name
 
 
 def need_device(who: str = OURS) -> str:

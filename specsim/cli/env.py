@@ -7,8 +7,9 @@ import click
 from rich.markup import escape
 
 import specsim
-from specsim.cli.device import choose_device, is_interpreted
+from specsim.cli.device import choose_device
 from specsim.cli.output import EXIT_CODES, console, plain_table, print_json
+from specsim.environment import DEBUG, INTERPRETER, says_yes
 from specsim.installation import EXTRAS, explain_missing, find_missing
 
 DISTRIBUTIONS = (
@@ -45,12 +46,13 @@ def versions_of(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str
 def env(as_json: bool) -> None:
     """Print versions, device, mode and what is missing, for bug reports."""
     device = choose_device()
-    mode = "absent" if device in ("absent", "CPU") else "interpreted" if is_interpreted() else "compiled"
+    mode = "absent" if device in ("absent", "CPU") else "interpreted" if says_yes(INTERPRETER) else "compiled"
     document = {
         "versions": versions_of(),
         "platform": platform.platform(),
         "device": device,
         "mode": mode,
+        "debug": says_yes(DEBUG),
         "missing": {f"specsim.{extra}": list(find_missing(extra)) for extra in EXTRAS},
     }
     if as_json:
@@ -59,7 +61,7 @@ def env(as_json: bool) -> None:
     table = plain_table("what", "value")
     for name, version in versions_of().items():
         table.add_row(name, version)
-    for name in ("platform", "device", "mode"):
+    for name in ("platform", "device", "mode", "debug"):
         table.add_row(name, str(document[name]))
     lacking = [explain_missing(extra, f"specsim.{extra}") for extra in EXTRAS if find_missing(extra)]
     table.add_row("missing", escape("\n".join(lacking)) or "nothing")

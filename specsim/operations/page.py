@@ -13,6 +13,13 @@ page. An axis is a name or an expression over names; a call binds every name to 
 are never read and never compared; the others are within their bounds, and no number among them is NaN (`NAN_SCORE`).
 Where entries are checked, a call is refused unless all of it holds: what is said in the columns, what an operation
 *requires* of its sizes, and what *must hold* between its entries.
+
+Every layer refuses shapes, dtypes and scalars that a contract does not allow, at every call. Entries are checked by the
+reference always, and by `specsim.gpu` on request, because its check waits for the device: inside
+`with specsim.gpu.switches.debugging():`, everywhere with `SPECSIM_DEBUG=1` in the environment, and by `specsim check`;
+never while a CUDA graph is captured. Without the check no operation, those of the toy models included, reads or writes
+outside of its arrays or runs on without end, whatever its entries: kernels mask what leads outside, with no exception.
+What depends on such an entry is then undefined, and nothing says so.
 """
 MODELS = """# Operations of the toy models
 

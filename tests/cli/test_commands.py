@@ -26,7 +26,7 @@ def test_env(specsim):
     got = specsim("env", "--json")
     document = json.loads(got.stdout)
     assert got.exit_code == 0
-    assert document.keys() == {"versions", "platform", "device", "mode", "missing"}
+    assert document.keys() == {"versions", "platform", "device", "mode", "debug", "missing"}
     assert {"python", "specsim", "numpy"} <= document["versions"].keys()
     assert document["mode"] in ("interpreted", "compiled", "absent")
     assert document["versions"]["numpy"] in specsim("env").stdout

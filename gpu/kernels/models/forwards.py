@@ -26,6 +26,7 @@ def _store_entries_kernel(
     below_stride,
     component,
     num_tokens,
+    num_slots,
     NUM_DIGESTED: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -40,26 +41,28 @@ def _store_entries_kernel(
         context = tl.load(below_ptr + row * below_stride, mask=is_row, other=0)
     else:
         context = digest_row(below_ptr, row, is_row, below_stride, NUM_DIGESTED, ROWS).to(tl.int64)
+    is_slot = is_row & (slot >= 0) & (slot < num_slots)
     key_ptr = keys_ptr + slot * key_slot_stride
-    tl.store(key_ptr, position, mask=is_row)
-    tl.store(key_ptr + key_word_stride, token, mask=is_row)
-    tl.store(key_ptr + 2 * key_word_stride, context, mask=is_row)
-    tl.store(key_ptr + 3 * key_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component, mask=is_row)
+    tl.store(key_ptr, position, mask=is_slot)
+    tl.store(key_ptr + key_word_stride, token, mask=is_slot)
+    tl.store(key_ptr + 2 * key_word_stride, context, mask=is_slot)
+    tl.store(key_ptr + 3 * key_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component, mask=is_slot)
     value_ptr = values_ptr + slot * value_slot_stride
-    tl.store(value_ptr, position, mask=is_row)
-    tl.store(value_ptr + value_word_stride, token, mask=is_row)
-    tl.store(value_ptr + 2 * value_word_stride, context, mask=is_row)
-    tl.store(value_ptr + 3 * value_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component + 1, mask=is_row)
+    tl.store(value_ptr, position, mask=is_slot)
+    tl.store(value_ptr + value_word_stride, token, mask=is_slot)
+    tl.store(value_ptr + 2 * value_word_stride, context, mask=is_slot)
+    tl.store(value_ptr + 3 * value_word_stride, tl.zeros([ROWS], dtype=tl.int64) + component + 1, mask=is_slot)
 
 
 @triton.jit
-def _locate_item(item, cu_seqlens_q_ptr, num_requests, QUERIES: tl.constexpr, REQUESTS: tl.constexpr):
+def _locate_item(item, cu_seqlens_q_ptr, num_requests, num_tokens, QUERIES: tl.constexpr, REQUESTS: tl.constexpr):
     """Request of each item and the item's number in it; a request has one item for every QUERIES queries."""
     index = tl.arange(0, REQUESTS)
     is_request = index < num_requests
     begin = tl.load(cu_seqlens_q_ptr + index, mask=is_request, other=0)
     end = tl.load(cu_seqlens_q_ptr + index + 1, mask=is_request, other=0)
-    request, num_before = count_ranges(item, (end - begin + QUERIES - 1) // QUERIES, is_request, 0)
+    num_queries = tl.minimum(tl.maximum(end - begin, 0), num_tokens)
+    request, num_before = count_ranges(item, (num_queries + QUERIES - 1) // QUERIES, is_request, 0)
     return request, item - num_before
 
 
@@ -83,26 +86,30 @@ def _fold_pages_kernel(
     fold_stride,
     page_size,
     num_requests,
+    num_tokens,
+    num_positions,
+    num_slots,
+    num_mask_entries,
     ITEMS: tl.constexpr,
     QUERIES: tl.constexpr,
     KEYS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
     item = tl.program_id(0) * ITEMS + tl.arange(0, ITEMS)
-    request, block = _locate_item(item, cu_seqlens_q_ptr, num_requests, QUERIES, REQUESTS)
+    request, block = _locate_item(item, cu_seqlens_q_ptr, num_requests, num_tokens, QUERIES, REQUESTS)
     is_item = request < num_requests
     begin = tl.load(cu_seqlens_q_ptr + request, mask=is_item, other=0)
     num_queries = tl.load(cu_seqlens_q_ptr + request + 1, mask=is_item, other=0) - begin
-    num_keys = tl.load(cache_seqlens_ptr + request, mask=is_item, other=0)
+    num_keys = tl.minimum(tl.load(cache_seqlens_ptr + request, mask=is_item, other=0), num_positions)
     num_prefix = num_keys - num_queries
     request = request.to(tl.int64)
     query = block[:, None] * QUERIES + tl.arange(0, QUERIES)[None, :]
     row = begin.to(tl.int64)[:, None] + query
-    is_query = is_item[:, None] & (query < num_queries[:, None])
+    is_query = is_item[:, None] & (query < num_queries[:, None]) & (row >= 0) & (row < num_tokens)
     fold = tl.zeros([ITEMS, QUERIES], dtype=tl.uint32)
     context_word = tl.zeros([ITEMS, QUERIES], dtype=tl.uint32)
     position = tl.load(positions_ptr + row, mask=is_query, other=0)
-    square_ptr = (request * num_queries * num_queries)[:, None, None] + (query * num_queries[:, None])[:, :, None]
+    square = (request * num_queries * num_queries)[:, None, None] + (query * num_queries[:, None])[:, :, None]
 
     for first in range(0, tl.max(num_keys, 0), KEYS):
         key = first + tl.arange(0, KEYS)
@@ -110,20 +117,24 @@ def _fold_pages_kernel(
         page_ptr = page_table_ptr + request[:, None] * page_row_stride + (key // page_size)[None, :] * page_stride
         page = tl.load(page_ptr, mask=is_key, other=0).to(tl.int64)
         slot = page * page_size + (key % page_size)[None, :]
+        is_slot = is_key & (slot >= 0) & (slot < num_slots)
         new = key[None, :] - num_prefix[:, None]
         if tree_mask_ptr is None:
             is_visible = new[:, None, :] <= query[:, :, None]
         else:
-            is_new = is_query[:, :, None] & ((new >= 0) & is_key)[:, None, :]
-            is_seen = tl.load(tree_mask_ptr + square_ptr + new[:, None, :], mask=is_new, other=0)
+            entry = square + new[:, None, :]
+            is_new = (
+                is_query[:, :, None] & ((new >= 0) & is_key)[:, None, :] & (entry >= 0) & (entry < num_mask_entries)
+            )
+            is_seen = tl.load(tree_mask_ptr + entry, mask=is_new, other=0)
             is_visible = (new < 0)[:, None, :] | (is_seen != 0)
         is_visible = is_visible & is_key[:, None, :]
-        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_key)
-        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_key)
+        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_slot)
+        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_slot)
         fold += tl.sum(tl.where(is_visible, word[:, None, :], 0), 2)
         if context_word_ptr is not None:
-            key_position = tl.load(keys_ptr + slot * key_slot_stride, mask=is_key, other=0)
-            token = tl.load(keys_ptr + slot * key_slot_stride + key_word_stride, mask=is_key, other=0).to(tl.uint32)
+            key_position = tl.load(keys_ptr + slot * key_slot_stride, mask=is_slot, other=0)
+            token = tl.load(keys_ptr + slot * key_slot_stride + key_word_stride, mask=is_slot, other=0).to(tl.uint32)
             distance = position[:, :, None] - key_position[:, None, :]
             is_near = is_visible & (distance >= 0) & (distance < 4)
             shift = tl.where(is_near, 8 * distance, 0).to(tl.uint32)
@@ -147,20 +158,25 @@ def _fold_rows_kernel(
     value_word_stride,
     fold_stride,
     num_tokens,
+    num_locations,
+    num_slots,
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
 ):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
     is_row = row < num_tokens
     begin = tl.load(kv_indptr_ptr + row, mask=is_row, other=0)
-    num_keys = tl.load(kv_indptr_ptr + row + 1, mask=is_row, other=0) - begin
+    num_keys = tl.minimum(tl.load(kv_indptr_ptr + row + 1, mask=is_row, other=0) - begin, num_locations)
     fold = tl.zeros([ROWS], dtype=tl.uint32)
     for first in range(0, tl.max(num_keys, 0), KEYS):
         key = first + tl.arange(0, KEYS)
         is_key = key[None, :] < num_keys[:, None]
-        slot = tl.load(kv_indices_ptr + begin.to(tl.int64)[:, None] + key[None, :], mask=is_key, other=0).to(tl.int64)
-        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_key)
-        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_key)
+        place = begin.to(tl.int64)[:, None] + key[None, :]
+        is_place = is_key & (place >= 0) & (place < num_locations)
+        slot = tl.load(kv_indices_ptr + place, mask=is_place, other=0).to(tl.int64)
+        is_slot = is_key & (slot >= 0) & (slot < num_slots)
+        word = digest_entry(keys_ptr, slot, key_slot_stride, key_word_stride, is_slot)
+        word += digest_entry(values_ptr, slot, value_slot_stride, value_word_stride, is_slot)
         fold += tl.sum(tl.where(is_key, word, 0), 1)
     tl.store(folds_ptr + row * fold_stride, fold.to(tl.int64), mask=is_row)
 

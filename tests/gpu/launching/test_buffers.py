@@ -1,12 +1,17 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from ml_dtypes import bfloat16
 
 from specsim import Reason, SpecRejection, gpu
+from specsim.environment import DEBUG
 from specsim.gpu.arrays import from_numpy, to_numpy
 from specsim.gpu.launching.buffers import prepare
-from specsim.gpu.switches import debugging, poisoned
+from specsim.gpu.switches import checks_values, debugging, poisoned
 
 
 def test_arrays_of_one_call_share_a_device():
@@ -28,10 +33,29 @@ def test_fresh_outputs_hold_the_pattern():
 
 def test_entries_are_checked_only_while_debugging():
     index, table = from_numpy(np.array([[-7]])), from_numpy(np.arange(4))
-    with debugging(), pytest.raises(SpecRejection) as caught:
-        gpu.map_hot_tokens(index, table)
-    assert caught.value.reason is Reason.TOKEN_OUT_OF_RANGE
-    assert gpu.map_hot_tokens(index, table).shape == (1, 1)
+    with debugging():
+        with pytest.raises(SpecRejection) as caught:
+            gpu.map_hot_tokens(index, table)
+        assert caught.value.reason is Reason.TOKEN_OUT_OF_RANGE
+        with debugging(False):
+            assert gpu.map_hot_tokens(index, table).shape == (1, 1)
+
+
+def test_entries_are_not_checked_while_a_graph_is_captured(monkeypatch):
+    """The check waits for the device, which a capture forbids."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    for is_capturing in (False, True):
+        monkeypatch.setattr("torch.cuda.is_current_stream_capturing", lambda: is_capturing)  # noqa: B023
+        with debugging():
+            assert checks_values() is not is_capturing
+
+
+def test_a_variable_has_entries_checked_from_the_start():
+    code = "from specsim.gpu.switches import checks_values; print(checks_values())"
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, DEBUG: "True"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_a_rejected_call_writes_nothing():
