@@ -13,7 +13,7 @@ from specsim.contracts.kinds import ArrayKind, Memory
 from specsim.gpu.switches import debugging
 from specsim.gpu.switches import poisoned as poisoned_outputs
 
-__all__ = ["DEVICE", "KIND", "TENSORS", "debugging", "from_numpy", "poisoned_outputs", "to_numpy"]
+__all__ = ["DEVICE", "KIND", "TENSORS", "debugging", "extent_of", "from_numpy", "poisoned_outputs", "to_numpy"]
 
 KIND = "torch"
 """What a module says as its ``ARRAYS`` to be called with these."""
@@ -25,7 +25,7 @@ def from_numpy(value: NDArray[Any]) -> torch.Tensor:
     """Copy a NumPy array to the device; a strided view stays a strided view."""
     if value.flags.c_contiguous and not value.flags.writeable:
         value = value.copy()
-    if any(stride < 0 for stride in value.strides):
+    if any(stride < 0 for stride in value.strides) or not value.flags.aligned:
         value = value.copy()
     if value.dtype == ml_dtypes.bfloat16:
         tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
@@ -50,7 +50,8 @@ def _is_reachable(device: torch.device) -> bool:
     return device.type == "cuda" or (device.type == "cpu" and bool(knobs.runtime.interpret))
 
 
-def _extent_of(tensor: torch.Tensor) -> Extent:
+def extent_of(tensor: torch.Tensor) -> Extent:
+    """Return where a tensor lies in memory."""
     itemsize = tensor.element_size()
     return Extent(
         address=tensor.data_ptr(),
@@ -74,6 +75,6 @@ TENSORS = ArrayKind(
     attribute="device",
     is_reachable=_is_reachable,
     reachable="a CUDA device, or the CPU where kernels are interpreted",
-    memory=Memory(_extent_of, _block_of),
+    memory=Memory(extent_of, _block_of),
 )
 """The arrays of this layer."""

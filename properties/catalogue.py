@@ -4,12 +4,16 @@ from functools import cache
 
 from specsim.discovery import modules_of
 from specsim.properties.generated.agreement import agreement_properties
+from specsim.properties.generated.anything import anything_properties
 from specsim.properties.generated.poison import poison_properties
 from specsim.properties.generated.rejections import rejection_properties
 from specsim.properties.property import Property
 
-GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection")
+GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection", "anything", "apart")
 """Groups of the properties that every operation has."""
+
+OF_ITS_OWN_RULES = frozenset(["rejection", "anything", "apart"])
+"""Those that ask more than an engine promises: only who raises ``SpecRejection`` for bad input is checked."""
 
 
 @cache
@@ -21,7 +25,7 @@ def all_properties() -> tuple[Property, ...]:
     ValueError
         Two properties share a name.
     """
-    properties = [*agreement_properties(), *poison_properties(), *rejection_properties()]
+    properties = [*agreement_properties(), *poison_properties(), *rejection_properties(), *anything_properties()]
     for module in modules_of("specsim.properties.laws").values():
         properties += vars(module).get("PROPERTIES", ())
     names = [one.name for one in properties]

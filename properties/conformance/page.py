@@ -59,6 +59,9 @@ OF_EVERY_OPERATION = {
     "empty": "an empty batch gives empty outputs of the right shapes and writes nothing",
     "poison": "undefined entries of the input, and the old content of the output memory, do not matter",
     "rejection": "bad input is refused with the reference's reason, and nothing is written",
+    "anything": "whatever is handed over in place of an argument, the call returns or is refused, and then nothing is"
+    " written; asked of those that promise to refuse bad input",
+    "apart": "no output shares memory with an argument; asked of the same",
 }
 
 

@@ -19,13 +19,22 @@ from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 from specsim.contracts.contract import Contract
 from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
-from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.catalogue import GENERATED, OF_ITS_OWN_RULES, all_properties, group_of
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
 from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
 
-SHARES = {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "strided": 0.2, "poison": 0.2, "rejection": 0.2}
+SHARES = {
+    "agreement": 1.0,
+    "empty": 0.1,
+    "mutation": 0.1,
+    "strided": 0.2,
+    "poison": 0.2,
+    "rejection": 0.2,
+    "anything": 0.2,
+    "apart": 0.1,
+}
 LAW_SHARE = 0.2
 SLOW_SHARE = 0.05
 
@@ -104,7 +113,7 @@ def is_selected(
     Where nothing in particular is wanted, operations of the toy models are wanted of an implementation that brings
     them or is asked for them; properties that call none, or get them from the reference, are wanted of all.
     """
-    if group_of(one) == "rejection" and not backend.rejects:
+    if group_of(one) in OF_ITS_OWN_RULES and not backend.rejects:
         return False
     if not all(backend.has(name) for name in WITHOUT_COINS.keys() & set(one.operations)):
         return False

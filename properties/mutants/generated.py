@@ -9,7 +9,7 @@ import numpy as np
 
 from specsim.operations import RECORDS
 from specsim.operations.record import Operation
-from specsim.properties.mutants.record import Function, Mutant, Named, given, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
 from specsim.rejection import SpecRejection
 
 
@@ -89,16 +89,41 @@ def _takes_anything(operation: Operation, correct: Function) -> Function:
     return wrapped(correct, call)
 
 
+def _ends_in_another_error(operation: Operation, correct: Function) -> Function:
+    def call(arguments: Named) -> Any:
+        try:
+            return correct(**arguments)
+        except SpecRejection as rejection:
+            raise ValueError("not what a caller expects") from rejection
+
+    return wrapped(correct, call)
+
+
+def _returns_an_argument(operation: Operation, correct: Function) -> Function:
+    def change(outputs: Named, arguments: Named) -> None:
+        name, output = next(iter(outputs.items()))
+        for array in _arrays(arguments, tuple(spec.name for spec in operation.contract.arrays)):
+            if isinstance(output, np.ndarray) and array.size and array.itemsize >= output.itemsize:
+                entry = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
+                window = entry.view(np.uint8)[: output.itemsize].view(output.dtype)
+                outputs[name] = np.lib.stride_tricks.as_strided(window, output.shape, (0,) * output.ndim)
+
+    return returning(change)(correct)
+
+
 _FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] = (
     ("WRITE", "An argument is used as scratch space.", _writes_an_argument),
     ("STRIDE", "Views are read as if they were plain arrays.", _ignores_strides),
     ("EMPTY", "An empty batch crashes.", _crashes_on_nothing),
     ("FRESH", "Entries of the output memory keep what lay there.", _leaves_an_entry_unwritten),
     ("CHECK", "Bad input is not refused.", _takes_anything),
+    ("CRASH", "Bad input ends in an error that no caller expects.", _ends_in_another_error),
+    ("ALIAS", "An output is a window on an argument.", _returns_an_argument),
 )
 
 MUTANTS = tuple(
     Mutant(f"{kind}-{name}", name, summary, functools.partial(fault, operation))
     for name, operation in RECORDS.items()
     for kind, summary, fault in _FAULTS
+    if kind != "ALIAS" or operation.contract.outputs
 )

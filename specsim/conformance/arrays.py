@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.contracts.extents import Extent
+from specsim.contracts.kinds import extent_of_ndarray
+
 Array = NDArray[Any]
 
 KIND = "numpy"
@@ -20,6 +23,11 @@ def from_numpy(value: Array) -> Array:
 def to_numpy(value: Array) -> Array:
     """Return the array as it is."""
     return np.asarray(value)
+
+
+def extent_of(value: Array) -> Extent:
+    """Return where an array lies in memory."""
+    return extent_of_ndarray(value)
 
 
 def poisoned_outputs(pattern: int) -> AbstractContextManager[None]:

@@ -100,7 +100,8 @@ def is_floating(dtype: Any) -> bool:
     return bool(dtype.kind == "f" or dtype.name == "bfloat16")
 
 
-def _extent_of_ndarray(array: Any) -> Extent:
+def extent_of_ndarray(array: Any) -> Extent:
+    """Return where an array of NumPy lies."""
     interface = array.__array_interface__
     address, is_read_only = interface["data"]
     return Extent(address, array.shape, array.strides, array.itemsize, is_read_only)
@@ -116,5 +117,5 @@ def _block_of_ndarray(array: Any) -> tuple[int, int] | None:
 ANY = ArrayKind("array")
 """Arrays of any library."""
 
-NUMPY = ArrayKind("ndarray", base=np.ndarray, memory=Memory(_extent_of_ndarray, _block_of_ndarray))
+NUMPY = ArrayKind("ndarray", base=np.ndarray, memory=Memory(extent_of_ndarray, _block_of_ndarray))
 """The arrays of the oracle."""

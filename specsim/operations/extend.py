@@ -2,7 +2,14 @@
 
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import NUM_DRAFT_TOKENS, POSITIONS, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
+from specsim.operations.shared import (
+    MOST_POSITIONS,
+    NUM_DRAFT_TOKENS,
+    POSITIONS,
+    REQ_POOL_INDICES,
+    REQ_TO_TOKEN,
+    seq_lens,
+)
 from specsim.rejection import Reason
 
 OPERATIONS = (
@@ -45,7 +52,7 @@ OPERATIONS = (
         contract=Contract(
             parameters=(
                 array("input_ids", "int64 [token]", Unit.TOKEN, within=("0", "2**31-1")),
-                array("seq_lens", "int64|int32 [request]", Unit.COUNT, within=("1", None)),
+                array("seq_lens", "int64|int32 [request]", Unit.COUNT, within=("1", MOST_POSITIONS)),
                 array("num_accepted_tokens", "int32 [request]", Unit.COUNT, within=("1", "token")),
             ),
             outputs=(

@@ -16,7 +16,11 @@ NUM_CANDIDATES = "topk+(step-1)*topk*topk"
 PARENT_WIDTH = "topk*(step-1)+1 if step > 1 else 0"
 
 
-def seq_lens(longest: str | None = None) -> ArraySpec:
+MOST_POSITIONS = "2**31-1"
+"""Attention metadata counts positions in int32; sums of such lengths and of depths never overflow 64 bits."""
+
+
+def seq_lens(longest: str = MOST_POSITIONS) -> ArraySpec:
     """Return committed lengths, at most ``longest``: a longer one does not fit the row that it is read in."""
     return array("seq_lens", "int64|int32 [request]", Unit.COUNT, within=("0", longest), reason=Reason.ROW_TOO_SHORT)
 

@@ -1,5 +1,7 @@
 """What a compiled contract solves, remembers and refuses."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from specsim.contracts.compiled import MOST_REMEMBERED, CompiledContract, compil
 from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
 from specsim.contracts.faults import MOST_OUTPUT_BYTES
 from specsim.contracts.kinds import NUMPY
+from specsim.contracts.lists import ArrayTuple
 from specsim.operations import RECORDS
 from specsim.rejection import Reason, SpecRejection
 
@@ -104,3 +107,62 @@ def test_an_output_whose_size_no_argument_states_is_refused():
         size_of_outputs = CompiledContract("organize_draft_results", RECORDS["organize_draft_results"].contract)
         size_of_outputs.check({"score_list": [], "token_list": [], "parents_list": [], "num_draft_tokens": 2})
     assert caught.value.reason is Reason.MISSING_ARGUMENT
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A size that is not known yet, as tracers have them: it computes, compares, and cannot be looked up."""
+
+    text: str
+    __hash__ = None
+
+    def __eq__(self, other):
+        return self.text == str(other)
+
+    def __str__(self):
+        return self.text
+
+    def __add__(self, other):
+        return Symbol(f"({self}+{other})")
+
+    def __sub__(self, other):
+        return Symbol(f"({self}-{other})")
+
+    def __mul__(self, other):
+        return Symbol(f"{self}*{other}")
+
+    def __ge__(self, other):
+        return True
+
+
+@dataclass(frozen=True)
+class Traced:
+    """An array of a tracer."""
+
+    shape: tuple
+    dtype: str = "int64"
+
+
+def test_sizes_may_be_symbols():
+    compiled = CompiledContract("verify_tree_greedy", RECORDS["verify_tree_greedy"].contract)
+    tree, other = Traced((Symbol("r"), Symbol("n"))), Traced((Symbol("r"), Symbol("m")))
+    arguments = {**dict.fromkeys([spec.name for spec in compiled.contract.arrays], tree), "num_steps": 2}
+    forms = [(*map(str, shape), dtype) for shape, dtype in compiled.check(arguments).forms]
+    assert forms == [("r*n", "int32"), ("r", "3", "int32"), ("r", "int32")]
+    with pytest.raises(SpecRejection) as caught:
+        compiled.check({**arguments, "target_predict": other})
+    assert str(caught.value).startswith("WRONG_SHAPE: target_predict.shape[1] is m, but should be n ('node')")
+
+
+def test_arrays_of_one_list_that_never_changes_are_looked_at_once():
+    contract = RECORDS["move_kv_cache"].contract
+    slots = np.zeros(1, np.int64)
+    buffers = [np.zeros((4, 2)), np.zeros((4, 3), np.float32)]
+    compiled = CompiledContract("move_kv_cache", contract, NUMPY)
+    first = compiled.check({"kv_buffers": buffers, "target_slots": slots, "source_slots": slots + 1})
+    kept = ArrayTuple(buffers, NUMPY)
+    assert compiled.check({"kv_buffers": kept, "target_slots": slots, "source_slots": slots + 1}) is first
+    twice = ArrayTuple([buffers[0], buffers[0]], NUMPY)
+    with pytest.raises(SpecRejection) as caught:
+        compiled.check({"kv_buffers": twice, "target_slots": slots, "source_slots": slots + 1})
+    assert (caught.value.reason, caught.value.what) == (Reason.SHARED_MEMORY, "kv_buffers[1]")
