@@ -57,6 +57,23 @@ class SpecConfig:
         """Entries of an ``accept_index`` row."""
         return path_width(self.num_steps)
 
+    def at_steps(self, num_steps: int | None) -> "SpecConfig":
+        """Return the sizes of an iteration that drafts so many steps; None for those of the configuration.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: a tree, whose width does not follow from its depth, or more steps than are allocated.
+        """
+        if num_steps is None or num_steps == self.num_steps:
+            return self
+        if self.topk != 1:
+            raise _contradiction("topk", self.topk, "1", "the number of steps changes while it runs")
+        if num_steps > self.num_steps:
+            most = f"at most {self.num_steps}"
+            raise _contradiction("num_steps of an iteration", num_steps, most, "positions are allocated for as many")
+        return SpecConfig(1, num_steps, path_width(num_steps))
+
     @property
     def reserve(self) -> int:
         """Positions past the committed length that V2 keeps allocated."""

@@ -54,15 +54,17 @@ def pad_rows(rows: Sequence[int], size: int) -> torch.Tensor:
     return padded
 
 
-def capture(iterate: Callable[[torch.Tensor], Any], size: int, device: torch.device, pool: Any | None) -> CapturedGraph:
+def capture(
+    iterate: Callable[[torch.Tensor], Any], rows: torch.Tensor, device: torch.device, pool: Any | None
+) -> CapturedGraph:
     """Capture one bucket.
 
     Parameters
     ----------
     iterate : callable
         Takes int64 [request] rows and returns device arrays, without synchronising.
-    size : int
-        Batch size of the bucket.
+    rows : int64 [request]
+        What every replay reads, as many as the bucket holds; padding rows while it is captured.
     pool : graph pool handle or None
         Memory shared with the graphs captured before; capture larger buckets first.
 
@@ -70,7 +72,6 @@ def capture(iterate: Callable[[torch.Tensor], Any], size: int, device: torch.dev
     -----
     Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else.
     """
-    rows = torch.zeros(size, dtype=torch.int64, device=device)
     stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.constraints import constrain_first
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.sampling import first_tokens, greedy_choices
 from specsim.phases import DraftInput
@@ -24,7 +25,7 @@ def prefill(
     topk: int,
     model: Model[Tensor],
     pools: Pools,
-    sampling: SamplingRows,
+    choices: ChoiceRows,
 ) -> DraftInput:
     """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
 
@@ -42,7 +43,7 @@ def prefill(
     page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
     keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
     last = device_array(cu_lengths[1:] - 1, device)
-    is_sampled = sampling.has_sampled(rows)
+    is_sampled = choices.has_sampled(rows)
     pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
     target_batch = TargetBatch(
         req_pool_indices=row,
@@ -58,9 +59,11 @@ def prefill(
         is_sampled=is_sampled,
     )
     output = model.prefill(target_batch, pools.kv[Side.TARGET], pools.states)
+    if choices.is_constrained(rows):
+        constrain_first(output, choices.of(rows))
     following = greedy_choices(output)
     if is_sampled:
-        following = first_tokens(row, end, output, following, sampling)
+        following = first_tokens(row, end, output, following, choices)
     own = [chunk.next_token for chunk in chunks]
     if any(token is not None for token in own):
         is_last = device_array([token is None for token in own], device, torch.bool)

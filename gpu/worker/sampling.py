@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.choices import ChoiceRows
 from specsim.phases import VerifyInput
 from specsim.simulation.models.batches import TargetOutput
 
@@ -26,9 +26,9 @@ def accept(
     output: TargetOutput[Tensor],
     target_predict: Tensor,
     num_steps: int,
-    sampling: SamplingRows | None,
+    choices: ChoiceRows | None,
 ) -> Accepted:
-    """Accept along the trees: greedily without ``sampling``, else by chance for the whole batch.
+    """Accept along the trees: greedily without ``choices``, else by chance for the whole batch.
 
     Parameters
     ----------
@@ -44,19 +44,19 @@ def accept(
         phase.retrieve_next_token,
         phase.retrieve_next_sibling,
     )
-    if sampling is None:
+    if choices is None:
         return gpu.verify_tree_greedy(*links, target_predict.view(shape), num_steps)
-    return verify_sampled(rows, links, phase.seq_lens, output, target_predict, num_steps, sampling)
+    return verify_sampled(rows, links, phase.seq_lens, output, target_predict, num_steps, choices)
 
 
 def first_tokens(
-    rows: Tensor, lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, sampling: SamplingRows
+    rows: Tensor, lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, choices: ChoiceRows
 ) -> Tensor:
     """Return the token behind each prompt, int64 [request]: a verify of its last token without drafts."""
     number = torch.arange(len(rows), device=rows.device)[:, None]
     alone = torch.full_like(number, -1)
     links = (torch.zeros_like(number), number, alone, alone)
-    predict, _, _ = verify_sampled(rows, links, lengths - 1, output, target_predict, 0, sampling)
+    predict, _, _ = verify_sampled(rows, links, lengths - 1, output, target_predict, 0, choices)
     return predict.long()
 
 
@@ -67,10 +67,10 @@ def verify_sampled(
     output: TargetOutput[Tensor],
     target_predict: Tensor,
     num_steps: int,
-    sampling: SamplingRows,
+    choices: ChoiceRows,
 ) -> Accepted:
     """Draw the coins of every request, which its seed and length decide, and accept by chance."""
-    temperature, top_k, top_p, min_p, single, acc, seed = sampling.gather(rows)
+    temperature, top_k, top_p, min_p, single, acc, seed = choices.gather(rows)
     num_nodes = links[0].shape[1]
     is_greedy = (temperature == 0).repeat_interleave(num_nodes, output_size=len(target_predict))
     logits = sampling_logits(output, target_predict, is_greedy)

@@ -4,9 +4,9 @@ It runs any model that computes on torch tensors, of which it knows what the pro
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,22 +15,43 @@ from specsim import gpu
 from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.compact import compact
+from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.draft import draft
 from specsim.gpu.worker.extend import extend
 from specsim.gpu.worker.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
-from specsim.gpu.worker.parameters import SamplingRows
-from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import device_array, prefill
-from specsim.gpu.worker.verify import verify, verify_keys
-from specsim.host.sampling import SamplingParameters
+from specsim.gpu.worker.verify import run_target, verify, verify_keys
+from specsim.host.choice import TokenChoice
 from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.worker import Iteration, PromptChunk
 
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides the launches of an iteration: how many steps are drafted, and whether a request is sampled."""
+
+    num_steps: int
+    is_sampled: bool
+
+
+@dataclass(frozen=True)
+class Middle:
+    """What lies between the forward of the target and the decision: the trees, the logits, and the state of nodes."""
+
+    draft_input: DraftInput
+    verify_input: VerifyInput
+    keys: PagedKeys[Tensor]
+    output: TargetOutput[Tensor]
+    scratch: Buffers
 
 
 class GpuWorker:
@@ -80,8 +101,9 @@ class GpuWorker:
         self._hot_token_id = None if hot is None else device_array(hot, DEVICE)
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
-        self._sampling = SamplingRows(sizes.num_rows, DEVICE)
-        self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
+        self._choices = ChoiceRows(sizes.num_rows, DEVICE)
+        self._graphs: dict[tuple[int, Kind], CapturedGraph] = {}
+        self._split_graphs: dict[tuple[int, Kind], tuple[CapturedGraph, CapturedGraph]] = {}
         self._phases: Phases | None = None
         self._num_live = 0
         if self.use_graphs:
@@ -97,43 +119,45 @@ class GpuWorker:
             device_array([slot for given in ranges for slot in given.slots], DEVICE),
         )
 
-    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Keep how joining requests are sampled."""
-        self._sampling.assign(rows, parameters)
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
-        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling)
+        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices)
         self._pools.stash(phase)
         return [int(token) for token in phase.bonus_tokens.tolist()]
 
-    def decode(self, rows: Sequence[int]) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration and bring its tokens and counts to the host."""
-        self.launch(rows)
-        extend_input = require_present("phases of an iteration", self._phases)[3]
-        live, width = len(rows), self.config.num_draft_tokens
+        self.launch(rows, num_steps)
+        live, width = len(rows), self.config.at_steps(num_steps).num_draft_tokens
+        extend_input = require_present("phases", self._phases)[3]
         return Iteration(
             tokens=to_numpy(extend_input.input_ids[: live * width].int()).reshape(live, width),
             num_accepted_drafts=to_numpy(extend_input.num_accepted_drafts[:live]),
             num_accepted_tokens=to_numpy(extend_input.num_accepted_tokens[:live]),
         )
 
-    def launch(self, rows: Sequence[int]) -> None:
-        """Queue one iteration on the device without waiting for it."""
+    def launch(self, rows: Sequence[int], num_steps: int | None = None) -> None:
+        """Queue one iteration on the device without waiting for it.
+
+        A request with a processor or a grammar lets the batch wait for its logits in the middle.
+        """
         self._num_live = len(rows)
-        is_sampled = self._sampling.has_sampled(rows)
-        if not rows:
-            self._phases = self.iterate(device_array([], DEVICE))
-            return
-        size = bucket_for(len(rows), self._buckets) if self._pads else len(rows)
+        kind = Kind(self.config.at_steps(num_steps).num_steps, self._choices.has_sampled(rows))
+        is_constrained = self._choices.is_constrained(rows)
+        size = bucket_for(len(rows), self._buckets) if self._pads and rows else len(rows)
         padded = pad_rows(rows, size)
-        if not self.use_graphs:
-            self._phases = self.iterate(padded.to(DEVICE), is_sampled)
+        if self.use_graphs and rows:
+            self._phases = self._replay(rows, padded, kind, is_constrained)
             return
-        captured = self._graph(size, is_sampled)
-        captured.rows.copy_(padded.pin_memory(), non_blocking=True)
-        captured.graph.replay()
-        self._phases = captured.outputs
+        device_rows = padded.to(DEVICE)
+        middle = self._start(device_rows, kind)
+        if is_constrained:
+            self._constrain(middle, rows)
+        self._phases = self._finish(device_rows, kind, middle)
 
     def rewinder(self) -> Callable[[], None]:
         """Return a function that brings the lengths back to what they are now, to run one iteration many times."""
@@ -152,32 +176,83 @@ class GpuWorker:
         """Return the carried state by name, as NumPy arrays."""
         return self._pools.state()
 
-    def iterate(self, rows: Tensor, is_sampled: bool = False) -> Phases:
+    def iterate(self, rows: Tensor, kind: Kind | None = None) -> Phases:
         """Run one iteration eagerly on int64 [request] rows, padding 0, without a host synchronisation.
 
         Everything here can be captured: sizes come from the batch and the configuration, lengths are tensors.
         """
-        config, model, pools = self.config, self.model, self._pools
-        is_chain, sampling = config.topk == 1, self._sampling if is_sampled else None
+        kind = kind or Kind(self.config.num_steps, False)
+        return self._finish(rows, kind, self._start(rows, kind))
+
+    def _start(self, rows: Tensor, kind: Kind) -> Middle:
+        """Draft, and run the target over the trees."""
+        model, pools, config = self.model, self._pools, self.config.at_steps(kind.num_steps)
         draft_input = pools.draft_input(rows)
         verify_input = draft(draft_input, config, model, pools, self._hot_token_id)
         keys = verify_keys(rows, verify_input, pools)
-        verify_output, scratch = verify(rows, verify_input, keys, config.num_steps, model, pools, sampling)
-        extend_input = compact(rows, verify_input, verify_output, is_chain, config.num_steps, pools, scratch)
-        pools.stash(extend(rows, verify_input, verify_output, extend_input, keys, config.topk, model, pools))
-        return draft_input, verify_input, verify_output, extend_input
+        output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled)
+        return Middle(draft_input, verify_input, keys, output, scratch)
+
+    def _finish(self, rows: Tensor, kind: Kind, middle: Middle) -> Phases:
+        """Accept, bring the accepted paths to the front, and let the draft catch up."""
+        model, pools, topk, verify_input = self.model, self._pools, self.config.topk, middle.verify_input
+        choices = self._choices if kind.is_sampled else None
+        verify_output = verify(rows, verify_input, middle.output, kind.num_steps, choices)
+        extend_input = compact(rows, verify_input, verify_output, topk == 1, kind.num_steps, pools, middle.scratch)
+        pools.stash(extend(rows, verify_input, verify_output, extend_input, middle.keys, topk, model, pools))
+        return middle.draft_input, verify_input, verify_output, extend_input
+
+    def _constrain(self, middle: Middle, rows: Sequence[int]) -> None:
+        """Change the logits of the live requests as they want them."""
+        phase, shape = middle.verify_input, middle.verify_input.retrieve_index.shape
+        links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
+        constrain(middle.output, phase.draft_token.view(shape), *links, self._choices.of(rows))
+
+    def _replay(self, rows: Sequence[int], padded: Tensor, kind: Kind, is_constrained: bool) -> Phases:
+        """Replay one graph, or two around what the host does to the logits."""
+        host_rows = padded.pin_memory()
+        if not is_constrained:
+            captured = self._graph(len(padded), kind)
+            captured.rows.copy_(host_rows, non_blocking=True)
+            captured.graph.replay()
+            return cast(Phases, captured.outputs)
+        start, finish = self._halves(len(padded), kind)
+        start.rows.copy_(host_rows, non_blocking=True)
+        start.graph.replay()
+        self._constrain(start.outputs, rows)
+        finish.graph.replay()
+        return cast(Phases, finish.outputs)
 
     def _capture_all(self) -> None:
         """Capture the greedy graph of every bucket, the largest first."""
         for size in reversed(self._buckets):
-            self._graph(size, False)
+            self._graph(size, Kind(self.config.num_steps, False))
 
-    def _graph(self, size: int, is_sampled: bool) -> CapturedGraph:
-        """Return a bucket's graph; the sampled ones are captured when they are first needed."""
-        if (size, is_sampled) not in self._graphs:
-            pool = next((one.graph.pool() for one in self._graphs.values()), None)
-            self._graphs[size, is_sampled] = capture(partial(self.iterate, is_sampled=is_sampled), size, DEVICE, pool)
-        return self._graphs[size, is_sampled]
+    def _graph(self, size: int, kind: Kind) -> CapturedGraph:
+        """Return a bucket's graph; those that are not greedy and as deep as configured are captured when needed."""
+        if (size, kind) not in self._graphs:
+            self._graphs[size, kind] = self._capture(partial(self.iterate, kind=kind), _padding_rows(size))
+        return self._graphs[size, kind]
+
+    def _halves(self, size: int, kind: Kind) -> tuple[CapturedGraph, CapturedGraph]:
+        """Return a bucket's two graphs, captured when they are first needed; they share rows and what lies between."""
+        if (size, kind) not in self._split_graphs:
+            rows = _padding_rows(size)
+            start = self._capture(partial(self._start, kind=kind), rows)
+            # NOTE: a capture runs nothing, and the warm-up of the second half reads what the first one leaves.
+            start.graph.replay()
+            finish = self._capture(partial(self._finish, kind=kind, middle=start.outputs), rows)
+            self._split_graphs[size, kind] = (start, finish)
+        return self._split_graphs[size, kind]
+
+    def _capture(self, iterate: Callable[[Tensor], Any], rows: Tensor) -> CapturedGraph:
+        """Capture a function of rows into the memory that all graphs of the worker share."""
+        known = [*self._graphs.values(), *(start for start, _ in self._split_graphs.values())]
+        return capture(iterate, rows, DEVICE, known[0].graph.pool() if known else None)
+
+
+def _padding_rows(size: int) -> Tensor:
+    return torch.zeros(size, dtype=torch.int64, device=DEVICE)
 
 
 def _require_graphs(name: str, is_capturable: bool) -> None:

@@ -5,28 +5,24 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.counts import count_tokens
-from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.sampling import accept, greedy_choices
 from specsim.phases import VerifyInput, VerifyOutput
-from specsim.simulation.models.batches import PagedKeys, TargetBatch
+from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 
 
-def verify(
+def run_target(
     rows: Tensor,
     phase: VerifyInput,
     keys: PagedKeys[Tensor],
-    num_steps: int,
     model: Model[Tensor],
     pools: Pools,
-    sampling: SamplingRows | None,
-) -> tuple[VerifyOutput, Buffers]:
-    """Run the target over the trees and accept: greedily, or by chance where a request is sampled.
-
-    Returns the accepted paths, and the recurrent state after every node.
-    """
+    is_sampled: bool,
+) -> tuple[TargetOutput[Tensor], Buffers]:
+    """Run the target over the trees and return what it says, and the recurrent state after every node."""
     scratch = pools.scratch(rows.shape[0], phase.num_draft_tokens)
     batch = TargetBatch(
         req_pool_indices=rows,
@@ -39,14 +35,20 @@ def verify(
         parents=parents_of(phase) if pools.states else None,
         select=None,
         hidden_layers=model.description.hidden_layers,
-        is_sampled=sampling is not None,
+        is_sampled=is_sampled,
     )
-    output = model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch)
+    return model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch), scratch
+
+
+def verify(
+    rows: Tensor, phase: VerifyInput, output: TargetOutput[Tensor], num_steps: int, choices: ChoiceRows | None
+) -> VerifyOutput:
+    """Accept along the trees: greedily without ``choices``, else by chance for the whole batch."""
     target_predict = greedy_choices(output)
-    predict, accept_index, num_accepted_drafts = accept(rows, phase, output, target_predict, num_steps, sampling)
+    predict, accept_index, num_accepted_drafts = accept(rows, phase, output, target_predict, num_steps, choices)
     num_accepted_tokens = count_tokens(num_accepted_drafts)
     accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
-    verify_output = VerifyOutput(
+    return VerifyOutput(
         target_predict=target_predict,
         predict=predict,
         accept_index=accept_index,
@@ -55,7 +57,6 @@ def verify(
         bonus_tokens=gpu.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
         hidden_states=output.hidden_states,
     )
-    return verify_output, scratch
 
 
 def verify_keys(rows: Tensor, phase: VerifyInput, pools: Pools) -> PagedKeys[Tensor]:

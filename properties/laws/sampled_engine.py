@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.host.sampling import SamplingParameters
-from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
+from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
@@ -40,11 +41,16 @@ class SampledRun:
     sampling: tuple[SamplingParameters | None, ...]
     num_tokens: int
     is_v1: bool = False
+    processor: Shifted | None = None
+    grammar: Automaton | None = None
 
     def requests(self) -> list[Request]:
-        """Return fresh requests, numbered in order."""
+        """Return fresh requests, numbered in order; the first has the processor and the grammar."""
         pairs = zip(self.prompts, self.sampling, strict=True)
-        return [Request(number, prompt, self.num_tokens, sampling=one) for number, (prompt, one) in enumerate(pairs)]
+        asked = [Request(number, prompt, self.num_tokens, sampling=one) for number, (prompt, one) in enumerate(pairs)]
+        asked[0].processor = self.processor
+        asked[0].grammar = None if self.grammar is None else self.grammar.start
+        return asked
 
 
 def decode(operations: Any, run: SampledRun, max_batch: int, order: Sequence[int] | None = None) -> dict[int, Request]:
@@ -66,10 +72,30 @@ def engine_emits_the_autoregressive_law(backend: Backend, run: SampledRun) -> No
     prompt = run.prompts[0]
 
     def row_after(tokens: Outcome) -> Row:
-        return next_shares(run.model, [*prompt, *tokens])
+        return constrained_shares(run, next_shares(run.model, [*prompt, *tokens]), tokens)
 
     what = f"law of prompt {list(prompt)}, {run.config}, {run.model}"
     require_same_law(what, law, autoregressive(row_after, run.num_tokens))
+
+
+def engine_emits_the_law_of_its_grammar(backend: Backend, run: SampledRun) -> None:
+    """The same under a processor and a grammar: every step draws among the tokens that the grammar still allows."""
+    engine_emits_the_autoregressive_law(backend, run)
+
+
+def constrained_shares(run: SampledRun, shares: Row, tokens: Outcome) -> Row:
+    """Return the distribution behind some output, shifted by the processor and cut to what the grammar allows."""
+    if run.processor is not None:
+        shares = tuple(shares[(token - run.processor.count) % len(shares)] for token in range(len(shares)))
+    if run.grammar is None:
+        return shares
+    matcher = run.grammar.start()
+    for token in tokens:
+        matcher.accept(token)
+    is_allowed = matcher.transitions[matcher.state] >= 0
+    kept = [share if allowed else NOTHING for share, allowed in zip(shares, is_allowed.tolist(), strict=True)]
+    total = sum(kept, NOTHING)
+    return tuple(share / total for share in kept)
 
 
 def emitted(operations: Watched, run: SampledRun) -> Outcome:
@@ -141,6 +167,22 @@ def lawful_runs(draw: st.DrawFn) -> SampledRun:
 
 
 @st.composite
+def constrained_runs(draw: st.DrawFn) -> SampledRun:
+    """Draw the same for a request with a grammar that goes on for ever, with or without a processor.
+
+    Three tokens let masks of nodes below the root decide, and a grammar keeps the number of outputs small.
+    """
+    run = draw(lawful_runs())
+    grammar = Automaton(run.model.vocab_size, draw(st.integers(3, 4)), 0.6, 1 << 30, draw(st.integers(0, 2**32 - 1)))
+    return replace(
+        run,
+        grammar=grammar,
+        processor=draw(st.sampled_from((None, Shifted(1)))),
+        num_tokens=3 if run.model.vocab_size < 4 else 2,
+    )
+
+
+@st.composite
 def seeded_runs(draw: st.DrawFn) -> SampledRun:
     """Draw a batch in which most requests are sampled, each with parameters and a seed of its own."""
     vocab_size = draw(st.integers(4, 32))
@@ -175,12 +217,15 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
     return HashModel(vocab_size, draw(st.integers(0, 2**32 - 1)), agreement)
 
 
+CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
+
 PROPERTIES = tuple(
-    Property(f"sampled_engine.{law.__name__}", catalogue, OPERATIONS, strategy, law, is_slow=True, fills_missing=True)
-    for law, strategy, catalogue in (
-        (engine_emits_the_autoregressive_law, lawful_runs, "P03"),
-        (sampled_output_follows_its_seed, seeded_runs, "P10"),
-        (both_workers_sample_alike, seeded_runs, "P10"),
-        (requests_draw_different_coins, seeded_runs, "P09"),
+    Property(f"sampled_engine.{law.__name__}", catalogue, called, strategy, law, is_slow=True, fills_missing=True)
+    for law, strategy, catalogue, called in (
+        (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
+        (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),
+        (sampled_output_follows_its_seed, seeded_runs, "P10", OPERATIONS),
+        (both_workers_sample_alike, seeded_runs, "P10", OPERATIONS),
+        (requests_draw_different_coins, seeded_runs, "P09", OPERATIONS),
     )
 )

@@ -109,6 +109,7 @@ class Faults:
     asks_when_complete: bool = False
     stops_at_a_rejected_sibling: bool = False
     root_taken_back: bool = False
+    root_alone: bool = False
 
 
 def _traversed(faults: Faults) -> Callable[[Function], Function]:
@@ -127,7 +128,7 @@ def _traversed(faults: Faults) -> Callable[[Function], Function]:
                     grammar.accept(tokens[node])
                 if faults.asks_when_complete or not grammar.is_terminated():
                     grammar.fill_bitmask(bitmask[node])
-                    if next_token[node] >= 0:
+                    if next_token[node] >= 0 and not faults.root_alone:
                         visit(next_token[node], node)
                 if (node > 0 and not faults.never_taken_back) or (node == 0 and faults.root_taken_back):
                     grammar.rollback(1)
@@ -165,5 +166,6 @@ MUTANTS = (
         "Siblings after a rejected one are not visited.",
         _traversed(Faults(stops_at_a_rejected_sibling=True)),
     ),
+    Mutant("OWN-450", _TRAVERSE, "Only the root gets a mask.", _traversed(Faults(root_alone=True))),
     Mutant("OWN-336", _TRAVERSE, "The root's token is taken back.", _traversed(Faults(root_taken_back=True))),
 )

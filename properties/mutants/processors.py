@@ -29,10 +29,20 @@ def _result_is_dropped(correct: Function, arguments: Named) -> Any:
     correct(**{**arguments, "logits": arguments["logits"].copy()})
 
 
+def _first_row_alone(correct: Function, arguments: Named) -> Any:
+    logits, width = arguments["logits"], arguments["num_draft_tokens"]
+    raw = logits.copy()
+    correct(**arguments)
+    for row in range(len(logits)):
+        if row % width:
+            logits[row] = raw[row]
+
+
 _NAME = "apply_logit_processors"
 MUTANTS = (
     Mutant("OWN-128", _NAME, "A processor sees row b instead of the rows of request b.", answering(_one_row_a_request)),
     Mutant("OWN-129", _NAME, "The first request's processor is used for all.", answering(_first_for_everybody)),
     Mutant("OWN-310", _NAME, "A processor is called for every row.", answering(_called_once_a_row)),
+    Mutant("OWN-451", _NAME, "Only the root's row is processed.", answering(_first_row_alone)),
     Mutant("OWN-311", _NAME, "What processors return is dropped.", answering(_result_is_dropped)),
 )

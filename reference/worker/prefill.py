@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.operations.protocol import Operations
+from specsim.conformance.calls import CallsByName
 from specsim.phases import DraftInput
-from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.choices import ChoiceRows
+from specsim.reference.worker.constraints import constrain_first
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.sampling import first_tokens, greedy_choices
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
@@ -22,8 +23,8 @@ def prefill(
     topk: int,
     model: Model[Array],
     pools: Pools,
-    sampling: SamplingRows,
-    operations: Operations[Array],
+    choices: ChoiceRows,
+    operations: CallsByName,
 ) -> DraftInput:
     """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
 
@@ -61,13 +62,14 @@ def prefill(
             parents=None,
             select=last,
             hidden_layers=model.description.hidden_layers,
-            is_sampled=sampling.has_sampled(row),
+            is_sampled=choices.has_sampled(row),
         ),
         pools.kv[Side.TARGET],
         pools.states,
     )
+    output = constrain_first(output, choices.of(row), operations)
     chosen = greedy_choices(output, operations)
-    first = first_tokens(row, ends, output, chosen, sampling, operations)
+    first = first_tokens(row, ends, output, chosen, choices, operations)
     is_last = np.array([chunk.next_token is None for chunk in chunks])
     following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
     drafted = model.draft_extend(

@@ -9,7 +9,7 @@ from specsim.conformance.arrays import Array
 from specsim.operations.outputs import VerifyTreeGreedyOutputs, VerifyTreeSampledFromLogitsOutputs
 from specsim.operations.protocol import Operations
 from specsim.phases import VerifyInput
-from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.choices import ChoiceRows
 from specsim.simulation.models.batches import TargetOutput
 
 Accepted = VerifyTreeGreedyOutputs[Array] | VerifyTreeSampledFromLogitsOutputs[Array]
@@ -43,7 +43,7 @@ def accept(
     output: TargetOutput[Array],
     target_predict: Array,
     num_steps: int,
-    sampling: SamplingRows,
+    choices: ChoiceRows,
     operations: Operations[Array],
 ) -> Accepted:
     """Accept along the trees: greedily where nothing is sampled, else by chance for the whole batch.
@@ -73,9 +73,9 @@ def accept(
         phase.retrieve_next_token,
         phase.retrieve_next_sibling,
     )
-    if not sampling.has_sampled(row):
+    if not choices.has_sampled(row):
         return operations.verify_tree_greedy(*links.all(), target_predict.reshape(shape), num_steps)
-    return verify_sampled(row, links, phase.seq_lens, output, target_predict, num_steps, sampling, operations)
+    return verify_sampled(row, links, phase.seq_lens, output, target_predict, num_steps, choices, operations)
 
 
 def first_tokens(
@@ -83,19 +83,19 @@ def first_tokens(
     lengths: Array,
     output: TargetOutput[Array],
     target_predict: Array,
-    sampling: SamplingRows,
+    choices: ChoiceRows,
     operations: Operations[Array],
 ) -> Array:
     """Return the token behind each prompt, int64 [request]: a verify of the last prompt token without drafts.
 
     Its coins are those of the length before that token, so that no later verify of the request shares them.
     """
-    if not sampling.has_sampled(row):
+    if not choices.has_sampled(row):
         return target_predict
     alone = np.full((len(row), 1), -1, dtype=np.int64)
     links = Links(np.zeros((len(row), 1), dtype=np.int64), np.arange(len(row), dtype=np.int64)[:, None], alone, alone)
     before = lengths.astype(np.int64) - 1
-    accepted = verify_sampled(row, links, before, output, target_predict, 0, sampling, operations)
+    accepted = verify_sampled(row, links, before, output, target_predict, 0, choices, operations)
     first: Array = accepted.predict.astype(np.int64)
     return first
 
@@ -107,17 +107,17 @@ def verify_sampled(
     output: TargetOutput[Array],
     target_predict: Array,
     num_steps: int,
-    sampling: SamplingRows,
+    choices: ChoiceRows,
     operations: Operations[Array],
 ) -> VerifyTreeSampledFromLogitsOutputs[Array]:
     """Draw the coins of every request and accept by chance."""
-    num_nodes, filters = links.candidates.shape[1], sampling.parameters(row)
-    coins = operations.generate_coins(sampling.seeds(row), seq_lens, num_nodes)
+    num_nodes, filters = links.candidates.shape[1], choices.parameters(row)
+    coins = operations.generate_coins(choices.seeds(row), seq_lens, num_nodes)
     return operations.verify_tree_sampled_from_logits(
         *links.all(),
         coins.uniform_samples,
         coins.uniform_samples_for_final_sampling,
-        sampling_logits(output, target_predict, np.repeat(sampling.is_greedy(row), num_nodes)),
+        sampling_logits(output, target_predict, np.repeat(choices.is_greedy(row), num_nodes)),
         filters["temperature"],
         filters["top_k"],
         filters["top_p"],

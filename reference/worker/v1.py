@@ -4,7 +4,7 @@ It carries one draft input for its batch, which requests leave through ``filter_
 ``merge_batch``; like the V2 worker it calls every operation through a backend.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 from specsim.assertion import require, require_kind
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, Completed, load
-from specsim.host.sampling import SamplingParameters
+from specsim.conformance.backend import load
+from specsim.conformance.calls import CallsByName
+from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import (
     Batch,
@@ -27,9 +28,9 @@ from specsim.phases import (
     VerifyOutput,
     expect_phase,
 )
+from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
-from specsim.reference.worker.parameters import SamplingRows
 from specsim.reference.worker.pools import CARRIED, Buffers, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import last_accepted_nodes, verify
@@ -50,7 +51,7 @@ class ReferenceWorkerV1:
         Target and draft, on NumPy arrays.
     sizes : PoolSizes
         Slots, rows and row width.
-    operations : Backend or Completed, optional
+    operations : CallsByName, optional
         Who computes, host functions included; the oracle by default.
     name, device : str
         What reports call the worker, and where its operations run.
@@ -72,7 +73,7 @@ class ReferenceWorkerV1:
         config: SpecConfig,
         model: Model[Array],
         sizes: PoolSizes,
-        operations: Backend | Completed | None = None,
+        operations: CallsByName | None = None,
         name: str = "reference-v1",
         device: str = "cpu",
         has_dp_attention: bool = False,
@@ -84,8 +85,8 @@ class ReferenceWorkerV1:
         self.sizes = sizes
         self.device = device
         self.has_dp_attention = has_dp_attention
-        self._operations = operations or load("specsim.reference")
-        self._sampling = SamplingRows(sizes.num_rows)
+        self._operations: CallsByName = operations or load("specsim.reference")
+        self._choices = ChoiceRows(sizes.num_rows)
         self._pools = Pools.of(description, sizes)
         self._joining = self._idle_draft_input()
         self.batch = Batch(
@@ -101,39 +102,40 @@ class ReferenceWorkerV1:
         """Write allocated slots into the request-to-token map."""
         self._pools.assign_slots(ranges, self._operations)
 
-    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Keep how joining requests are sampled."""
-        self._sampling.assign(rows, parameters)
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
-        joining = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling, self._operations)
+        joining = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
         known = self._joining.req_pool_indices.tolist()
         still_there = [place for place, row in enumerate(known) if row not in rows]
         self._joining = self._merge(self._filter(self._joining, still_there), joining)
         return [int(token) for token in joining.bonus_tokens]
 
-    def decode(self, rows: Sequence[int]) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration."""
+        config = self.config.at_steps(num_steps)
         self.batch = self._form_batch(rows)
         draft_input = require_kind("what is carried", self.batch.info, DraftInput)
-        verify_input = self._draft(draft_input)
+        verify_input = self._draft(draft_input, config)
         self.batch = replace(self.batch, info=verify_input, mode=ForwardMode.TARGET_VERIFY)
-        row, num_steps = self.batch.req_pool_indices, self.config.num_steps
+        row = self.batch.req_pool_indices
         verify_output, scratch = verify(
-            row, verify_input, num_steps, self.model, self._pools, self._sampling, self._operations
+            row, verify_input, config.num_steps, self.model, self._pools, self._choices, self._operations
         )
         truncation = self._ledger.end_requests(
-            verify_output.accept_index, verify_output.predict, self._operations.host("truncate_at_stop")
+            verify_output.accept_index, verify_output.predict, self._operations.truncate_at_stop
         )
         everyone = self._reclaim(verify_input, verify_output, truncation, scratch)
         unfinished = [request for request, finish in enumerate(truncation.finishes) if finish is None]
         extend_input = self._filter(everyone, unfinished)
         self.batch = replace(self.batch, info=extend_input, seq_lens=everyone.seq_lens, mode=ForwardMode.DECODE)
-        self.batch = replace(self.batch, info=self._extend(self.batch))
+        self.batch = replace(self.batch, info=self._extend(self.batch, config.num_steps))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
         return Iteration(
-            tokens=_packed(truncation, self.config.num_draft_tokens),
+            tokens=_packed(truncation, config.num_draft_tokens),
             num_accepted_drafts=everyone.num_accepted_drafts,
             num_accepted_tokens=everyone.num_accepted_tokens,
         )
@@ -167,8 +169,8 @@ class ReferenceWorkerV1:
         require(got == list(rows), "rows of the batch", got, list(rows))
         return Batch(ForwardMode.DECODE, info.req_pool_indices, info.seq_lens, info)
 
-    def _draft(self, phase: DraftInput) -> VerifyInput:
-        config, pools, operations = self.config, self._pools, self._operations
+    def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
+        pools, operations = self._pools, self._operations
         row = phase.req_pool_indices
         self.assign_slots(self._ledger.borrow_draft_slots(config.num_steps * config.topk))
 
@@ -198,12 +200,12 @@ class ReferenceWorkerV1:
         self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
         return everyone
 
-    def _extend(self, batch: Batch) -> DraftInput:
+    def _extend(self, batch: Batch, num_steps: int) -> DraftInput:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""
         expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
         if not batch.info.num_requests and not self.has_dp_attention:
             return self._idle_draft_input()
-        prepared = prepare_extend_after_decode(batch, self.config.num_steps, self._operations)
+        prepared = prepare_extend_after_decode(batch, num_steps, self._operations)
         return forward_draft_extend(prepared, self.config.topk, self.model, self._pools, self._operations)
 
     def _idle_draft_input(self) -> DraftInput:
@@ -212,11 +214,10 @@ class ReferenceWorkerV1:
         return DraftInput.create_idle_input(self.config.topk, width, told.hidden_dtype)
 
     def _filter(self, phase: Any, indices: Sequence[int], has_been_filtered: bool = False) -> Any:
-        return self._operations.host("filter_batch")(phase, indices, has_been_filtered)
+        return self._operations.filter_batch(phase, indices, has_been_filtered)
 
     def _merge(self, one: DraftInput, other: DraftInput) -> DraftInput:
-        merge_batch: Callable[[DraftInput, DraftInput], DraftInput] = self._operations.host("merge_batch")
-        return merge_batch(one, other)
+        return self._operations.merge_batch(one, other)
 
 
 def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:

@@ -12,13 +12,13 @@ import numpy as np
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
-from specsim.host.sampling import SamplingParameters
-from specsim.operations.protocol import Operations
+from specsim.conformance.calls import CallsByName
+from specsim.host.choice import TokenChoice
 from specsim.phases import DraftInput, Phase
+from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.compact import compact
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import extend
-from specsim.reference.worker.parameters import SamplingRows
 from specsim.reference.worker.pools import CARRIED, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import verify
@@ -38,8 +38,8 @@ class ReferenceWorker:
         Target and draft, on NumPy arrays.
     sizes : PoolSizes
         Slots, rows and row width.
-    operations : Operations, optional
-        Who computes; the oracle by default.
+    operations : CallsByName, optional
+        Who computes, host functions included; the oracle by default.
 
     Raises
     ------
@@ -54,15 +54,15 @@ class ReferenceWorker:
         config: SpecConfig,
         model: Model[Array],
         sizes: PoolSizes,
-        operations: Operations[Array] | None = None,
+        operations: CallsByName | None = None,
     ) -> None:
         description = require_model(model, "numpy")
         self.config = config
         self.model = model
         self.sizes = sizes
         self.device = "cpu"
-        self._operations: Operations[Array] = operations or load("specsim.reference")
-        self._sampling = SamplingRows(sizes.num_rows)
+        self._operations: CallsByName = operations or load("specsim.reference")
+        self._choices = ChoiceRows(sizes.num_rows)
         self._pools = Pools.of(description, sizes)
         self._carried = carried_rows(description, config.topk, sizes)
         self._phases: tuple[Phase, ...] = ()
@@ -71,19 +71,19 @@ class ReferenceWorker:
         """Write allocated slots into the request-to-token map."""
         self._pools.assign_slots(ranges, self._operations)
 
-    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Keep how joining requests are sampled."""
-        self._sampling.assign(rows, parameters)
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
-        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._sampling, self._operations)
+        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
         self._stash(phase)
         return [int(token) for token in phase.bonus_tokens]
 
-    def decode(self, rows: Sequence[int]) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration: draft, verify, compact, extend."""
-        config, model, pools, operations = self.config, self.model, self._pools, self._operations
+        config, model, pools, operations = self.config.at_steps(num_steps), self.model, self._pools, self._operations
         row, width = np.array(rows, dtype=np.int64), config.num_draft_tokens
         draft_input = DraftInput(req_pool_indices=row, **self._gather(row))
 
@@ -91,7 +91,7 @@ class ReferenceWorker:
             return pools.read_slots(row, draft_input.seq_lens, width, operations)
 
         verify_input = draft(draft_input, config, model, pools, verify_slots, operations)
-        verify_output, scratch = verify(row, verify_input, config.num_steps, model, pools, self._sampling, operations)
+        verify_output, scratch = verify(row, verify_input, config.num_steps, model, pools, self._choices, operations)
         extend_input = compact(
             row, verify_input, verify_output, config.topk == 1, config.num_steps, pools, scratch, operations
         )

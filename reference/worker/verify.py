@@ -3,10 +3,12 @@
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.conformance.calls import CallsByName
 from specsim.counts import count_tokens
 from specsim.operations.protocol import Operations
 from specsim.phases import PhaseTag, VerifyInput, VerifyOutput, expect_phase
-from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.choices import ChoiceRows
+from specsim.reference.worker.constraints import constrain
 from specsim.reference.worker.pools import Buffers, Pools
 from specsim.reference.worker.sampling import accept, greedy_choices
 from specsim.simulation.models.batches import PagedKeys, TargetBatch
@@ -20,8 +22,8 @@ def verify(
     num_steps: int,
     model: Model[Array],
     pools: Pools,
-    sampling: SamplingRows,
-    operations: Operations[Array],
+    choices: ChoiceRows,
+    operations: CallsByName,
 ) -> tuple[VerifyOutput, Buffers]:
     """Run the target over every tree and accept: greedily, or by chance where a request is sampled.
 
@@ -33,8 +35,8 @@ def verify(
         The trees, and the slots that they are written to.
     num_steps : int
         Depth of a tree: the most drafts that are accepted.
-    sampling : SamplingRows
-        Which requests are sampled, and how.
+    choices : ChoiceRows
+        How the tokens of the requests are chosen.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def verify(
 
     Notes
     -----
-    Source: semantics B.3, B.6, B.8, C.3, C.9.
+    Source: semantics B.3, B.4, B.5, B.6, B.8, C.3, C.9.
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY)
     scratch = pools.scratch(len(row), phase.num_draft_tokens)
@@ -61,14 +63,23 @@ def verify(
             parents=parents_of(phase) if pools.states else None,
             select=None,
             hidden_layers=model.description.hidden_layers,
-            is_sampled=sampling.has_sampled(row),
+            is_sampled=choices.has_sampled(row),
         ),
         pools.kv[Side.TARGET],
         pools.states,
         scratch,
     )
+    shape = phase.retrieve_index.shape
+    output = constrain(
+        output,
+        phase.draft_token.reshape(shape),
+        phase.retrieve_next_token,
+        phase.retrieve_next_sibling,
+        choices.of(row),
+        operations,
+    )
     target_predict = greedy_choices(output, operations)
-    accepted = accept(row, phase, output, target_predict, num_steps, sampling, operations)
+    accepted = accept(row, phase, output, target_predict, num_steps, choices, operations)
     num_accepted_tokens = count_tokens(accepted.num_accepted_drafts)
     accept_tokens = operations.gather_accept_tokens(accepted.predict, accepted.accept_index)
     verify_output = VerifyOutput(

@@ -16,7 +16,7 @@ from specsim.counts import path_width
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
-from specsim.simulation import engine
+from specsim.simulation import report as runs
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
@@ -113,7 +113,7 @@ def simulate(
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
 
     def fresh_requests() -> list[Request]:
-        return engine.requests_from_text(
+        return runs.requests_from_text(
             text,
             num_requests,
             prompt_length,
@@ -131,7 +131,7 @@ def simulate(
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
     ):
-        report = engine.simulate(
+        report = runs.simulate(
             chosen,
             requests,
             max_batch=batch,

@@ -96,8 +96,8 @@ def _host(function: Callable[..., Any], group: str, source: str, *, conformance_
 
 
 _HOST_FUNCTIONS = (
-    _host(adapt_num_steps, "adaptive", "semantics F.6", conformance_only=True),
-    _host(route_batch_size, "adaptive", "semantics F.6", conformance_only=True),
+    _host(adapt_num_steps, "adaptive", "semantics F.6"),
+    _host(route_batch_size, "adaptive", "semantics F.6"),
     _host(check_registration, "algorithms", "semantics G.3"),
     _host(find_algorithm, "algorithms", "semantics G.1"),
     _host(target_verify_width, "algorithms", "semantics G.4", conformance_only=True),
@@ -117,7 +117,7 @@ _HOST_FUNCTIONS = (
     _host(is_verify_input, "phases", "semantics G.5", conformance_only=True),
     _host(merge_batch, "phases", "semantics D.8"),
     _host(to_frozen_kv_mtp_draft_extend_input, "phases", "semantics D.11", conformance_only=True),
-    _host(apply_logit_processors, "processors", "semantics B.4", conformance_only=True),
+    _host(apply_logit_processors, "processors", "semantics B.4"),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     _host(simulated_num_tokens, "simulated", "semantics B.10", conformance_only=True),
     _host(append_run, "stops", "semantics B.11"),

@@ -1,7 +1,7 @@
 """The adaptive controller: how many steps to draft, from how many drafts were accepted (semantics F.6)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -158,6 +158,10 @@ def route_batch_size(batch_size: int, graph_sizes: Sequence[int], slot_sizes: Se
     return max((size for size in slot_sizes if size <= padded), default=slot_sizes[0])
 
 
+Adapt = Callable[[AdaptiveState, Sequence[int], AdaptiveSlot, AdaptiveConfig], AdaptiveState]
+Route = Callable[[int, Sequence[int], Sequence[int]], int]
+
+
 @dataclass
 class AdaptiveController:
     """The states of all ranges.
@@ -170,6 +174,8 @@ class AdaptiveController:
         Ranges and weights.
     graph_sizes : tuple of int
         Batch sizes of the captured graphs, ascending.
+    adapt, route : callable
+        Who decides: ``adapt_num_steps`` and ``route_batch_size``, or those of another implementation.
 
     Raises
     ------
@@ -180,6 +186,8 @@ class AdaptiveController:
     initial_steps: int
     config: AdaptiveConfig = field(default_factory=AdaptiveConfig)
     graph_sizes: tuple[int, ...] = ()
+    adapt: Adapt = adapt_num_steps
+    route: Route = route_batch_size
     states: dict[int, AdaptiveState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -202,10 +210,10 @@ class AdaptiveController:
             return
         key = self._route(len(num_accepted_drafts))
         slot = next(slot for slot in self.config.slots if slot.batch_size == key)
-        self.states[key] = adapt_num_steps(self.states[key], num_accepted_drafts, slot, self.config)
+        self.states[key] = self.adapt(self.states[key], num_accepted_drafts, slot, self.config)
 
     def _route(self, batch_size: int) -> int:
-        return route_batch_size(batch_size, self.graph_sizes, [slot.batch_size for slot in self.config.slots])
+        return self.route(batch_size, self.graph_sizes, [slot.batch_size for slot in self.config.slots])
 
 
 def require_candidate(initial_steps: int | None, config: AdaptiveConfig) -> None:

@@ -83,7 +83,7 @@ def truncate_at_stop(
         finish = find_stop(rules[request], outputs[request], tokens, prompt_lengths[request], text_of)
         grammar = None if grammars is None else grammars[request]
         if grammar is not None:
-            finish = _end_of_grammar(grammar, outputs[request], tokens, finish, text_of)
+            finish = end_of_grammar(grammar, outputs[request], tokens, finish, text_of)
         kept = len(tokens) if finish is None else finish.num_tokens - len(outputs[request])
         truncated[request, :kept] = path[:kept]
         appended.append(tuple(tokens[:kept]))
@@ -98,10 +98,13 @@ def truncate_at_stop(
     )
 
 
-def _end_of_grammar(
+def end_of_grammar(
     grammar: Grammar, output: Sequence[int], tokens: Sequence[int], finish: Finish | None, text_of: TokenText
 ) -> Finish | None:
-    """Advance the matcher up to the end of the request, which comes earlier if the matcher's text is complete."""
+    """Advance a matcher up to the end of its request, which comes earlier if the matcher's text is complete.
+
+    ``output`` is what came before the tokens, ``finish`` where they end the request without the grammar.
+    """
     continuing = tokens if finish is None else tokens[: finish.num_tokens - len(output)][:-1]
     num_complete = advance_grammar(grammar, continuing)
     if num_complete is None:

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from specsim.host.stopping import Finish, StopRules, find_stop
+import numpy as np
+
+from specsim.host.choice import UNCONSTRAINED, TokenChoice
+from specsim.host.grammar import BITS_PER_WORD, EVERYTHING, Grammar, is_allowed
+from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.models.ground_truth import greedy_choice
 from specsim.simulation.scheduler import TOKEN_TEXT, SlotRange
@@ -23,18 +27,22 @@ class Decoder(Protocol):
 
 
 class ExactDecoder:
-    """A model's own decoding without batches, pools and drafts."""
+    """A model's own decoding without batches, pools and drafts, its logits changed as a request wants them."""
 
-    def __init__(self, text: TokenByToken) -> None:
+    def __init__(self, text: TokenByToken, choice: TokenChoice = UNCONSTRAINED) -> None:
         self._text = text
+        self._choice = choice
 
     def append(self, token: int) -> None:
         """Add one token."""
         self._text.append(token)
 
     def next_token(self) -> int:
-        """Return the token of the largest logit."""
-        return greedy_choice(self._text.next_logits())
+        """Return the token of the largest logit among those that the request's grammar allows."""
+        logits = self._text.next_logits()
+        if self._choice.processor is not None:
+            logits = self._choice.processor(np.array([logits]))[0].tolist()
+        return greedy_choice(logits, _allowed(self._choice.matcher, len(logits)))
 
 
 class PrefillDecoder:
@@ -44,13 +52,15 @@ class PrefillDecoder:
     ----------
     worker : Worker
         A worker none of whose slots and rows has an owner; row 1 is decoded in, position p lies in slot p+1.
+    choice : TokenChoice
+        How tokens are chosen.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, choice: TokenChoice = UNCONSTRAINED) -> None:
         self._worker = worker
         self._tokens: list[int] = []
         self._num_run = 0
-        worker.assign_sampling([ROW], [None])
+        worker.assign_choices([ROW], [choice])
 
     def append(self, token: int) -> None:
         """Add one token."""
@@ -65,14 +75,19 @@ class PrefillDecoder:
         return token
 
 
-def decoder_for(worker: Worker) -> Decoder:
+def decoder_for(worker: Worker, choice: TokenChoice = UNCONSTRAINED) -> Decoder:
     """Return a decoder of a worker's model: its own exact one, or else its prefill on the idle worker."""
     token_by_token = worker.model.description.token_by_token
-    return PrefillDecoder(worker) if token_by_token is None else ExactDecoder(token_by_token())
+    return PrefillDecoder(worker, choice) if token_by_token is None else ExactDecoder(token_by_token(), choice)
 
 
-def decode_alone(decoder: Decoder, prompt: Sequence[int], rules: StopRules) -> tuple[list[int], Finish]:
-    """Return the output and its end, testing the rules after every single token."""
+def decode_alone(
+    decoder: Decoder, prompt: Sequence[int], rules: StopRules, matcher: Grammar | None = None
+) -> tuple[list[int], Finish]:
+    """Return the output and its end, testing the rules after every single token.
+
+    ``matcher`` is that of the decoder's choice; it reads every token that does not end the output.
+    """
     for token in prompt:
         decoder.append(token)
     output: list[int] = []
@@ -80,6 +95,18 @@ def decode_alone(decoder: Decoder, prompt: Sequence[int], rules: StopRules) -> t
         token = decoder.next_token()
         finish = find_stop(rules, output, [token], len(prompt), TOKEN_TEXT)
         output.append(token)
+        if finish is None and matcher is not None:
+            matcher.accept(token)
+            if matcher.is_terminated():
+                finish = Finish(FinishReason.GRAMMAR, len(output), "".join(map(TOKEN_TEXT, output)))
         if finish is not None:
             return output, finish
         decoder.append(token)
+
+
+def _allowed(matcher: Grammar | None, vocab_size: int) -> list[int]:
+    """Return the tokens that a matcher allows."""
+    row = np.full(-(-vocab_size // BITS_PER_WORD), EVERYTHING, dtype=np.int32)
+    if matcher is not None and not matcher.is_terminated():
+        matcher.fill_bitmask(row)
+    return [token for token in range(vocab_size) if is_allowed(row, token)]

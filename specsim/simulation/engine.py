@@ -1,25 +1,19 @@
-"""The loop: admit, prefill, prepare, decode, resolve, finish; and the comparison with autoregressive decoding."""
+"""The loop: admit, prefill, prepare, decode, resolve, finish."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from typing import Any
 
-from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
+from specsim.host.adaptive import AdaptiveController
 from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
     IntervalStats,
     SpecCounters,
     count_batch,
     drafts_per_round,
-    interval_rates,
-    meta_info,
     report_decode_stats,
     update_spec_metrics,
 )
-from specsim.host.sampling import LARGEST_SEED, SamplingParameters
-from specsim.simulation.autoregressive import decode_alone, decoder_for
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.scheduler import Request, Scheduler
 from specsim.simulation.synchronous import IterationLedger
@@ -32,7 +26,14 @@ class Engine:
     """A synchronous engine around one worker; ``intervals`` holds a report every ``decode_log_interval`` batches.
 
     A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself. With
-    ``prefill_chunk``, prompts run in chunks of at most so many positions, one forward after another.
+    ``prefill_chunk``, prompts run in chunks of at most so many positions, one forward after another. With ``adaptive``,
+    every batch drafts as many steps as the controller says, which observes what was accepted; rates are over the drafts
+    of the deepest candidate.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates.
     """
 
     def __init__(
@@ -43,8 +44,12 @@ class Engine:
         decode_log_interval: int = DECODE_LOG_INTERVAL,
         on_interval: OnInterval | None = None,
         prefill_chunk: int | None = None,
+        adaptive: AdaptiveController | None = None,
     ) -> None:
+        if adaptive is not None:
+            _require_room(worker.config, adaptive)
         self.worker = worker
+        self.adaptive = adaptive
         self.prefill_chunk = prefill_chunk
         self.is_v1 = isinstance(worker, SynchronousWorker)
         self.scheduler = Scheduler(worker.config, worker.sizes, max_batch, shuffle_seed, not self.is_v1)
@@ -58,7 +63,21 @@ class Engine:
         self.num_drafts_per_round = drafts_per_round(worker.config.num_draft_tokens, worker.config.num_steps)
 
     def submit(self, request: Request) -> None:
-        """Queue a request; see ``Scheduler.submit`` and ``check_sampling`` for what is rejected."""
+        """Queue a request; see ``Scheduler.submit`` and ``check_sampling`` for what is rejected.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: a grammar that is complete before the first token.
+        """
+        if request.grammar is not None and request.grammar().is_terminated():
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what="grammar",
+                got="a complete text",
+                expected="one that goes on",
+                because="a request outputs at least one token",
+            )
         check_sampling(self.worker.model.description, request.sampling)
         self.scheduler.submit(request)
 
@@ -67,9 +86,7 @@ class Engine:
         admitted, ranges = self.scheduler.admit()
         if admitted:
             self.worker.assign_slots(ranges)
-            self.worker.assign_sampling(
-                [request.row for request in admitted], [request.sampling for request in admitted]
-            )
+            self.worker.assign_choices([request.row for request in admitted], [request.choice for request in admitted])
             self._prefill(admitted)
             self.scheduler.finish()
         running = self.scheduler.running
@@ -77,10 +94,13 @@ class Engine:
             return None
         if not self.is_v1:
             self.worker.assign_slots(self.scheduler.prepare_for_decode())
-        iteration = self.worker.decode([request.row for request in running])
+        num_steps = None if self.adaptive is None else self.adaptive.num_steps(len(running))
+        iteration = self.worker.decode([request.row for request in running], num_steps)
         self.num_iterations += 1
         if not self.is_v1:
             self._resolve(running, iteration)
+        if self.adaptive is not None:
+            self.adaptive.observe(iteration.num_accepted_drafts.tolist())
         num_accepted_drafts = int(iteration.num_accepted_drafts.sum())
         self.counters = update_spec_metrics(self.counters, len(running), num_accepted_drafts)
         self._report(self.decode_log_interval)
@@ -130,87 +150,6 @@ class Engine:
                 self.on_interval(stats, self.counters)
 
 
-@dataclass(frozen=True)
-class Report:
-    """The figures of a run.
-
-    ``accept_rate`` is accepted drafts over proposed drafts; ``tokens_per_verify`` counts the bonus token.
-    ``histogram[k]`` is the number of verifies that accepted ``k`` drafts. ``intervals`` has one entry a report of the
-    scheduler, ``meta_info`` one a request, under the names that engines print.
-
-    ``lossless`` compares greedy requests with autoregressive decoding and is None without any. ``reproducible``
-    compares sampled requests with a second run one at a time, and is None without any or without a worker for it.
-    """
-
-    lossless: bool | None
-    requests: int
-    output_tokens: int
-    spec_verify_ct: int
-    num_accepted_drafts: int
-    accept_rate: float
-    tokens_per_verify: float
-    worker: str
-    device: str
-    num_iterations: int = 0
-    mismatches: tuple[str, ...] = field(default=())
-    histogram: tuple[int, ...] = ()
-    intervals: tuple[dict[str, float | int], ...] = ()
-    meta_info: tuple[dict[str, Any], ...] = ()
-    reproducible: bool | None = None
-
-
-def simulate(
-    worker: Worker,
-    requests: Sequence[Request],
-    *,
-    max_batch: int,
-    shuffle_seed: int | None = 0,
-    on_step: Callable[[int, int], None] | None = None,
-    decode_log_interval: int = DECODE_LOG_INTERVAL,
-    on_interval: OnInterval | None = None,
-    alone: Worker | None = None,
-) -> Report:
-    """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
-
-    Autoregressive decoding is the model's own, in exact arithmetic, or else its prefill on the worker, which is idle
-    when all requests have ended.
-
-    Parameters
-    ----------
-    alone : Worker or None
-        A fresh worker on which the sampled requests are decoded again, one at a time.
-    """
-    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval)
-    for request in requests:
-        engine.submit(request)
-    done = engine.run(on_step)
-    engine.scheduler.check_ledger()
-    greedy = [request for request in done if request.is_greedy]
-    sampled = [request for request in done if not request.is_greedy]
-    lost = [line for request in greedy for line in _mismatches(worker, request)]
-    changed = [] if alone is None else _changes(alone, sampled)
-    num_verifies = sum(request.counters.num_verifies for request in done)
-    num_accepted_drafts = sum(request.counters.num_accepted_drafts for request in done)
-    rates = interval_rates(num_accepted_drafts, num_verifies, engine.num_drafts_per_round)
-    return Report(
-        lossless=not lost if greedy else None,
-        requests=len(done),
-        output_tokens=sum(len(request.output) for request in done),
-        spec_verify_ct=num_verifies,
-        num_accepted_drafts=num_accepted_drafts,
-        accept_rate=rates.accept_rate,
-        tokens_per_verify=rates.tokens_per_verify,
-        worker=worker.name,
-        device=worker.device,
-        num_iterations=engine.num_iterations,
-        mismatches=(*lost, *changed),
-        histogram=tuple(map(sum, zip_longest(*(request.counters.histogram for request in done), fillvalue=0))),
-        intervals=tuple(stats.public() for stats in engine.intervals),
-        meta_info=tuple(_told(request, engine.num_drafts_per_round) for request in done),
-        reproducible=not changed if sampled and alone is not None else None,
-    )
-
-
 def sizes_for(config: SpecConfig, requests: Sequence[Request], max_batch: int) -> PoolSizes:
     """Return pools that hold ``max_batch`` of the largest of these requests."""
     longest = max((len(request.prompt) + request.max_new_tokens for request in requests), default=1)
@@ -218,66 +157,14 @@ def sizes_for(config: SpecConfig, requests: Sequence[Request], max_batch: int) -
     return PoolSizes(num_slots=max_batch * row_width + 1, num_rows=max_batch + 1, row_width=row_width)
 
 
-def requests_from_text(
-    text: bytes,
-    count: int,
-    prompt_length: int,
-    max_new_tokens: int,
-    eos_token: int | None = None,
-    *,
-    stop_tokens: Sequence[int] = (),
-    stop_strings: Sequence[str] = (),
-    min_new_tokens: int = 0,
-    sampling: SamplingParameters | None = None,
-) -> list[Request]:
-    """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
-    span = max(len(text) - prompt_length, 1)
-    return [
-        Request(
-            request_id=index,
-            prompt=list(text[index * span // count : index * span // count + prompt_length]),
-            max_new_tokens=max_new_tokens,
-            eos_token=eos_token,
-            stop_tokens=stop_tokens,
-            stop_strings=stop_strings,
-            min_new_tokens=min_new_tokens,
-            sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
+def _require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
+    """Raise unless a worker can draft every candidate of a controller."""
+    deepest = max(adaptive.config.candidates)
+    if config.topk != 1 or config.num_steps != deepest:
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="(topk, num_steps)",
+            got=(config.topk, config.num_steps),
+            expected=str((1, deepest)),
+            because="the number of steps of a chain adapts, and the worker allocates for the most",
         )
-        for index in range(count)
-    ]
-
-
-def _mismatches(worker: Worker, request: Request) -> list[str]:
-    """Return at most one line: where the request's output, or else its end, is not the autoregressive one."""
-    expected, finish = decode_alone(decoder_for(worker), request.prompt, request.rules)
-    if request.output != expected:
-        pairs = zip(request.output, expected, strict=False)
-        place = next((i for i, (got, wanted) in enumerate(pairs) if got != wanted), -1)
-        return [f"request {request.request_id}, output[{place}]: {request.output} is not {expected}"]
-    if request.finish != finish:
-        return [f"request {request.request_id}, finish: {request.finish} is not {finish}"]
-    return []
-
-
-def _changes(alone: Worker, requests: Sequence[Request]) -> list[str]:
-    """Return a line for each sampled request that emits something else when it is decoded again without neighbours."""
-    engine = Engine(alone, 1)
-    for request in requests:
-        engine.submit(request.fresh())
-    return [
-        f"request {request.request_id}, decoded again: {again.output} is not {request.output}"
-        for request, again in zip(requests, engine.run(), strict=True)
-        if (again.output, again.finish) != (request.output, request.finish)
-    ]
-
-
-def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
-    """Return the request's ``meta_info``: its end, its tokens, and the figures of its speculation."""
-    finish = require_present(f"finish of request {request.request_id}", request.finish)
-    return {
-        "id": request.request_id,
-        "finish_reason": {"type": str(finish.reason), "matched": finish.matched},
-        "prompt_tokens": len(request.prompt),
-        "completion_tokens": len(request.output),
-        **meta_info(request.counters, len(request.output), num_drafts_per_round),
-    }

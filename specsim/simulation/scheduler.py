@@ -7,9 +7,13 @@ from itertools import pairwise
 
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
+from specsim.host.choice import StartGrammar, TokenChoice
+from specsim.host.grammar import Grammar
 from specsim.host.metrics import RequestCounters
+from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
+from specsim.host.truncation import end_of_grammar
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory import Allocator
 
@@ -22,7 +26,8 @@ class Request:
     """One prompt on its way through the engine.
 
     ``num_committed`` counts the positions whose KV is final, ``len(slots)`` those that are allocated. Between
-    iterations ``len(prompt) + len(output) == num_committed + 1``. ``finish`` says where and why it ended.
+    iterations ``len(prompt) + len(output) == num_committed + 1``. ``finish`` says where and why it ended. ``grammar``
+    starts the matcher that the output of an admitted request advances.
     """
 
     request_id: int
@@ -40,6 +45,14 @@ class Request:
     min_new_tokens: int = 0
     context_limit: int | None = None
     sampling: SamplingParameters | None = None
+    processor: LogitProcessor | None = None
+    grammar: StartGrammar | None = None
+    matcher: Grammar | None = None
+
+    @property
+    def choice(self) -> TokenChoice:
+        """How its tokens are chosen; the matcher is the one that its output advances."""
+        return TokenChoice(self.sampling, self.processor, self.matcher)
 
     @property
     def is_greedy(self) -> bool:
@@ -65,15 +78,20 @@ class Request:
 
     def fresh(self) -> "Request":
         """Return the same request before its first step."""
-        return replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
+        again = replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
+        again.matcher = None
+        return again
 
     def append(self, tokens: Sequence[int]) -> None:
         """Append output tokens up to the first that ends the request; nothing after it has ended."""
         if self.finish is not None or not tokens:
             return
         run = append_run(self.rules, self.output, tokens, len(tokens), self.num_committed, len(self.prompt), TOKEN_TEXT)
-        self.output = list(run.emitted)
-        self.finish = run.finish
+        finish = run.finish
+        if self.matcher is not None:
+            finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT)
+        self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
+        self.finish = finish
 
 
 @dataclass(frozen=True)
@@ -172,6 +190,7 @@ class Scheduler:
                 break
             self.waiting.popleft()
             (request.row,) = self.rows.allocate(1)
+            request.matcher = None if request.grammar is None else request.grammar()
             ranges.append(self._extend(request, len(request.prompt)))
             request.num_committed = len(request.prompt)
             self.running.append(request)

@@ -66,6 +66,7 @@ class IterationLedger:
             [request.output for request in requests],
             [len(request.prompt) for request in requests],
             TOKEN_TEXT,
+            [request.matcher for request in requests],
         )
         for place, request in enumerate(requests):
             request.output = [*request.output, *truncation.appended[place]]

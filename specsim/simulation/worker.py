@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.host.sampling import SamplingParameters
+from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.scheduler import SlotRange
@@ -63,8 +63,8 @@ class Worker(Protocol):
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
 
-    def assign_sampling(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Keep how joining requests are sampled; None is greedy. Called before their prefill."""
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen. Called before their prefill."""
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of the prompts of joining requests and return the token behind each chunk.
@@ -73,8 +73,8 @@ class Worker(Protocol):
         the first output token, behind any other the prompt's own.
         """
 
-    def decode(self, rows: Sequence[int]) -> Iteration:
-        """Run one iteration."""
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration; a chain may draft fewer steps than its configuration says."""
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, as NumPy arrays."""

@@ -7,6 +7,7 @@ of their cells are tried in one call, cells of equal outcome are one choice, and
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,12 @@ class Watched(CallsByName):
 
 
 def scene_of(arguments: dict[str, Any], request: int) -> TreeScene:
-    """Read the tree of one request, with the exact rows of its whole-number logits."""
+    """Read the tree of one request, with the exact rows of its whole-number logits; -inf forbids a token."""
     num_nodes = arguments["candidates"].shape[1]
     links = (arguments[name][request] for name in ("retrieve_next_token", "retrieve_next_sibling"))
     logits = arguments["logits"][request * num_nodes : (request + 1) * num_nodes]
-    rows = [exact_row(tuple(int(logit) for logit in row), Filters()) for row in logits.tolist()]
+    whole = [tuple(None if isinf(logit) else int(logit) for logit in row) for row in logits.tolist()]
+    rows = [exact_row(row, Filters()) for row in whole]
     return TreeScene(
         topology=Topology.from_links(*links),
         tokens=tuple(arguments["candidates"][request].tolist()),

@@ -134,7 +134,7 @@ class DraftExtendBatch(Generic[ArrayT]):
 
 @dataclass(frozen=True)
 class TargetOutput(Generic[ArrayT]):
-    """What a forward of the target returns.
+    """What a forward of the target returns; the worker may write into its logits.
 
     ``logits`` [row, vocab] is int64, float32 or bfloat16 and has the greedy choice on top, the lowest id among equals;
     ``hidden_states`` [token, layer*hidden] has the layers that were asked for, None if none. ``sampling_logits``

@@ -41,9 +41,9 @@ class Prefix:
         return greedy_choice(self.next_logits())
 
 
-def greedy_choice(logits: Sequence[float]) -> int:
-    """Return the token of the largest logit, the lowest id among equals."""
-    return max(range(len(logits)), key=lambda token: (logits[token], -token))
+def greedy_choice(logits: Sequence[float], tokens: Sequence[int] | None = None) -> int:
+    """Return the token of the largest logit, the lowest id among equals; only among ``tokens`` if they are given."""
+    return max(range(len(logits)) if tokens is None else tokens, key=lambda token: (logits[token], -token))
 
 
 def greedy_decode(

@@ -3,8 +3,9 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.parameters import SamplingRows
+from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.v2 import GpuWorker
+from specsim.host.choice import TokenChoice
 from specsim.host.sampling import GREEDY, SamplingParameters
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -50,8 +51,8 @@ def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config):
 
 
 def test_the_host_knows_which_rows_are_sampled():
-    sampling = SamplingRows(5, DEVICE)
-    sampling.assign([1, 2, 3], [SamplingParameters(), GREEDY, None])
+    sampling = ChoiceRows(5, DEVICE)
+    sampling.assign([1, 2, 3], [TokenChoice(SamplingParameters()), TokenChoice(GREEDY), TokenChoice()])
     assert [sampling.has_sampled([row]) for row in (1, 2, 3, 4)] == [True, False, False, False]
-    sampling.assign([1], [None])
+    sampling.assign([1], [TokenChoice()])
     assert not sampling.has_sampled([1, 2, 3])

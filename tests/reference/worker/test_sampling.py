@@ -1,8 +1,9 @@
 import numpy as np
 
 from specsim.conformance.backend import load
+from specsim.host.choice import TokenChoice
 from specsim.host.sampling import SamplingParameters
-from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.sampling import first_tokens, greedy_choices, sampling_logits
 from specsim.simulation.models.batches import TargetOutput
 
@@ -13,8 +14,8 @@ OUTPUT = TargetOutput(EXACT, HIDDEN, ORACLE.call("hash_sampling_logits", hidden_
 
 
 def sampled_first():
-    rows = SamplingRows(3)
-    rows.assign([1, 2], [SamplingParameters(seed=9), None])
+    rows = ChoiceRows(3)
+    rows.assign([1, 2], [TokenChoice(SamplingParameters(seed=9)), TokenChoice()])
     return rows
 
 
@@ -35,7 +36,7 @@ def test_first_tokens_have_the_coins_of_the_length_before_the_last_prompt_token(
 
 def test_without_a_sampled_request_no_coin_is_drawn():
     chosen = np.array([3, 2])
-    assert first_tokens(np.array([1, 2]), np.array([1, 6]), OUTPUT, chosen, SamplingRows(3), None) is chosen
+    assert first_tokens(np.array([1, 2]), np.array([1, 6]), OUTPUT, chosen, ChoiceRows(3), None) is chosen
 
 
 def test_greedy_rows_of_the_logits_have_the_greedy_choice_on_top():

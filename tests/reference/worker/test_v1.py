@@ -11,11 +11,12 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.extend import prepare_extend_after_decode
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, requests_from_text, simulate, sizes_for
+from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.history import first_divergence_of_v1
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
+from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.scheduler import Request
 
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)

@@ -9,10 +9,11 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.autoregressive import decode_alone
-from specsim.simulation.engine import Engine, simulate, sizes_for
+from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.report import simulate
 from specsim.simulation.scheduler import Request
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)

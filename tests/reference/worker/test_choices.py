@@ -1,12 +1,13 @@
 import numpy as np
 
+from specsim.host.choice import TokenChoice
 from specsim.host.sampling import SamplingParameters
-from specsim.reference.worker.parameters import SamplingRows
+from specsim.reference.worker.choices import ChoiceRows
 
 
 def test_parameters_are_kept_by_row():
-    rows = SamplingRows(4)
-    rows.assign([3, 1], [SamplingParameters(0.5, 7, 0.9, 0.1, 0.8, 0.7, 11), None])
+    rows = ChoiceRows(4)
+    rows.assign([3, 1], [TokenChoice(SamplingParameters(0.5, 7, 0.9, 0.1, 0.8, 0.7, 11)), TokenChoice()])
     assert rows.is_greedy(np.array([1, 3])).tolist() == [True, False]
     assert rows.has_sampled(np.array([1, 3]))
     assert not rows.has_sampled(np.array([1, 2]))
@@ -24,7 +25,7 @@ def test_parameters_are_kept_by_row():
 
 
 def test_a_row_that_is_assigned_again_is_greedy():
-    rows = SamplingRows(2)
-    rows.assign([1], [SamplingParameters()])
-    rows.assign([1], [None])
+    rows = ChoiceRows(2)
+    rows.assign([1], [TokenChoice(SamplingParameters())])
+    rows.assign([1], [TokenChoice()])
     assert rows.is_greedy(np.array([1])).tolist() == [True]

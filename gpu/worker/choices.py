@@ -1,11 +1,12 @@
-"""Sampling parameters of the requests of a worker, by request row, on the device."""
+"""How the tokens of the requests of a worker are chosen, by request row: parameters on the device, the rest here."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.host.choice import UNCONSTRAINED, TokenChoice
+from specsim.host.sampling import GREEDY
 
 DTYPES = {
     "temperature": torch.float32,
@@ -19,8 +20,8 @@ DTYPES = {
 """Element type of every parameter, in the order in which the verification takes them; the seed comes last."""
 
 
-class SamplingRows:
-    """Sampling parameters by request row; a row without any, and the padding row, are greedy.
+class ChoiceRows:
+    """Choices by request row; a row without any, and the padding row, are greedy and unconstrained.
 
     Which rows are sampled is known on the host too, so that a greedy batch costs nothing.
     """
@@ -30,20 +31,29 @@ class SamplingRows:
             name: torch.full((num_rows,), getattr(GREEDY, name), dtype=dtype, device=device)
             for name, dtype in DTYPES.items()
         }
-        self._sampled: set[int] = set()
+        self._by_row: dict[int, TokenChoice] = {}
 
-    def assign(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Write the parameters of joining requests; None is greedy."""
+    def assign(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Write how the tokens of joining requests are chosen."""
         where = torch.tensor(rows, dtype=torch.int64)
         for name, values in self._by_name.items():
-            given = torch.tensor([getattr(one or GREEDY, name) for one in parameters], dtype=values.dtype)
+            numbers = [getattr(choice.sampling or GREEDY, name) for choice in choices]
+            given = torch.tensor(numbers, dtype=values.dtype)
             values[where.to(values.device)] = given.to(values.device)
-        for row, one in zip(rows, parameters, strict=True):
-            (self._sampled.discard if one is None or one.is_greedy else self._sampled.add)(row)
+        self._by_row.update(zip(rows, choices, strict=True))
 
     def has_sampled(self, rows: Sequence[int]) -> bool:
         """Return whether any of these rows is sampled, without asking the device."""
-        return not self._sampled.isdisjoint(rows)
+        sampled = [choice.sampling for choice in self.of(rows)]
+        return any(one is not None and not one.is_greedy for one in sampled)
+
+    def is_constrained(self, rows: Sequence[int]) -> bool:
+        """Return whether the logits of any of these rows are changed on the host."""
+        return any(choice.is_constrained for choice in self.of(rows))
+
+    def of(self, rows: Sequence[int]) -> list[TokenChoice]:
+        """Return the choices of the requests of a batch."""
+        return [self._by_row.get(row, UNCONSTRAINED) for row in rows]
 
     def gather(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return every parameter of the requests of a batch, in the order of ``DTYPES``."""

@@ -1,11 +1,12 @@
-"""Sampling parameters of the requests of a worker, by request row."""
+"""How the tokens of the requests of a worker are chosen, by request row."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.host.sampling import GREEDY, SamplingParameters
+from specsim.host.choice import UNCONSTRAINED, TokenChoice
+from specsim.host.sampling import GREEDY
 
 DTYPES = {
     "temperature": np.float32,
@@ -19,17 +20,23 @@ DTYPES = {
 """Element type of every parameter, by its name."""
 
 
-class SamplingRows:
-    """Sampling parameters of the requests of a worker, by request row; a row without any is greedy."""
+class ChoiceRows:
+    """Sampling parameters, processors and matchers by request row; a row without any is greedy and unconstrained."""
 
     def __init__(self, num_rows: int) -> None:
+        self._by_row: dict[int, TokenChoice] = {}
         self._by_name = {name: np.full(num_rows, getattr(GREEDY, name), dtype=DTYPES[name]) for name in DTYPES}
 
-    def assign(self, rows: Sequence[int], parameters: Sequence[SamplingParameters | None]) -> None:
-        """Write the parameters of joining requests; None is greedy."""
-        for row, one in zip(rows, parameters, strict=True):
+    def assign(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Write how the tokens of joining requests are chosen."""
+        for row, choice in zip(rows, choices, strict=True):
+            self._by_row[row] = choice
             for name, values in self._by_name.items():
-                values[row] = getattr(one or GREEDY, name)
+                values[row] = getattr(choice.sampling or GREEDY, name)
+
+    def of(self, row: Array) -> list[TokenChoice]:
+        """Return the choices of the requests of a batch."""
+        return [self._by_row.get(one, UNCONSTRAINED) for one in row.tolist()]
 
     def has_sampled(self, row: Array) -> bool:
         """Return whether any of these rows is sampled."""

@@ -1,0 +1,63 @@
+"""Laws of whole runs with processors and grammars: the output is that of plain decoding under the same ones."""
+
+from specsim.conformance.backend import Backend
+from specsim.host.choice import TokenChoice
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.constrained_runs import ConstrainedRun, constrained_runs
+from specsim.properties.property import Property
+from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.models.ground_truth import Prefix
+
+_WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy")
+
+
+def constrained_output_is_that_of_plain_decoding(backend: Backend, run: ConstrainedRun) -> None:
+    """Each request outputs what its model chooses token by token from logits that are processed and masked alike."""
+    engine = run.engine(backend)
+    while engine.scheduler.waiting or engine.scheduler.running:
+        engine.step()
+        engine.scheduler.check_ledger()
+    for request in engine.scheduler.finished:
+        matcher = None if request.grammar is None else request.grammar()
+        choice = TokenChoice(None, request.processor, matcher)
+        decoder = ExactDecoder(Prefix(run.scenario.model), choice)
+        output, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
+        require(request.output == output, f"output of request {request.request_id}", request.output, output)
+        require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+def matchers_read_the_output_and_nothing_else(backend: Backend, run: ConstrainedRun) -> None:
+    """After every step the matcher of a request that goes on stands where its output leads."""
+    engine = run.engine(backend)
+    while engine.scheduler.waiting or engine.scheduler.running:
+        engine.step()
+        for request in engine.scheduler.running:
+            if request.grammar is None:
+                continue
+            fresh = request.grammar()
+            for token in request.output:
+                fresh.accept(token)
+            got, expected = vars(request.matcher)["history"], vars(fresh)["history"]
+            require(got == expected, f"states of the matcher of request {request.request_id}", got, expected)
+
+
+PROPERTIES = (
+    Property(
+        "constrained_engine.constrained_output_is_that_of_plain_decoding",
+        "P01",
+        _WALKED,
+        constrained_runs,
+        constrained_output_is_that_of_plain_decoding,
+        is_slow=True,
+        fills_missing=True,
+    ),
+    Property(
+        "constrained_engine.matchers_read_the_output_and_nothing_else",
+        "P53",
+        ("traverse_tree", "truncate_at_stop"),
+        constrained_runs,
+        matchers_read_the_output_and_nothing_else,
+        is_slow=True,
+        fills_missing=True,
+    ),
+)

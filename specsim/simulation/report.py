@@ -1,0 +1,167 @@
+"""A run from the first request to the last token: its figures, and the comparison with autoregressive decoding."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+from specsim.assertion import require_present
+from specsim.host.adaptive import AdaptiveController
+from specsim.host.choice import TokenChoice
+from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
+from specsim.host.sampling import LARGEST_SEED, SamplingParameters
+from specsim.simulation.autoregressive import decode_alone, decoder_for
+from specsim.simulation.engine import Engine, OnInterval
+from specsim.simulation.scheduler import Request
+from specsim.simulation.worker import Worker
+
+
+@dataclass(frozen=True)
+class Report:
+    """The figures of a run.
+
+    ``accept_rate`` is accepted drafts over proposed drafts; ``tokens_per_verify`` counts the bonus token.
+    ``histogram[k]`` is the number of verifies that accepted ``k`` drafts. ``intervals`` has one entry a report of the
+    scheduler, ``meta_info`` one a request, under the names that engines print.
+
+    ``lossless`` compares greedy requests with autoregressive decoding and is None without any. ``reproducible``
+    compares sampled requests with a second run one at a time, and is None without any or without a worker for it.
+    """
+
+    lossless: bool | None
+    requests: int
+    output_tokens: int
+    spec_verify_ct: int
+    num_accepted_drafts: int
+    accept_rate: float
+    tokens_per_verify: float
+    worker: str
+    device: str
+    num_iterations: int = 0
+    mismatches: tuple[str, ...] = field(default=())
+    histogram: tuple[int, ...] = ()
+    intervals: tuple[dict[str, float | int], ...] = ()
+    meta_info: tuple[dict[str, Any], ...] = ()
+    reproducible: bool | None = None
+
+
+def simulate(
+    worker: Worker,
+    requests: Sequence[Request],
+    *,
+    max_batch: int,
+    shuffle_seed: int | None = 0,
+    on_step: Callable[[int, int], None] | None = None,
+    decode_log_interval: int = DECODE_LOG_INTERVAL,
+    on_interval: OnInterval | None = None,
+    alone: Worker | None = None,
+    adaptive: AdaptiveController | None = None,
+) -> Report:
+    """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
+
+    Autoregressive decoding is the model's own, in exact arithmetic, or else its prefill on the worker, which is idle
+    when all requests have ended.
+
+    Parameters
+    ----------
+    alone : Worker or None
+        A fresh worker on which the sampled requests are decoded again, one at a time.
+    adaptive : AdaptiveController or None
+        Decides how many steps every batch drafts.
+    """
+    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive=adaptive)
+    for request in requests:
+        engine.submit(request)
+    done = engine.run(on_step)
+    engine.scheduler.check_ledger()
+    greedy = [request for request in done if request.is_greedy]
+    sampled = [request for request in done if not request.is_greedy]
+    lost = [line for request in greedy for line in _mismatches(worker, request)]
+    changed = [] if alone is None else _changes(alone, sampled)
+    num_verifies = sum(request.counters.num_verifies for request in done)
+    num_accepted_drafts = sum(request.counters.num_accepted_drafts for request in done)
+    rates = interval_rates(num_accepted_drafts, num_verifies, engine.num_drafts_per_round)
+    return Report(
+        lossless=not lost if greedy else None,
+        requests=len(done),
+        output_tokens=sum(len(request.output) for request in done),
+        spec_verify_ct=num_verifies,
+        num_accepted_drafts=num_accepted_drafts,
+        accept_rate=rates.accept_rate,
+        tokens_per_verify=rates.tokens_per_verify,
+        worker=worker.name,
+        device=worker.device,
+        num_iterations=engine.num_iterations,
+        mismatches=(*lost, *changed),
+        histogram=tuple(map(sum, zip_longest(*(request.counters.histogram for request in done), fillvalue=0))),
+        intervals=tuple(stats.public() for stats in engine.intervals),
+        meta_info=tuple(_told(request, engine.num_drafts_per_round) for request in done),
+        reproducible=not changed if sampled and alone is not None else None,
+    )
+
+
+def requests_from_text(
+    text: bytes,
+    count: int,
+    prompt_length: int,
+    max_new_tokens: int,
+    eos_token: int | None = None,
+    *,
+    stop_tokens: Sequence[int] = (),
+    stop_strings: Sequence[str] = (),
+    min_new_tokens: int = 0,
+    sampling: SamplingParameters | None = None,
+) -> list[Request]:
+    """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
+    span = max(len(text) - prompt_length, 1)
+    return [
+        Request(
+            request_id=index,
+            prompt=list(text[index * span // count : index * span // count + prompt_length]),
+            max_new_tokens=max_new_tokens,
+            eos_token=eos_token,
+            stop_tokens=stop_tokens,
+            stop_strings=stop_strings,
+            min_new_tokens=min_new_tokens,
+            sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
+        )
+        for index in range(count)
+    ]
+
+
+def _mismatches(worker: Worker, request: Request) -> list[str]:
+    """Return at most one line: where the request's output, or else its end, is not the autoregressive one."""
+    matcher = None if request.grammar is None else request.grammar()
+    choice = TokenChoice(None, request.processor, matcher)
+    expected, finish = decode_alone(decoder_for(worker, choice), request.prompt, request.rules, matcher)
+    if request.output != expected:
+        pairs = zip(request.output, expected, strict=False)
+        place = next((i for i, (got, wanted) in enumerate(pairs) if got != wanted), -1)
+        return [f"request {request.request_id}, output[{place}]: {request.output} is not {expected}"]
+    if request.finish != finish:
+        return [f"request {request.request_id}, finish: {request.finish} is not {finish}"]
+    return []
+
+
+def _changes(alone: Worker, requests: Sequence[Request]) -> list[str]:
+    """Return a line for each sampled request that emits something else when it is decoded again without neighbours."""
+    engine = Engine(alone, 1)
+    for request in requests:
+        engine.submit(request.fresh())
+    return [
+        f"request {request.request_id}, decoded again: {again.output} is not {request.output}"
+        for request, again in zip(requests, engine.run(), strict=True)
+        if (again.output, again.finish) != (request.output, request.finish)
+    ]
+
+
+def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
+    """Return the request's ``meta_info``: its end, its tokens, and the figures of its speculation."""
+    finish = require_present(f"finish of request {request.request_id}", request.finish)
+    return {
+        "id": request.request_id,
+        "finish_reason": {"type": str(finish.reason), "matched": finish.matched},
+        "prompt_tokens": len(request.prompt),
+        "completion_tokens": len(request.output),
+        **meta_info(request.counters, len(request.output), num_drafts_per_round),
+    }
