@@ -3,9 +3,7 @@
 import torch
 
 from specsim.counts import path_width
-from specsim.gpu.kernels import from_logits as kernels
-from specsim.gpu.kernels import greedy_from_logits as greedy
-from specsim.gpu.kernels import row_statistics
+from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call, prepare
 from specsim.gpu.launching.launcher import launch
@@ -19,7 +17,7 @@ CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
 
 LEAST_CHUNK = 256
-"""A chunk holds as many logits as a program has threads, and as many units as ``row_statistics`` has parts."""
+"""A chunk holds as many logits as a program has threads, and as many units as the statistics have parts."""
 
 MOST_CHUNKS = 32
 """Chunks of a row: their lists together are the tile of 32 x 128 logits that one program of the walk filters."""
@@ -46,7 +44,7 @@ PROGRAMS_TO_FILL = 1024
 """Programs that fill a GPU with loads in the greedy walk: about eight for each of an H200's 132 multiprocessors."""
 
 NUM_WARPS = 8
-"""Warps of a program: 256 threads, which the parts of ``row_statistics`` and all figures above count on."""
+"""Warps of a program: 256 threads, which the parts of the statistics and all figures above count on."""
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
@@ -201,8 +199,8 @@ def _plan_sampled(
     kind = {"SHIFT": 16 if dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
     plans = []
     for level in range(num_levels):
-        statistics = Plan(
-            row_statistics._row_statistics_kernel,
+        read = Plan(
+            statistics._row_statistics_kernel,
             grid=(num_requests, num_chunks),
             sizes={"level": level, **row},
             constants=kind,
@@ -210,7 +208,7 @@ def _plan_sampled(
             num_warps=NUM_WARPS,
         )
         walk = Plan(
-            kernels._walk_sampled_kernel,
+            sampled._walk_sampled_kernel,
             grid=(num_requests,),
             sizes={
                 "num_steps": num_steps,
@@ -236,7 +234,7 @@ def _plan_sampled(
             },
             num_warps=NUM_WARPS,
         )
-        plans += [statistics, walk]
+        plans += [read, walk]
     return tuple(plans)
 
 

@@ -3,8 +3,9 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.drawing import draw
-from specsim.gpu.kernels.hashing import GOLDEN, mix
+from specsim.gpu.kernels.device.drawing import draw
+from specsim.gpu.kernels.device.hashing import GOLDEN, mix
+from specsim.gpu.kernels.device.trying import try_siblings
 from specsim.host import sampling, simulated
 
 FINAL_COLUMN = tl.constexpr(sampling.FINAL_COLUMN)
@@ -74,9 +75,10 @@ def _tree_speculative_sampling_kernel(
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """Walk one request's tree, child by child, then draw its last token.
+    """Walk one request's tree, node by node, then draw its last token.
 
-    Both loops end after at most as many rounds as there are nodes, whatever the links say.
+    Both loops, over nodes and over siblings, end after at most as many rounds as there are nodes, whatever the links
+    say.
     """
     request = tl.program_id(0).to(tl.int64)
     first = request * num_nodes
@@ -95,41 +97,28 @@ def _tree_speculative_sampling_kernel(
     num_rejected = tl.full([], 0, dtype=tl.int32)
     is_walking = num_drafts < num_steps
     while is_walking:
-        coin = tl.load(uniform_samples_ptr + first + last).to(tl.float64)
-        child = tl.load(retrieve_next_token_ptr + first + last)
-        row_ptr = target_ptr + last * target_node_stride
-        mass = tl.full([], 0.0, dtype=tl.float64)
-        is_tried = node < 0
-        is_accepted = num_drafts < 0
-        num_tries = tl.full([], 0, dtype=tl.int32)
-        num_rejected = tl.full([], 0, dtype=tl.int32)
-        is_trying = (child >= 0) & (child < num_nodes)
-        while is_trying:
-            token = tl.load(candidates_ptr + first + child)
-            is_token = (token >= 0) & (token < vocab)
-            probability = tl.load(row_ptr + token * target_token_stride, mask=is_token, other=0.0)
-            share = probability.to(tl.float64)
-            is_repeated = tl.max((is_tried & (token_of == token)).to(tl.int32), 0) > 0
-            if not SKIP_DUPLICATES:
-                is_repeated = is_repeated & (num_drafts < 0)
-            mass += tl.where(is_repeated, 0.0, share)
-            if STRICT:
-                is_taken = (share > 0) & ((coin < mass / threshold_acc) | (share >= threshold_single))
-            else:
-                is_taken = (coin <= mass / threshold_acc) | (share >= threshold_single)
-            is_accepted = (is_repeated == 0) & is_taken
-            is_rejected = (is_repeated == 0) & (is_taken == 0)
-            tried_ptr = draft_ptr + last * draft_node_stride + token * draft_token_stride
-            tl.store(tried_ptr, probability, mask=is_rejected & is_token)
-            is_tried = is_tried | ((node == child) & is_rejected)
-            num_rejected += is_rejected.to(tl.int32)
-            num_tries += 1
-            predict = tl.where((node == last) & is_accepted, token.to(tl.int32), predict)
-            num_drafts += is_accepted.to(tl.int32)
-            last = tl.where(is_accepted, child, last)
-            path = tl.where((place == num_drafts) & is_accepted, last.to(tl.int32), path)
-            child = tl.load(retrieve_next_sibling_ptr + first + child)
-            is_trying = (is_accepted == 0) & (child >= 0) & (child < num_nodes) & (num_tries < num_nodes)
+        is_accepted, accepted, token, num_rejected = try_siblings(
+            tl.load(retrieve_next_token_ptr + first + last),
+            token_of,
+            candidates_ptr + first,
+            retrieve_next_sibling_ptr + first,
+            target_ptr + last * target_node_stride,
+            target_token_stride,
+            draft_ptr + last * draft_node_stride,
+            draft_token_stride,
+            tl.load(uniform_samples_ptr + first + last).to(tl.float64),
+            threshold_single,
+            threshold_acc,
+            num_nodes,
+            vocab,
+            STRICT,
+            SKIP_DUPLICATES,
+            NODES,
+        )
+        predict = tl.where((node == last) & is_accepted, token.to(tl.int32), predict)
+        num_drafts += is_accepted.to(tl.int32)
+        last = tl.where(is_accepted, accepted, last)
+        path = tl.where((place == num_drafts) & is_accepted, last.to(tl.int32), path)
         is_walking = is_accepted & (num_drafts < num_steps)
 
     # NOTE: the draw reads the rejected probabilities that single threads have written.

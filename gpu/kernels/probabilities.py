@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.filters import (
+from specsim.gpu.kernels.device.filters import (
     append,
     bound_of_top_p,
     goal_of_top_p,
@@ -116,6 +116,32 @@ def _renormalise_kernel(
 
 
 @triton.jit
+def best_of(row_ptr, column_stride, vocab, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Largest logits of each row at the same place of every block, in float32."""
+    best = tl.full([ROWS, BLOCK], float("-inf"), dtype=tl.float32)
+    for block in range(tl.cdiv(vocab, BLOCK)):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        best = tl.maximum(best, logit.to(tl.float32))
+    return best
+
+
+@triton.jit
+def total_of(row_ptr, column_stride, vocab, temperature, greatest, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Sum of each row's weights relative to its greatest logit, in float64, and the first token that has it."""
+    peak = greatest.to(tl.float64) / temperature
+    total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
+    choice = tl.full([ROWS, BLOCK], 2**31 - 1, dtype=tl.int32)
+    for block in range(tl.cdiv(vocab, BLOCK)):
+        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
+        logit = logit.to(tl.float32)
+        total += tl.exp(logit.to(tl.float64) / temperature - peak)
+        choice = tl.minimum(choice, tl.where((token < vocab) & (logit == greatest), token, choice))
+    return tl.sum(total, 1, keep_dims=True), tl.min(choice, 1, keep_dims=True)
+
+
+@triton.jit
 def _softened(logit, temperature, peak, total):
     """Probabilities of logits, in float32."""
     return (tl.exp(logit.to(tl.float64) / temperature - peak) / total).to(tl.float32)
@@ -149,24 +175,10 @@ def _target_probabilities_kernel(
     list_ptr = target_probs_ptr + row * vocab
     num_blocks = tl.cdiv(vocab, BLOCK)
 
-    best = tl.full([ROWS, BLOCK], float("-inf"), dtype=tl.float32)
-    for block in range(num_blocks):
-        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
-        best = tl.maximum(best, logit.to(tl.float32))
+    best = best_of(row_ptr, column_stride, vocab, ROWS, BLOCK)
     greatest = tl.max(best, 1, keep_dims=True)
     peak = greatest.to(tl.float64) / temperature
-
-    total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
-    choice = tl.full([ROWS, BLOCK], 2**31 - 1, dtype=tl.int32)
-    for block in range(num_blocks):
-        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=float("-inf"))
-        logit = logit.to(tl.float32)
-        total += tl.exp(logit.to(tl.float64) / temperature - peak)
-        choice = tl.minimum(choice, tl.where((token < vocab) & (logit == greatest), token, choice))
-    total = tl.sum(total, 1, keep_dims=True)
-    choice = tl.min(choice, 1, keep_dims=True)
+    total, choice = total_of(row_ptr, column_stride, vocab, temperature, greatest, ROWS, BLOCK)
 
     # NOTE: one step below, for an exponential that decreases in its last bit where its argument grows.
     least = _softened(least_of_best(best, top_k), temperature, peak, total)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.ranges import count_ranges
+from specsim.gpu.kernels.device.ranges import count_ranges
 
 
 @triton.jit

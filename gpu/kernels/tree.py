@@ -69,6 +69,35 @@ def first_children(parent, num_nodes, NODES: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def close_ancestors(parent, word, ROUNDS: tl.constexpr, NODES: tl.constexpr):
+    """Return which of 64 columns each node sees, itself and the root included, and its depth; doubling ROUNDS times."""
+    node = tl.arange(0, NODES)
+    column = node - word * WORD_BITS
+    is_own = (column >= 0) & (column < WORD_BITS)
+    one = tl.full([NODES], 1, dtype=tl.int64)
+    ancestors = tl.where(is_own, one << tl.where(is_own, column, 0).to(tl.int64), 0)
+    ancestors = ancestors | tl.where(word == 0, one, 0)
+    depth = tl.where(node > 0, 1, 0)
+    hop = parent
+    for _ in tl.static_range(ROUNDS):
+        ancestors = ancestors | tl.gather(ancestors, hop, axis=0)
+        depth += tl.gather(depth, hop, axis=0)
+        hop = tl.gather(hop, hop, axis=0)
+    return ancestors, depth
+
+
+@triton.jit
+def write_columns(window_ptr, room, ancestors, word, row_width, num_nodes, NODES: tl.constexpr, COLUMNS: tl.constexpr):
+    """Store 64 columns of a request's window, one byte an entry, as far as the mask has room."""
+    node = tl.arange(0, NODES)
+    column = tl.arange(0, COLUMNS)
+    visible = (ancestors[:, None] >> column[None, :].to(tl.int64)) & 1
+    target = (node * row_width)[:, None] + (word * WORD_BITS + column)[None, :]
+    inside = (node < num_nodes)[:, None] & (word * WORD_BITS + column < num_nodes)[None, :] & (target < room)
+    tl.store(window_ptr + target, visible.to(tl.uint8), mask=inside)
+
+
+@triton.jit
 def fill_prefix(
     tree_mask_ptr, mask_length, start, length, num_nodes, share, num_shares, ROWS: tl.constexpr, WORDS: tl.constexpr
 ):
@@ -170,18 +199,7 @@ def _build_tree_kernel(
         parents_ptr = parent_list_ptr + request * parent_width
         parent, is_linked = find_parents(parents_ptr, kept_ptr, parent_width, num_nodes, TOPK, NODES, BLOCK)
 
-        column = node - word * WORD_BITS
-        is_own = (column >= 0) & (column < WORD_BITS)
-        one = tl.full([NODES], 1, dtype=tl.int64)
-        ancestors = tl.where(is_own, one << tl.where(is_own, column, 0).to(tl.int64), 0)
-        ancestors = ancestors | tl.where(word == 0, one, 0)
-        depth = tl.where(node > 0, 1, 0)
-        hop = parent
-        for _ in tl.static_range(ROUNDS):
-            ancestors = ancestors | tl.gather(ancestors, hop, axis=0)
-            depth += tl.gather(depth, hop, axis=0)
-            hop = tl.gather(hop, hop, axis=0)
-
+        ancestors, depth = close_ancestors(parent, word, ROUNDS, NODES)
         if word == 0:
             linked_parent = tl.where(is_linked, parent, -1)
             write_links(
@@ -206,11 +224,9 @@ def _build_tree_kernel(
             packed = ancestors.to(tree_mask_ptr.dtype.element_ty)
             tl.store(tree_mask_ptr + request * num_nodes + node, packed, mask=is_node)
         else:
-            bit = tl.arange(0, COLUMNS)
-            visible = (ancestors[:, None] >> bit[None, :].to(tl.int64)) & 1
-            target = start + (row_width - num_nodes) + (node * row_width)[:, None] + (word * WORD_BITS + bit)[None, :]
-            inside = is_node[:, None] & (word * WORD_BITS + bit < num_nodes)[None, :] & (target < mask_length)
-            tl.store(tree_mask_ptr + target, visible.to(tl.uint8), mask=inside)
+            window_ptr = tree_mask_ptr + start + (row_width - num_nodes)
+            room = mask_length - start - (row_width - num_nodes)
+            write_columns(window_ptr, room, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
 
 
 @triton.jit(do_not_specialize=["num_nodes"])

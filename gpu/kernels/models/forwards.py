@@ -7,8 +7,8 @@ their order does not matter and wrapping unsigned words are exact.
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.hashing import GOLDEN, digest_entry, digest_row, mix
-from specsim.gpu.kernels.ranges import count_ranges
+from specsim.gpu.kernels.device.hashing import GOLDEN, digest_entry, digest_row, mix
+from specsim.gpu.kernels.device.ranges import count_ranges
 
 
 @triton.jit

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.hashing import (
+from specsim.gpu.kernels.device.hashing import (
     BEST_PROBABILITY,
     COIN_SALT,
     DRAFT_GOLDEN,

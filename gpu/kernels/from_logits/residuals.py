@@ -7,7 +7,7 @@ the number of nodes.
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.thresholds import read_block, share_of
+from specsim.gpu.kernels.from_logits.thresholds import read_block, share_of
 
 LEAST_NORMAL = tl.constexpr(2.0**-126)
 NO_TOKEN = tl.constexpr(2**31 - 1)

@@ -3,7 +3,8 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.thresholds import read_logits
+from specsim.gpu.kernels.from_logits.paths import begin_path
+from specsim.gpu.kernels.from_logits.thresholds import read_logits
 from specsim.gpu.kernels.verify import largest_first
 
 
@@ -83,12 +84,8 @@ def _walk_greedy_kernel(
     if share == 0:
         tl.store(reached_ptr + level * num_requests + request, node)
         if level == 0:
-            place = tl.arange(0, NODES)
-            tl.store(predict_ptr + first + place, 0, mask=place < num_nodes)
-            step = tl.arange(0, STEPS)
-            root = tl.load(retrieve_index_ptr + first).to(tl.int32)
-            accepted = tl.where(step == 0, root, -1)
-            tl.store(accept_index_ptr + request * (num_steps + 1) + step, accepted, mask=step <= num_steps)
+            path_ptr = accept_index_ptr + request * (num_steps + 1)
+            begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)
     if node >= 0:
         token = share * CHUNK + tl.arange(0, CHUNK)
         logit = read_logits(logits_ptr + (first + node) * row_stride, token, vocab, column_stride)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.thresholds import (
+from specsim.gpu.kernels.from_logits.thresholds import (
     least_of_share,
     mass_from,
     order_of,

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 COARSE_ROUNDS = tl.constexpr(20)
+"""Halvings of the 2**32 float32 numbers after which a bound is near enough: sign, exponent and eleven bits more."""
 
 
 @triton.jit

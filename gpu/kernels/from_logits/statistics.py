@@ -3,12 +3,19 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.thresholds import order_of, read_logits, search, value_of, weigh
+from specsim.gpu.kernels.from_logits.thresholds import order_of, read_logits, search, value_of, weigh
 
 SPARE = tl.constexpr(14)
+"""Logits that a list asks for beyond top-k: room for a chunk that holds more than its share of the largest."""
+
 PARTS = tl.constexpr(256)
+"""Parts of a chunk, one a thread of eight warps; a bound is first sought among their largest logits."""
+
 WAYS = tl.constexpr(32)
+"""Bounds that a round of that search tries: five bits of a float32 on 256 values, 32 comparisons a thread."""
+
 MASS_BLOCK = tl.constexpr(4096)
+"""Logits whose weights are added up at a time: sixteen a thread of eight warps."""
 
 
 @triton.jit
@@ -63,6 +70,52 @@ def weight_of_chunk(
     return tl.sum(mass.to(tl.float64), axis=0)
 
 
+@triton.jit
+def list_largest(
+    logits_list_ptr,
+    tokens_list_ptr,
+    row,
+    first,
+    unit_max,
+    bound,
+    largest,
+    least,
+    UNITS: tl.constexpr,
+    UNIT: tl.constexpr,
+    SLOTS: tl.constexpr,
+    SHIFT: tl.constexpr,
+):
+    """Write the logits of a chunk that reach a bound into its list, and return the bound, raised where they do not fit.
+
+    ``row`` is a pointer to logits, their number and their stride. The numbers of the units that hold such a logit stand
+    in the list of tokens until their logits have been read again.
+    """
+    slot = tl.arange(0, SLOTS)
+    place = tl.arange(0, UNIT)[None, :]
+    has_listed = ((unit_max >= tl.minimum(bound, largest)) & (unit_max >= least)).to(tl.int32)
+    rank = tl.cumsum(has_listed, axis=0) - has_listed
+    tl.store(tokens_list_ptr + rank, tl.arange(0, UNITS), mask=(has_listed == 1) & (rank < SLOTS))
+    tl.debug_barrier()
+    num_units = tl.sum(has_listed, axis=0)
+    unit = tl.load(tokens_list_ptr + slot, mask=slot < num_units, other=0)
+    tl.debug_barrier()
+
+    token = tl.reshape(first + unit[:, None] * UNIT + place, [SLOTS * UNIT])
+    is_unit = tl.reshape((slot < num_units)[:, None] & (place >= 0), [SLOTS * UNIT])
+    logit = read_logits(row[0], tl.where(is_unit, token, -1), row[1], row[2])
+    if tl.sum((logit >= bound).to(tl.int32), axis=0) > SLOTS:
+        bound = lowest_of_few(logit, bound, largest, SLOTS, SHIFT)
+    is_listed = ((logit >= tl.minimum(bound, largest)) & (logit >= least)).to(tl.int32)
+    rank = tl.cumsum(is_listed, axis=0) - is_listed
+    is_kept = (is_listed == 1) & (rank < SLOTS)
+    tl.store(logits_list_ptr + rank, logit, mask=is_kept)
+    tl.store(tokens_list_ptr + rank, token, mask=is_kept)
+    is_free = slot >= tl.sum(is_listed, axis=0)
+    tl.store(logits_list_ptr + slot, float("-inf"), mask=is_free)
+    tl.store(tokens_list_ptr + slot, row[1], mask=is_free)
+    return bound
+
+
 @triton.jit(do_not_specialize=["num_nodes", "level"])
 def _row_statistics_kernel(
     logits_ptr,
@@ -113,30 +166,12 @@ def _row_statistics_kernel(
                 bound = lowest_of_few(unit_max, bound, largest, SLOTS, SHIFT)
 
         share = request * tl.num_programs(1) + chunk
-        share_logits_ptr = listed_logits_ptr + share * SLOTS
-        share_tokens_ptr = listed_tokens_ptr + share * SLOTS
-        has_listed = ((unit_max >= tl.minimum(bound, largest)) & (unit_max >= least)).to(tl.int32)
-        rank = tl.cumsum(has_listed, axis=0) - has_listed
-        tl.store(share_tokens_ptr + rank, tl.arange(0, UNITS), mask=(has_listed == 1) & (rank < SLOTS))
-        tl.debug_barrier()
-        slot = tl.arange(0, SLOTS)
-        num_units = tl.sum(has_listed, axis=0)
-        unit = tl.load(share_tokens_ptr + slot, mask=slot < num_units, other=0)
-        tl.debug_barrier()
-
-        token = tl.reshape(first + unit[:, None] * UNIT + place, [SLOTS * UNIT])
-        is_unit = tl.reshape((slot < num_units)[:, None] & (place >= 0), [SLOTS * UNIT])
-        logit = read_logits(row_ptr, tl.where(is_unit, token, -1), vocab, column_stride)
-        if tl.sum((logit >= bound).to(tl.int32), axis=0) > SLOTS:
-            bound = lowest_of_few(logit, bound, largest, SLOTS, SHIFT)
-        is_listed = ((logit >= tl.minimum(bound, largest)) & (logit >= least)).to(tl.int32)
-        rank = tl.cumsum(is_listed, axis=0) - is_listed
-        is_kept = (is_listed == 1) & (rank < SLOTS)
-        tl.store(share_logits_ptr + rank, logit, mask=is_kept)
-        tl.store(share_tokens_ptr + rank, token, mask=is_kept)
-        is_free = slot >= tl.sum(is_listed, axis=0)
-        tl.store(share_logits_ptr + slot, float("-inf"), mask=is_free)
-        tl.store(share_tokens_ptr + slot, vocab, mask=is_free)
+        logits_list_ptr = listed_logits_ptr + share * SLOTS
+        tokens_list_ptr = listed_tokens_ptr + share * SLOTS
+        row = (row_ptr, vocab, column_stride)
+        bound = list_largest(
+            logits_list_ptr, tokens_list_ptr, row, first, unit_max, bound, largest, least, UNITS, UNIT, SLOTS, SHIFT
+        )
         tl.store(chunk_max_ptr + share, largest)
         if PRECISE | (top_k >= vocab):
             size: tl.constexpr = UNITS * UNIT
