@@ -10,7 +10,7 @@ REJECTS = True
 def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
     """Turn request-major draft slots into one row a step."""
     check_call("per_step_draft_out_cache_loc", locals())
-    return np.ascontiguousarray(out_cache_loc.reshape(-1, num_steps).T)
+    return out_cache_loc.reshape(-1, num_steps).T.copy()
 
 
 def fill_bonus_tokens(accept_tokens, num_accepted_tokens):

@@ -125,5 +125,7 @@ def test_a_law_concerns_every_operation():
 
 def test_the_tables_generate_a_property_of_every_group():
     names = {one.name for one in all_properties()}
-    missing = [f"{group}.{name}" for group in GENERATED for name in RECORDS if f"{group}.{name}" not in names]
+    wanted = {f"{group}.{name}" for group in GENERATED for name in RECORDS}
+    wanted -= {f"apart.{name}" for name, operation in RECORDS.items() if not operation.contract.outputs}
+    missing = sorted(wanted - names)
     assert not missing, f"properties/generated/ makes no {missing}"

@@ -55,7 +55,7 @@ def test_mutants_follow_the_pipeline_and_those_of_the_table_come_last():
     first = list(dict.fromkeys(RECORDS[name].group for name in order if name in RECORDS))
     assert first == sorted(first, key=ALL_GROUPS.index)
     kinds = [mutant.id.partition("-")[0] for mutant in mutants.all_mutants()]
-    assert kinds[-1] == "CHECK" and kinds.index("WRITE") > kinds.index("B03")
+    assert kinds[-1] == "ALIAS" and kinds.index("WRITE") > kinds.index("B03")
 
 
 def test_every_row_of_the_rules_is_found():

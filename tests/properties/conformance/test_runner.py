@@ -43,7 +43,9 @@ def test_the_reference_conforms_to_itself() -> None:
 
 def test_every_operation_has_the_generated_properties() -> None:
     names = {one.name for one in all_properties()}
-    assert {f"{group}.{operation}" for group in GENERATED for operation in RECORDS} <= names
+    wanted = {f"{group}.{operation}" for group in GENERATED for operation in RECORDS}
+    without_outputs = {f"apart.{name}" for name, operation in RECORDS.items() if not operation.contract.outputs}
+    assert wanted - names == without_outputs
 
 
 def test_agreement_gets_most_examples_of_all_groups() -> None:
