@@ -1,6 +1,7 @@
 """Compare the device times of two checkouts on one GPU: ``python tests/benchmarks/compare_commits.py OLD NEW``.
 
-Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both. Nothing is
+Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both; both draw the
+same inputs. Nothing is
 checked for agreement. A row passes where the median of the new one is at most 1.03 times the old one or 0.15 µs more,
 whichever is larger; 1.06 times for whole decode iterations.
 """
@@ -19,7 +20,7 @@ ITERATION = "decode iteration"
 
 MEASURE = """
 import fnmatch, json, pathlib, sys
-import specsim
+import specsim, torch
 where = pathlib.Path(specsim.__file__ or ".").resolve()
 if not where.is_relative_to(pathlib.Path.cwd() / "specsim"):
     sys.exit(f"specsim comes from {where}")
@@ -31,8 +32,10 @@ pattern, iterations = sys.argv[1], sys.argv[2] == "1"
 for case in benches.operation_cases():
     name = f"{case.operation}, {case.shape}"
     if fnmatch.fnmatch(name, pattern):
+        torch.manual_seed(0)
         latency = benches.measure(case)
         print(json.dumps([name, latency.median_us]), flush=True)
+torch.manual_seed(0)
 if iterations:
     for latency in benches.measure_iterations():
         name = f"{latency.operation}, {latency.shape}"
