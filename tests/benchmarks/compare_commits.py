@@ -1,8 +1,7 @@
 """Compare the device times of two checkouts on one GPU: ``python tests/benchmarks/compare_commits.py OLD NEW``.
 
-Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both; both draw the
-same inputs. Nothing is
-checked for agreement. A row passes where the median of the new one is at most 1.03 times the old one or 0.15 µs more,
+Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both; both
+draw the same inputs. Nothing is checked for agreement. A row passes where the median of the new one is at most 1.03 times the old one or 0.15 µs more,
 whichever is larger; 1.06 times for whole decode iterations.
 """
 
@@ -80,7 +79,8 @@ def measure(checkout: Path, pattern: str, iterations: bool) -> dict[str, float]:
     SystemExit
         The process fails: its last words are shown.
     """
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "TRITON_INTERPRET": "0"}
+    paths = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths, "TRITON_INTERPRET": "0"}
     command = [sys.executable, "-c", MEASURE, pattern, str(int(iterations))]
     finished = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
     if finished.returncode:
