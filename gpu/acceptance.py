@@ -5,7 +5,8 @@ import torch
 from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -27,7 +28,7 @@ def generate_coins(
     seeds: torch.Tensor, seq_lens: torch.Tensor, num_draft_tokens: int
 ) -> GenerateCoinsOutputs[torch.Tensor]:
     """Draw the coins of a verify; one launch over blocks of requests."""
-    return launch_generate_coins(prepare("generate_coins", locals()))
+    return run("generate_coins", launch_generate_coins, locals())
 
 
 def launch_generate_coins(call: Call) -> GenerateCoinsOutputs[torch.Tensor]:
@@ -73,7 +74,7 @@ def tree_speculative_sampling_target_only(
 
     A child costs one probability; the last token reads its row once, and one block of it again.
     """
-    return launch_tree_speculative_sampling_target_only(prepare("tree_speculative_sampling_target_only", locals()))
+    return run("tree_speculative_sampling_target_only", launch_tree_speculative_sampling_target_only, locals())
 
 
 def launch_tree_speculative_sampling_target_only(call: Call) -> TreeSpeculativeSamplingTargetOnlyOutputs[torch.Tensor]:
@@ -150,7 +151,7 @@ def chain_speculative_sampling(
 
     A draft costs two probabilities; the last token reads two rows once, and one block of them again.
     """
-    return launch_chain_speculative_sampling(prepare("chain_speculative_sampling", locals()))
+    return run("chain_speculative_sampling", launch_chain_speculative_sampling, locals())
 
 
 def launch_chain_speculative_sampling(call: Call) -> ChainSpeculativeSamplingOutputs[torch.Tensor]:
@@ -217,7 +218,7 @@ def generate_simulated_accept_index(
     accept_index: torch.Tensor, simulated_num_tokens: int, num_draft_tokens: int
 ) -> GenerateSimulatedAcceptIndexOutputs[torch.Tensor]:
     """Pretend that every request accepted the same number of tokens; one launch over blocks of requests."""
-    return launch_generate_simulated_accept_index(prepare("generate_simulated_accept_index", locals()))
+    return run("generate_simulated_accept_index", launch_generate_simulated_accept_index, locals())
 
 
 def launch_generate_simulated_accept_index(call: Call) -> GenerateSimulatedAcceptIndexOutputs[torch.Tensor]:

@@ -68,6 +68,9 @@ def _block_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     return start, start + tensor.nbytes
 
 
+MEMORY = Memory(extent_of, _block_of)
+"""Where tensors lie."""
+
 TENSORS = ArrayKind(
     name="Tensor",
     base=torch.Tensor,
@@ -75,6 +78,6 @@ TENSORS = ArrayKind(
     attribute="device",
     is_reachable=_is_reachable,
     reachable="a CUDA device, or the CPU where kernels are interpreted",
-    memory=Memory(extent_of, _block_of),
+    memory=MEMORY,
 )
 """The arrays of this layer."""

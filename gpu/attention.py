@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import attention as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -17,6 +18,9 @@ from specsim.operations.outputs import (
 TILE = 1024
 """Slots that a program copies, or pairs of nodes that it looks at, at a time: eight a thread of four warps."""
 
+MASK_ENTRIES = 8192
+"""Entries of a mask that a program copies: 64 bytes a thread of four warps."""
+
 
 def verify_cascade_metadata(
     req_pool_indices: torch.Tensor,
@@ -27,7 +31,7 @@ def verify_cascade_metadata(
     max_prefix_len: int,
 ) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Lay out two passes, over the prefix and over the nodes that each node sees; one launch each."""
-    return launch_verify_cascade_metadata(prepare("verify_cascade_metadata", locals()))
+    return run("verify_cascade_metadata", launch_verify_cascade_metadata, locals())
 
 
 def launch_verify_cascade_metadata(call: Call) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
@@ -103,20 +107,33 @@ def verify_custom_mask_metadata(
     num_draft_tokens: int,
     seq_lens_sum: int,
 ) -> VerifyCustomMaskMetadataOutputs[torch.Tensor]:
-    """Lay out one pass over prefix and window under the full mask; one launch, and a copy of the mask."""
-    return launch_verify_custom_mask_metadata(prepare("verify_custom_mask_metadata", locals()))
+    """Lay out one pass over prefix and window under the full mask; a launch for it, and one that copies the mask."""
+    return run("verify_custom_mask_metadata", launch_verify_custom_mask_metadata, locals())
 
 
 def launch_verify_custom_mask_metadata(call: Call) -> VerifyCustomMaskMetadataOutputs[torch.Tensor]:
     """Launch into the buffers of a checked call."""
-    outputs, tree_mask = call.outputs, call.arguments["tree_mask"]
-    offsets = {name: value for name, value in call.returned().items() if name != "custom_mask"}
-    _list_keys(call, offsets, has_window=True)
-    length = min(tree_mask.shape[0], outputs.custom_mask.shape[0])
-    outputs.custom_mask[:length].copy_(tree_mask[:length])
-    if length < outputs.custom_mask.shape[0]:
-        outputs.custom_mask[length:].fill_(True)
-    return outputs
+    tree_mask, outputs = call.arguments["tree_mask"], call.returned()
+    custom_mask = outputs.pop("custom_mask")
+    _list_keys(call, outputs, has_window=True)
+    if custom_mask.shape[0]:
+        launch(
+            _plan_mask(tree_mask.shape[0], custom_mask.shape[0], *tree_mask.stride()),
+            inputs={"tree_mask": tree_mask},
+            outputs={"custom_mask": custom_mask},
+        )
+    return call.outputs
+
+
+@planned
+def _plan_mask(num_given: int, num_entries: int, mask_stride: int) -> Plan:
+    block = choose_block(num_entries, MASK_ENTRIES)
+    return Plan(
+        kernels._continue_mask_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={"num_given": num_given, "num_entries": num_entries, "mask_stride": mask_stride},
+        tunables={"BLOCK": block},
+    )
 
 
 def verify_extend_metadata(
@@ -127,7 +144,7 @@ def verify_extend_metadata(
     seq_lens_sum: int,
 ) -> VerifyExtendMetadataOutputs[torch.Tensor]:
     """Lay out the keys of the prefix alone, and the offsets of the window's mask; one launch."""
-    return launch_verify_extend_metadata(prepare("verify_extend_metadata", locals()))
+    return run("verify_extend_metadata", launch_verify_extend_metadata, locals())
 
 
 def launch_verify_extend_metadata(call: Call) -> VerifyExtendMetadataOutputs[torch.Tensor]:

@@ -5,7 +5,8 @@ import torch
 from specsim.counts import path_width
 from specsim.gpu.kernels import compact as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -45,7 +46,7 @@ TILE = 1024
 
 def gather_accept_tokens(predict: torch.Tensor, accept_index: torch.Tensor) -> torch.Tensor:
     """Read the output tokens along each accepted path; a program owns a block of flat entries."""
-    return launch_gather_accept_tokens(prepare("gather_accept_tokens", locals()))
+    return run("gather_accept_tokens", launch_gather_accept_tokens, locals())
 
 
 def launch_gather_accept_tokens(call: Call) -> torch.Tensor:
@@ -73,7 +74,7 @@ def _plan_gather(num_entries: int, num_rows: int) -> Plan:
 
 def fill_bonus_tokens(accept_tokens: torch.Tensor, num_accepted_tokens: torch.Tensor) -> torch.Tensor:
     """Pick the last output token of each request; a program owns a block of requests."""
-    return launch_fill_bonus_tokens(prepare("fill_bonus_tokens", locals()))
+    return run("fill_bonus_tokens", launch_fill_bonus_tokens, locals())
 
 
 def launch_fill_bonus_tokens(call: Call) -> torch.Tensor:
@@ -101,7 +102,7 @@ def _plan_bonus(num_requests: int, width: int) -> Plan:
 
 def fill_accept_out_cache_loc(accept_index: torch.Tensor, out_cache_loc: torch.Tensor) -> torch.Tensor:
     """List the slots of the accepted nodes; a program packs a block of entries and counts those before it."""
-    return launch_fill_accept_out_cache_loc(prepare("fill_accept_out_cache_loc", locals()))
+    return run("fill_accept_out_cache_loc", launch_fill_accept_out_cache_loc, locals())
 
 
 def launch_fill_accept_out_cache_loc(call: Call) -> torch.Tensor:
@@ -131,7 +132,7 @@ def fill_accept_target_cache_loc(
     num_accepted_tokens: torch.Tensor, out_cache_loc: torch.Tensor, num_steps: int
 ) -> torch.Tensor:
     """List the slots that the accepted nodes move to; a program packs a block of entries and counts those before it."""
-    return launch_fill_accept_target_cache_loc(prepare("fill_accept_target_cache_loc", locals()))
+    return run("fill_accept_target_cache_loc", launch_fill_accept_target_cache_loc, locals())
 
 
 def launch_fill_accept_target_cache_loc(call: Call) -> torch.Tensor:
@@ -163,7 +164,7 @@ def compact_accepted_to_front(values: torch.Tensor, accept_index: torch.Tensor) 
     A program owns a tile of rows and words. Past the path a row is a copy of global node 0 up to the row width, of
     itself after it, as in the reference.
     """
-    return launch_compact_accepted_to_front(prepare("compact_accepted_to_front", locals()))
+    return run("compact_accepted_to_front", launch_compact_accepted_to_front, locals())
 
 
 def launch_compact_accepted_to_front(call: Call) -> torch.Tensor:

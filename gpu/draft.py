@@ -7,7 +7,8 @@ import torch
 from specsim.counts import count_candidates, count_draft_nodes
 from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -51,15 +52,14 @@ def select_top_k_tokens(
     topk: int,
 ) -> SelectTopKTokensOutputs[torch.Tensor]:
     """Choose the beams of the next depth and emit the tree blocks of this depth; one launch."""
-    call = prepare("select_top_k_tokens", locals())
-    # NOTE: the rule reads no entries, and a kernel that breaks it cannot be compiled.
-    check_structure("select_top_k_tokens", call.arguments, call.axes)
-    return launch_select_top_k_tokens(call)
+    return run("select_top_k_tokens", launch_select_top_k_tokens, locals())
 
 
 def launch_select_top_k_tokens(call: Call) -> SelectTopKTokensOutputs[torch.Tensor]:
     """Launch into the buffers of a checked call."""
     axes, arguments, outputs = call.axes, call.arguments, call.returned()
+    # NOTE: the rule reads no entries, and a kernel that breaks it cannot be compiled.
+    check_structure("select_top_k_tokens", arguments, axes)
     if axes["request"] == 0:
         return call.outputs
     hidden_states = arguments["hidden_states"]
@@ -128,7 +128,7 @@ def organize_draft_results(
 
     More than 4096 candidates a request go through ``fast_topk`` block by block.
     """
-    return launch_organize_draft_results(prepare("organize_draft_results", locals()))
+    return run("organize_draft_results", launch_organize_draft_results, locals())
 
 
 def launch_organize_draft_results(call: Call) -> OrganizeDraftResultsOutputs[torch.Tensor]:
@@ -185,7 +185,7 @@ def organize_chain_draft_results(
     token_list: Sequence[torch.Tensor],
 ) -> OrganizeChainDraftResultsOutputs[torch.Tensor]:
     """Organise the drafts of a chain, where nothing is pruned; one launch."""
-    return launch_organize_chain_draft_results(prepare("organize_chain_draft_results", locals()))
+    return run("organize_chain_draft_results", launch_organize_chain_draft_results, locals())
 
 
 def launch_organize_chain_draft_results(call: Call) -> OrganizeChainDraftResultsOutputs[torch.Tensor]:
@@ -213,7 +213,7 @@ def _plan_chain(num_requests: int, num_steps: int) -> Plan:
 
 def map_hot_tokens(topk_index: torch.Tensor, hot_token_id: torch.Tensor) -> torch.Tensor:
     """Map draft-vocabulary ids to target-vocabulary ids; an id outside the draft vocabulary maps to 0."""
-    return launch_map_hot_tokens(prepare("map_hot_tokens", locals()))
+    return run("map_hot_tokens", launch_map_hot_tokens, locals())
 
 
 def launch_map_hot_tokens(call: Call) -> torch.Tensor:

@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import draft_cache as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -24,7 +25,7 @@ def assign_draft_cache_locs(
     req_pool_indices: torch.Tensor, req_to_token: torch.Tensor, seq_lens: torch.Tensor, topk: int, num_steps: int
 ) -> torch.Tensor:
     """Read the slots of the draft entries from the request rows; one launch over the flat slots."""
-    return launch_assign_draft_cache_locs(prepare("assign_draft_cache_locs", locals()))
+    return run("assign_draft_cache_locs", launch_assign_draft_cache_locs, locals())
 
 
 def launch_assign_draft_cache_locs(call: Call) -> torch.Tensor:
@@ -63,7 +64,7 @@ def _plan_assign(
 
 def per_step_draft_out_cache_loc(out_cache_loc: torch.Tensor, topk: int, num_steps: int) -> torch.Tensor:
     """Turn request-major draft slots into one row a step; one launch."""
-    return launch_per_step_draft_out_cache_loc(prepare("per_step_draft_out_cache_loc", locals()))
+    return run("per_step_draft_out_cache_loc", launch_per_step_draft_out_cache_loc, locals())
 
 
 def launch_per_step_draft_out_cache_loc(call: Call) -> torch.Tensor:
@@ -104,7 +105,7 @@ def generate_draft_decode_kv_indices(
 
     Grid: request, groups of (step, beam), chunks of the prefix. Written once: 4 bytes a slot listed; read once a group.
     """
-    return launch_generate_draft_decode_kv_indices(prepare("generate_draft_decode_kv_indices", locals()))
+    return run("generate_draft_decode_kv_indices", launch_generate_draft_decode_kv_indices, locals())
 
 
 def launch_generate_draft_decode_kv_indices(call: Call) -> GenerateDraftDecodeKvIndicesOutputs[torch.Tensor]:

@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import extend as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -34,7 +35,7 @@ def rotate_prefill_input_ids(
     input_ids: torch.Tensor, extend_lens: torch.Tensor, tail_tokens: torch.Tensor
 ) -> torch.Tensor:
     """Shift each prompt left by one and append its tail token; a program owns a block of tokens."""
-    return launch_rotate_prefill_input_ids(prepare("rotate_prefill_input_ids", locals()))
+    return run("rotate_prefill_input_ids", launch_rotate_prefill_input_ids, locals())
 
 
 def launch_rotate_prefill_input_ids(call: Call) -> torch.Tensor:
@@ -53,7 +54,7 @@ def create_extend_after_decode_spec_info(
     input_ids: torch.Tensor, seq_lens: torch.Tensor, num_accepted_tokens: torch.Tensor
 ) -> CreateExtendAfterDecodeSpecInfoOutputs[torch.Tensor]:
     """Lay out ragged positions and pick each request's last token; a program owns a block of tokens."""
-    return launch_create_extend_after_decode_spec_info(prepare("create_extend_after_decode_spec_info", locals()))
+    return run("create_extend_after_decode_spec_info", launch_create_extend_after_decode_spec_info, locals())
 
 
 def launch_create_extend_after_decode_spec_info(call: Call) -> CreateExtendAfterDecodeSpecInfoOutputs[torch.Tensor]:
@@ -84,9 +85,7 @@ def prepare_for_extend_to_fill_draft_kvcache(
     seq_lens: torch.Tensor, num_accepted_tokens: torch.Tensor, num_draft_tokens: int
 ) -> PrepareForExtendToFillDraftKvcacheOutputs[torch.Tensor]:
     """Lay out positions, forward lengths and the selected row; a program owns a block of rows."""
-    return launch_prepare_for_extend_to_fill_draft_kvcache(
-        prepare("prepare_for_extend_to_fill_draft_kvcache", locals())
-    )
+    return run("prepare_for_extend_to_fill_draft_kvcache", launch_prepare_for_extend_to_fill_draft_kvcache, locals())
 
 
 def launch_prepare_for_extend_to_fill_draft_kvcache(
@@ -126,7 +125,7 @@ def generate_attn_arg_prefill(
     Every program adds up the lengths before its request: 4 or 8 bytes a request, from L2; a slot is read and written
     once.
     """
-    return launch_generate_attn_arg_prefill(prepare("generate_attn_arg_prefill", locals()))
+    return run("generate_attn_arg_prefill", launch_generate_attn_arg_prefill, locals())
 
 
 def launch_generate_attn_arg_prefill(call: Call) -> GenerateAttnArgPrefillOutputs[torch.Tensor]:

@@ -5,7 +5,8 @@ import torch
 from specsim.counts import path_width
 from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -59,7 +60,7 @@ def verify_tree_greedy_from_logits(
     num_steps: int,
 ) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
     """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row."""
-    return launch_verify_tree_greedy_from_logits(prepare("verify_tree_greedy_from_logits", locals()))
+    return run("verify_tree_greedy_from_logits", launch_verify_tree_greedy_from_logits, locals())
 
 
 def launch_verify_tree_greedy_from_logits(call: Call) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
@@ -76,9 +77,9 @@ def launch_verify_tree_greedy_from_logits(call: Call) -> VerifyTreeGreedyFromLog
         inputs={"logits": logits, **call.contiguous(*TREE)},
         outputs=call.returned(),
         scratch={
-            "reached": logits.new_empty((num_levels + 1, num_requests), dtype=torch.int32),
-            "chunk_max": logits.new_empty(partial, dtype=torch.float32),
-            "chunk_token": logits.new_empty(partial, dtype=torch.int32),
+            "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
+            "chunk_max": call.scratch(*partial, dtype=torch.float32),
+            "chunk_token": call.scratch(*partial, dtype=torch.int32),
         },
     )
     return call.outputs
@@ -141,7 +142,7 @@ def verify_tree_sampled_from_logits(
     The first reads the row of the node that each request has reached; the second decides by the lists of its largest
     logits, or reads the row again where they do not suffice.
     """
-    return launch_verify_tree_sampled_from_logits(prepare("verify_tree_sampled_from_logits", locals()))
+    return run("verify_tree_sampled_from_logits", launch_verify_tree_sampled_from_logits, locals())
 
 
 def launch_verify_tree_sampled_from_logits(call: Call) -> VerifyTreeSampledFromLogitsOutputs[torch.Tensor]:
@@ -169,12 +170,12 @@ def launch_verify_tree_sampled_from_logits(call: Call) -> VerifyTreeSampledFromL
         },
         outputs=call.returned(),
         scratch={
-            "current": logits.new_empty(num_requests, dtype=torch.int32),
-            "chunk_max": logits.new_empty(shares, dtype=torch.float32),
-            "chunk_mass": logits.new_empty(shares, dtype=torch.float64),
-            "chunk_bound": logits.new_empty(shares, dtype=torch.float32),
-            "listed_logits": logits.new_empty((*shares, SLOTS), dtype=torch.float32),
-            "listed_tokens": logits.new_empty((*shares, SLOTS), dtype=torch.int32),
+            "current": call.scratch(num_requests, dtype=torch.int32),
+            "chunk_max": call.scratch(*shares, dtype=torch.float32),
+            "chunk_mass": call.scratch(*shares, dtype=torch.float64),
+            "chunk_bound": call.scratch(*shares, dtype=torch.float32),
+            "listed_logits": call.scratch(*shares, SLOTS, dtype=torch.float32),
+            "listed_tokens": call.scratch(*shares, SLOTS, dtype=torch.int32),
         },
     )
     return call.outputs

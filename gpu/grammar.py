@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import grammar as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -26,7 +27,7 @@ def generate_token_bitmask(
 
     The first takes a round a level of the deepest tree; the second reads one row of transitions a reached node.
     """
-    return launch_generate_token_bitmask(prepare("generate_token_bitmask", locals()))
+    return run("generate_token_bitmask", launch_generate_token_bitmask, locals())
 
 
 def launch_generate_token_bitmask(call: Call) -> torch.Tensor:
@@ -35,7 +36,6 @@ def launch_generate_token_bitmask(call: Call) -> torch.Tensor:
     num_requests, num_nodes = axes["request"], axes["node"]
     if num_requests == 0:
         return vocab_mask
-    parent, state = torch.empty((2, num_requests, num_nodes), dtype=torch.int32, device=vocab_mask.device)
     launch(
         *_plan_bitmask(num_requests, num_nodes, axes["state"], axes["vocab"], *transitions.stride()),
         inputs={
@@ -45,7 +45,10 @@ def launch_generate_token_bitmask(call: Call) -> torch.Tensor:
             ),
         },
         outputs={"vocab_mask": vocab_mask},
-        scratch={"parent": parent, "state": state},
+        scratch={
+            "parent": call.scratch(num_requests, num_nodes, dtype=torch.int32),
+            "state": call.scratch(num_requests, num_nodes, dtype=torch.int32),
+        },
     )
     return vocab_mask
 

@@ -7,7 +7,8 @@ import triton.language as tl
 
 from specsim.gpu.kernels import move as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -48,7 +49,7 @@ def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor
     registers, more in a scratch buffer of the program. ``KVBuffers`` carry the table of addresses; for a list it is
     built in each call, which a CUDA graph cannot capture.
     """
-    launch_move_kv_cache(prepare("move_kv_cache", locals()))
+    run("move_kv_cache", launch_move_kv_cache, locals())
 
 
 def launch_move_kv_cache(call: Call) -> None:
@@ -66,7 +67,7 @@ def launch_move_kv_cache(call: Call) -> None:
     else:
         plan = _plan_scratch(*form)
         num_words = plan.grid[0] * num_pairs * plan.tunables["WORDS"]
-        scratch["scratch"] = torch.empty(num_words, dtype=strips.word, device=strips.table.device)
+        scratch["scratch"] = call.scratch(num_words, dtype=strips.word)
     # NOTE: the buffers are written through the addresses of the table.
     launch(
         plan, inputs=call.contiguous("source_slots", "target_slots"), outputs={"strips": strips.table}, scratch=scratch

@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import probabilities as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -28,7 +29,7 @@ def prepare_logits(
     num_draft_tokens: int,
 ) -> torch.Tensor:
     """Apply penalties, bias and grammar mask; one launch, every step rounded to float32 as in the reference."""
-    return launch_prepare_logits(prepare("prepare_logits", locals()))
+    return run("prepare_logits", launch_prepare_logits, locals())
 
 
 def launch_prepare_logits(call: Call) -> torch.Tensor:
@@ -71,7 +72,7 @@ def _plan_prepare(
 
 def top_k_renorm(probabilities: torch.Tensor, top_k: torch.Tensor) -> torch.Tensor:
     """Keep the k most probable tokens of a row; a program owns whole rows and sorts none of them."""
-    return launch_top_k_renorm(prepare("top_k_renorm", locals()))
+    return run("top_k_renorm", launch_top_k_renorm, locals())
 
 
 def launch_top_k_renorm(call: Call) -> torch.Tensor:
@@ -81,7 +82,7 @@ def launch_top_k_renorm(call: Call) -> torch.Tensor:
 
 def top_p_renorm(probabilities: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Keep the most probable tokens whose mass reaches p; a program owns whole rows and sorts none of them."""
-    return launch_top_p_renorm(prepare("top_p_renorm", locals()))
+    return run("top_p_renorm", launch_top_p_renorm, locals())
 
 
 def launch_top_p_renorm(call: Call) -> torch.Tensor:
@@ -91,7 +92,7 @@ def launch_top_p_renorm(call: Call) -> torch.Tensor:
 
 def min_p_renorm(probabilities: torch.Tensor, min_p: torch.Tensor) -> torch.Tensor:
     """Keep the tokens that reach a share of the most probable one; a program owns whole rows."""
-    return launch_min_p_renorm(prepare("min_p_renorm", locals()))
+    return run("min_p_renorm", launch_min_p_renorm, locals())
 
 
 def launch_min_p_renorm(call: Call) -> torch.Tensor:
@@ -133,7 +134,7 @@ def target_probabilities(
     num_draft_tokens: int,
 ) -> torch.Tensor:
     """Soften and filter every row in one launch; a program owns whole rows, and what may survive is looked at alone."""
-    return launch_target_probabilities(prepare("target_probabilities", locals()))
+    return run("target_probabilities", launch_target_probabilities, locals())
 
 
 def launch_target_probabilities(call: Call) -> torch.Tensor:

@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import slots as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -27,7 +28,7 @@ def assign_req_to_token_pool(
     out_cache_loc: torch.Tensor,
 ) -> None:
     """Write flat slots into a range of each request's row; locations past the last range are not written."""
-    launch_assign_req_to_token_pool(prepare("assign_req_to_token_pool", locals()))
+    run("assign_req_to_token_pool", launch_assign_req_to_token_pool, locals())
 
 
 def launch_assign_req_to_token_pool(call: Call) -> None:
@@ -50,7 +51,7 @@ def assign_extend_cache_locs(
     num_locations: int,
 ) -> torch.Tensor:
     """Read a range of each request's row into flat slots; locations past the last range are 0."""
-    return launch_assign_extend_cache_locs(prepare("assign_extend_cache_locs", locals()))
+    return run("assign_extend_cache_locs", launch_assign_extend_cache_locs, locals())
 
 
 def launch_assign_extend_cache_locs(call: Call) -> torch.Tensor:
@@ -107,7 +108,7 @@ def remap_accepted_slots(
 
     Each node looks for itself on the path of its request, so every entry of the mask is written once.
     """
-    return launch_remap_accepted_slots(prepare("remap_accepted_slots", locals()))
+    return run("remap_accepted_slots", launch_remap_accepted_slots, locals())
 
 
 def launch_remap_accepted_slots(call: Call) -> torch.Tensor:

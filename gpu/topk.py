@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, current_mode
 from specsim.gpu.launching.plan import Plan, planned
@@ -25,7 +26,7 @@ def fast_topk(values: torch.Tensor, k: int) -> FastTopkOutputs[torch.Tensor]:
 
     One program a block of 4096 columns; rows of several blocks are reduced again until one block is left.
     """
-    return launch_fast_topk(prepare("fast_topk", locals()))
+    return run("fast_topk", launch_fast_topk, locals())
 
 
 def launch_fast_topk(call: Call) -> FastTopkOutputs[torch.Tensor]:
@@ -37,7 +38,7 @@ def launch_fast_topk(call: Call) -> FastTopkOutputs[torch.Tensor]:
     for plan in _plan_topk(num_rows, call.axes["column"], call.axes["k"], *values.stride()):
         scratch = {} if kept_keys is None else {"keys": kept_keys}
         if not plan.constants["IS_LAST"]:
-            kept_keys = values.new_empty((num_rows, plan.grid[1] * plan.constants["WIDTH"]), dtype=torch.int64)
+            kept_keys = call.scratch(num_rows, plan.grid[1] * plan.constants["WIDTH"], dtype=torch.int64)
             scratch["kept_keys"] = kept_keys
         launch(plan, inputs={"values": values}, outputs=call.returned(), scratch=scratch)
     return call.outputs

@@ -5,7 +5,8 @@ import torch
 from specsim.config import TreeMaskMode
 from specsim.gpu.kernels import tree as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -44,7 +45,7 @@ def build_tree(
     Grid: request, then one program for each 64 mask columns, then as many as fill the GPU for the full mask's prefix
     columns. An orphan stays unlinked, sees the root and itself, and stands at the committed length plus one.
     """
-    return launch_build_tree(prepare("build_tree", locals()))
+    return run("build_tree", launch_build_tree, locals())
 
 
 def launch_build_tree(call: Call) -> BuildTreeOutputs[torch.Tensor]:
@@ -121,7 +122,7 @@ def reconstruct_indices_from_tree_mask(
     tree_mask: torch.Tensor, seq_lens: torch.Tensor
 ) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:
     """Recover positions and links from an ancestor matrix; one program a request."""
-    return launch_reconstruct_indices_from_tree_mask(prepare("reconstruct_indices_from_tree_mask", locals()))
+    return run("reconstruct_indices_from_tree_mask", launch_reconstruct_indices_from_tree_mask, locals())
 
 
 def launch_reconstruct_indices_from_tree_mask(call: Call) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:

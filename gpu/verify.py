@@ -5,7 +5,8 @@ import torch
 from specsim.counts import path_width
 from specsim.gpu.kernels import verify as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
@@ -33,7 +34,7 @@ def target_verify_metadata(
     page_size: int = 1,
 ) -> TargetVerifyMetadataOutputs[torch.Tensor]:
     """Lay out lengths and page table of a verify forward; one launch over requests and blocks of pages."""
-    return launch_target_verify_metadata(prepare("target_verify_metadata", locals()))
+    return run("target_verify_metadata", launch_target_verify_metadata, locals())
 
 
 def launch_target_verify_metadata(call: Call) -> TargetVerifyMetadataOutputs[torch.Tensor]:
@@ -89,7 +90,7 @@ def _plan_metadata(
 
 def argmax_target_predict(logits: torch.Tensor) -> torch.Tensor:
     """Return the target's greedy choice of every row, ties by lower id; few rows are split over more programs."""
-    return launch_argmax_target_predict(prepare("argmax_target_predict", locals()))
+    return run("argmax_target_predict", launch_argmax_target_predict, locals())
 
 
 def launch_argmax_target_predict(call: Call) -> torch.Tensor:
@@ -101,8 +102,8 @@ def launch_argmax_target_predict(call: Call) -> torch.Tensor:
     num_shares = plans[0].grid[1]
     scratch = {}
     if num_shares > 1:
-        scratch["block_values"] = logits.new_empty((num_rows, num_shares))
-        scratch["block_index"] = logits.new_empty((num_rows, num_shares), dtype=torch.int32)
+        scratch["block_values"] = call.scratch(num_rows, num_shares, dtype=logits.dtype)
+        scratch["block_index"] = call.scratch(num_rows, num_shares, dtype=torch.int32)
     launch(*plans, inputs={"logits": logits}, outputs={"target_predict": call.outputs}, scratch=scratch)
     return call.outputs
 
@@ -154,7 +155,7 @@ def verify_tree_greedy(
 
     All nodes look for their accepted child at once, so the tree is read in as many rounds as it has siblings.
     """
-    return launch_verify_tree_greedy(prepare("verify_tree_greedy", locals()))
+    return run("verify_tree_greedy", launch_verify_tree_greedy, locals())
 
 
 def launch_verify_tree_greedy(call: Call) -> VerifyTreeGreedyOutputs[torch.Tensor]:

@@ -139,3 +139,11 @@ def _list_keys_kernel(
             tl.store(kv_indptr_ptr, 0)
             if mask_indptr_ptr is not None:
                 tl.store(mask_indptr_ptr, 0)
+
+
+@triton.jit(do_not_specialize=["num_given", "num_entries"])
+def _continue_mask_kernel(tree_mask_ptr, custom_mask_ptr, num_given, num_entries, mask_stride, BLOCK: tl.constexpr):
+    """Copy a block of the mask; what it does not reach is visible."""
+    entry = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    is_visible = tl.load(tree_mask_ptr + entry * mask_stride, mask=entry < num_given, other=1)
+    tl.store(custom_mask_ptr + entry, is_visible, mask=entry < num_entries)

@@ -1,6 +1,6 @@
 """Check a call and allocate its outputs, both from the table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,11 +35,23 @@ class Call(NamedTuple):
         The size of every axis and the value of every scalar, as plain integers.
     outputs : named tuple, tensor or None
         What the operation returns, uninitialised; launch into other buffers with ``call._replace(outputs=…)``.
+    device : torch.device
+        Where its tensors lie.
+    allocated : list of tensors
+        Scratch memory that the call has asked for.
     """
 
     arguments: Mapping[str, Any]
     axes: Mapping[str, int]
     outputs: Any
+    device: torch.device
+    allocated: list[torch.Tensor]
+
+    def scratch(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory for what one launch leaves to the next; everything else is an argument or an output."""
+        tensor = torch.empty(shape, dtype=dtype, device=self.device)
+        self.allocated.append(tensor)
+        return tensor
 
     def contiguous(self, *names: str) -> dict[str, torch.Tensor]:
         """Return arguments by name, copied where their entries do not lie side by side."""
@@ -73,14 +85,14 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     contract, pack = _checks_of(name, runs)
     checked = contract.check(arguments)
     if runs and checks_values():
-        check_call(name, {key: _on_host(value) for key, value in arguments.items()})
+        check_entries(name, arguments)
     device, pattern = checked.place, poison_pattern()
     outputs = [
         None if form is None else torch.empty(form[0], dtype=DTYPES[form[1]], device=device) for form in checked.forms
     ]
     if pattern is not None:
-        _poison(outputs, pattern)
-    return Call(arguments, checked.axes, pack(outputs))
+        poison(outputs, pattern)
+    return Call(arguments, checked.axes, pack(outputs), device, [])
 
 
 @cache
@@ -93,7 +105,13 @@ def _checks_of(name: str, runs: bool) -> tuple[CompiledContract, Callable[[list[
     return compiled, lambda outputs: outputs[0] if outputs else None
 
 
-def _poison(outputs: list[Any], pattern: int) -> None:
+def check_entries(name: str, arguments: Mapping[str, Any]) -> None:
+    """Check a call with its entries, which waits for the device."""
+    check_call(name, {key: _on_host(value) for key, value in arguments.items()})
+
+
+def poison(outputs: Sequence[Any], pattern: int) -> None:
+    """Fill outputs with a pattern of bytes."""
     for tensor in outputs:
         if tensor is not None and tensor.numel():
             tensor.view(torch.uint8).fill_(pattern & 1 if tensor.dtype is torch.bool else pattern)

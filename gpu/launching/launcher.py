@@ -18,7 +18,7 @@ from triton.runtime import driver
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.mode import current_mode
 from specsim.gpu.launching.plan import Plan
-from specsim.gpu.launching.prepared import form_of, start
+from specsim.gpu.launching.prepared import Form, Prepared, form_of, start
 
 Buffer = torch.Tensor | tuple[torch.Tensor, ...]
 Buffers = Mapping[str, Buffer]
@@ -66,13 +66,28 @@ def launch(*plans: Plan, inputs: Buffers, outputs: Buffers, scratch: Buffers = N
 
 def prepare_again(launched: Launch) -> Callable[[], None]:
     """Return a function that starts an observed launch once more, its arguments already in place."""
+    buffers = launched.buffers
     if INTERPRETED:
-        return partial(_run, (launched.plan,), launched.buffers)
-    _run((launched.plan,), launched.buffers)
-    device = _device_of(launched.buffers)
-    addresses, form = form_of(device, driver.active.get_current_stream(device), launched.buffers)
-    begin, pick, fixed = launched.plan.prepared[form]
-    return partial(begin, *pick(addresses), *fixed)
+        return partial(run_plan, launched.plan, buffers)
+    run_plan(launched.plan, buffers)
+    begin, pick, fixed = prepared_of(launched.plan, buffers)
+    return partial(begin, *pick(_form_of(buffers)[0]), *fixed)
+
+
+def run_plan(plan: Plan, buffers: Buffers) -> None:
+    """Start one kernel."""
+    _run((plan,), buffers)
+
+
+def prepared_of(plan: Plan, buffers: Buffers) -> Prepared:
+    """Return what was prepared when a plan was last started on buffers of this form, on the current stream."""
+    prepared: Prepared = plan.prepared[_form_of(buffers)[1]]
+    return prepared
+
+
+def _form_of(buffers: Buffers) -> tuple[list[Any], Form]:
+    device = _device_of(buffers)
+    return form_of(device, driver.active.get_current_stream(device), buffers)
 
 
 def _run(plans: tuple[Plan, ...], buffers: Buffers) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from specsim.contracts.lists import ArrayTuple
 from specsim.gpu.arrays import TENSORS
+from specsim.gpu.launching.lists import ListIdentity, keep_identity
 from specsim.rejection import Reason, SpecRejection
 
 _WORDS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
@@ -39,11 +40,13 @@ class KVBuffers(ArrayTuple):
     """
 
     strips: StripTable
+    identity: ListIdentity | None
 
     def __new__(cls, buffers: Iterable[torch.Tensor]) -> "KVBuffers":
         """Keep the buffers and build their table."""
         self = super().__new__(cls, buffers, TENSORS)
         self.strips = build_strip_table(self)
+        self.identity = keep_identity(self)
         return self
 
 

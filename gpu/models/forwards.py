@@ -9,7 +9,8 @@ import torch
 
 from specsim.gpu.kernels.models import forwards as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -45,7 +46,7 @@ def target_forward(
 
     A program folds a block of queries of one request; the digest of a key is computed once for all of them.
     """
-    return launch_target_forward(prepare("target_forward", locals()))
+    return run("target_forward", launch_target_forward, locals())
 
 
 def launch_target_forward(call: Call) -> torch.Tensor:
@@ -73,7 +74,7 @@ def draft_extend_forward(
     page_size: int = 1,
 ) -> DraftExtendForwardOutputs[torch.Tensor]:
     """Run the draft model over several new tokens a request, causal; folds as ``target_forward`` does."""
-    return launch_draft_extend_forward(prepare("draft_extend_forward", locals()))
+    return run("draft_extend_forward", launch_draft_extend_forward, locals())
 
 
 def launch_draft_extend_forward(call: Call) -> DraftExtendForwardOutputs[torch.Tensor]:
@@ -98,7 +99,7 @@ def draft_decode_forward(
     kv_indptr: torch.Tensor,
 ) -> DraftDecodeForwardOutputs[torch.Tensor]:
     """Run the draft model over one new token a beam; a program folds a block of beams."""
-    return launch_draft_decode_forward(prepare("draft_decode_forward", locals()))
+    return run("draft_decode_forward", launch_draft_decode_forward, locals())
 
 
 def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.Tensor]:
@@ -122,8 +123,7 @@ def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.T
 
 def _folds(call: Call) -> torch.Tensor:
     """Return room for the fold of every new token at every layer."""
-    form = call.axes["token"], call.axes["layer"]
-    return torch.empty(form, dtype=torch.int64, device=call.arguments["input_ids"].device)
+    return call.scratch(call.axes["token"], call.axes["layer"], dtype=torch.int64)
 
 
 def _below(call: Call, layer: int, folds: torch.Tensor) -> torch.Tensor:

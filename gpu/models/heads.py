@@ -4,7 +4,8 @@ import torch
 
 from specsim.gpu.kernels.models import heads as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
-from specsim.gpu.launching.buffers import Call, prepare
+from specsim.gpu.launching.buffers import Call
+from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
@@ -19,7 +20,7 @@ TOKENS, INTERPRETED_TOKENS = 256, 1 << 12
 
 def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
     """Return tie-free integer logits of the hash model's target."""
-    return launch_hash_target_logits(prepare("hash_target_logits", locals()))
+    return run("hash_target_logits", launch_hash_target_logits, locals())
 
 
 def launch_hash_target_logits(call: Call) -> torch.Tensor:
@@ -47,7 +48,7 @@ def _plan_hash_target(num_tokens: int, num_words: int, vocab_size: int, seed: in
 
 def text_target_logits(hidden_states: torch.Tensor, ngram_counts: torch.Tensor) -> torch.Tensor:
     """Return back-off n-gram logits of the text model's target."""
-    return launch_text_target_logits(prepare("text_target_logits", locals()))
+    return run("text_target_logits", launch_text_target_logits, locals())
 
 
 def launch_text_target_logits(call: Call) -> torch.Tensor:
@@ -76,7 +77,7 @@ def _plan_text_target(num_tokens: int, num_words: int, vocab_size: int, num_orde
 
 def hash_sampling_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
     """Return whole-number logits of the hash model for sampling; a program ranks whole rows."""
-    return launch_hash_sampling_logits(prepare("hash_sampling_logits", locals()))
+    return run("hash_sampling_logits", launch_hash_sampling_logits, locals())
 
 
 def launch_hash_sampling_logits(call: Call) -> torch.Tensor:
@@ -113,7 +114,7 @@ def hash_draft_probabilities(
     hidden_states: torch.Tensor, context: torch.Tensor, vocab_size: int, seed: int, agreement: int
 ) -> torch.Tensor:
     """Return dyadic draft probabilities that agree with the hash model's target at a given rate."""
-    return launch_hash_draft_probabilities(prepare("hash_draft_probabilities", locals()))
+    return run("hash_draft_probabilities", launch_hash_draft_probabilities, locals())
 
 
 def launch_hash_draft_probabilities(call: Call) -> torch.Tensor:
@@ -150,7 +151,7 @@ def text_draft_probabilities(
     hidden_states: torch.Tensor, context: torch.Tensor, ngram_counts: torch.Tensor
 ) -> torch.Tensor:
     """Return dyadic draft probabilities from lower-order n-gram counts."""
-    return launch_text_draft_probabilities(prepare("text_draft_probabilities", locals()))
+    return run("text_draft_probabilities", launch_text_draft_probabilities, locals())
 
 
 def launch_text_draft_probabilities(call: Call) -> torch.Tensor:

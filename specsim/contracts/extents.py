@@ -1,6 +1,6 @@
 """Where arrays lie, and which of them share memory: addresses are compared, entries are never read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +30,17 @@ def bounds_of(extent: Extent) -> tuple[int, int]:
         else:
             stop += (size - 1) * stride
     return start, stop + extent.itemsize
+
+
+def merge_bounds(bounds: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return parts of memory in order, one for those that overlap, without empty ones."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(bounds):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        elif start < stop:
+            merged.append((start, stop))
+    return merged
 
 
 def pairs_sharing(extents: Sequence[Extent], is_written: Sequence[bool]) -> Iterator[tuple[int, int]]:

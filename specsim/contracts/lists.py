@@ -1,10 +1,11 @@
 """List arguments: what identifies their arrays, and lists of which that is known beforehand."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
-from specsim.contracts.extents import Extent, bounds_of, pairs_sharing
+from specsim.contracts.extents import Extent, bounds_of, merge_bounds, pairs_sharing
 from specsim.contracts.kinds import ArrayKind, Form
 
 
@@ -17,14 +18,14 @@ class NoList(NamedTuple):
 class ArrayTuple(tuple[Any, ...]):
     """A list argument that never changes: what identifies its arrays, and where they lie, is taken once.
 
-    Pass it wherever a list of arrays is asked for. ``block`` is the memory from the first to the last of them, and
-    ``is_shared`` says that two of them share some, so that they cannot be written.
+    Pass it wherever a list of arrays is asked for. ``blocks`` are the parts of memory that they lie in, in order and
+    apart from each other, and ``is_shared`` says that two of them share some, so that they cannot be written.
     """
 
     forms: tuple[Form, ...]
     place: Any
     extents: tuple[Extent, ...]
-    block: tuple[int, int]
+    blocks: tuple[tuple[int, int], ...]
     is_shared: bool
 
     def __new__(cls, arrays: Iterable[Any], kind: ArrayKind) -> Self:
@@ -32,10 +33,14 @@ class ArrayTuple(tuple[Any, ...]):
         self = super().__new__(cls, arrays)
         self.forms, self.place = forms_and_place(tuple(self), kind.attribute)
         self.extents = () if kind.memory is None else tuple(map(kind.memory.extent_of, self))
-        bounds = [bounds_of(extent) for extent in self.extents]
-        self.block = min((start for start, _ in bounds), default=0), max((stop for _, stop in bounds), default=0)
+        self.blocks = tuple(merge_bounds(map(bounds_of, self.extents)))
         self.is_shared = any(pairs_sharing(self.extents, [True] * len(self.extents)))
         return self
+
+    def touches(self, start: int, stop: int) -> bool:
+        """Return whether a part of memory meets a block of these arrays."""
+        place = bisect_left(self.blocks, (stop,)) - 1
+        return place >= 0 and self.blocks[place][1] > start
 
 
 def forms_and_place(arrays: Any, attribute: str) -> tuple[tuple[Form, ...], Any]:

@@ -41,7 +41,7 @@ def check_memory(name: str, contract: Contract, memory: Memory, arguments: Mappi
 
 def _lie_apart(contract: Contract, memory: Memory, arguments: Mapping[str, Any]) -> bool:
     """Return whether every argument is a plain, writable block and no two of them touch, as nearly always."""
-    blocks = []
+    blocks: list[tuple[int, int]] = []
     for spec in contract.arrays:
         value = arguments.get(spec.name)
         if value is None:
@@ -49,7 +49,7 @@ def _lie_apart(contract: Contract, memory: Memory, arguments: Mapping[str, Any])
         if isinstance(value, ArrayTuple):
             if value.is_shared:
                 return False
-            blocks.append(value.block)
+            blocks += value.blocks
             continue
         for array in (value,) if spec.each is None else value:
             block = memory.block_of(array)

@@ -93,7 +93,7 @@ HOST_FUNCTION = (
 
 def count_path_nodes(accept_index: torch.Tensor) -> torch.Tensor:
     """Count the nodes of each accepted path; a program owns a block of requests."""
-    return launch_count_path_nodes(prepare("count_path_nodes", locals()))
+    return run("count_path_nodes", launch_count_path_nodes, locals())
 
 
 def launch_count_path_nodes(call: Call) -> torch.Tensor:
