@@ -87,14 +87,16 @@ def close_ancestors(parent, word, ROUNDS: tl.constexpr, NODES: tl.constexpr):
 
 
 @triton.jit
-def write_columns(window_ptr, room, ancestors, word, row_width, num_nodes, NODES: tl.constexpr, COLUMNS: tl.constexpr):
-    """Store 64 columns of a request's window, one byte an entry, as far as the mask has room."""
+def write_columns(
+    tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """Store 64 columns of the window that begins at an entry, one byte an entry, as far as the mask is long."""
     node = tl.arange(0, NODES)
     column = tl.arange(0, COLUMNS)
     visible = (ancestors[:, None] >> column[None, :].to(tl.int64)) & 1
-    target = (node * row_width)[:, None] + (word * WORD_BITS + column)[None, :]
-    inside = (node < num_nodes)[:, None] & (word * WORD_BITS + column < num_nodes)[None, :] & (target < room)
-    tl.store(window_ptr + target, visible.to(tl.uint8), mask=inside)
+    target = first + (node * row_width)[:, None] + (word * WORD_BITS + column)[None, :]
+    inside = (node < num_nodes)[:, None] & (word * WORD_BITS + column < num_nodes)[None, :] & (target < mask_length)
+    tl.store(tree_mask_ptr + target, visible.to(tl.uint8), mask=inside)
 
 
 @triton.jit
@@ -224,9 +226,8 @@ def _build_tree_kernel(
             packed = ancestors.to(tree_mask_ptr.dtype.element_ty)
             tl.store(tree_mask_ptr + request * num_nodes + node, packed, mask=is_node)
         else:
-            window_ptr = tree_mask_ptr + start + (row_width - num_nodes)
-            room = mask_length - start - (row_width - num_nodes)
-            write_columns(window_ptr, room, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
+            first = start + (row_width - num_nodes)
+            write_columns(tree_mask_ptr, mask_length, first, ancestors, word, row_width, num_nodes, NODES, COLUMNS)
 
 
 @triton.jit(do_not_specialize=["num_nodes"])
