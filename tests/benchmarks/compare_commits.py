@@ -1,8 +1,8 @@
 """Compare the device times of two checkouts on one GPU: ``python tests/benchmarks/compare_commits.py OLD NEW``.
 
-Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both, and draws the
-same inputs. Nothing is checked for agreement. A row passes where the median of the new one is at most 1.03 times the
-old one or 0.15 µs more, whichever is larger; 1.06 times for whole decode iterations.
+Each checkout is measured in processes of its own that take turns, so that whatever drifts drifts for both, and the same
+inputs are drawn. Nothing is checked for agreement. A row passes where the median of the new one is at most 1.03 times
+the old one or 0.15 µs more, whichever is larger; 1.06 times for whole decode iterations.
 """
 
 import argparse
