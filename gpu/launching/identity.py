@@ -1,8 +1,9 @@
 """What tells calls of an operation apart, and where their tensors lie: written down as plain Python for each contract.
 
-Two calls of one key have equal scalars, and tensors of equal sizes, strides, element types and devices, whose addresses
-are equal modulo 16 bytes. So whatever a contract says of one but where its tensors lie holds of the other, and so does
-what its launches take.
+Two calls of one key have equal scalars, and tensors of equal sizes, element types and devices, which all are contiguous
+or have equal strides, and whose addresses are equal modulo 16 bytes. So whatever a contract says of one but where its
+tensors lie holds of the other, and so does what its launches take. (An axis of one entry may have any stride and the
+tensor be contiguous; an index along it is 0.)
 """
 
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ def identify_by(contract: Contract) -> Identify:
         "_Tensor": torch.Tensor,
         "_bool": bool,
         "_int": int,
+        "_lie_at": _lie_at,
         "_list": _identity_of_list,
         "_tuple": tuple,
     }
@@ -37,30 +39,29 @@ def identify_by(contract: Contract) -> Identify:
 
 def identity_source(contract: Contract) -> str:
     """Write the function down: no loops but over lists, and each property of a tensor is asked for once."""
+    arrays = contract.arrays
+    first = min(arrays, key=lambda spec: (spec.optional, spec.each is not None))
     lines = [f"_{spec.name} = _arguments[{spec.name!r}]" for spec in contract.parameters]
     for scalar in contract.scalars:
         kinds = ("_int", "_bool") if scalar.flag else ("_int",)
         wrong = " and ".join(f"_{scalar.name}.__class__ is not {kind}" for kind in kinds)
         lines.append(f"if {wrong}: return None")
-    lines += [f"_{spec.name} = _list(_{spec.name})" for spec in contract.arrays if spec.each is not None]
-    first = min(contract.arrays, key=lambda spec: (spec.optional, spec.each is not None))
-    lines.append(f"_place = _{first.name}.device")
-    for spec in contract.arrays:
+    lines += [f"_{spec.name} = _list(_{spec.name})" for spec in arrays if spec.each is not None]
+    lines += [f"_place = _{first.name}.device", f"_index = _{first.name}.get_device()"]
+    for spec in arrays:
         lines += _array_lines(spec, spec is first)
-    forms = [form for spec in contract.arrays for form in _forms(spec)]
-    lines.append(f"_key = ({', '.join([*(f'_{scalar.name}' for scalar in contract.scalars), '_place', *forms])},)")
-    lists = [spec.each is not None for spec in contract.arrays]
-    addresses = [
-        f"*_{spec.name}.addresses" if is_list else f"_{spec.name}_at"
-        for spec, is_list in zip(contract.arrays, lists, strict=True)
-    ]
-    bits = [
-        f"_{spec.name}.bits" if is_list else f"_{spec.name}_at"
-        for spec, is_list in zip(contract.arrays, lists, strict=True)
-    ]
+    # NOTE: only a GPU has an index, by which it is told from another one faster than by its name.
+    lines.append(
+        f"if _index < 0 and not _lie_at(_place, ({''.join(f'_{spec.name}, ' for spec in arrays)})): return None"
+    )
+    forms = ", ".join([*(f"_{scalar.name}" for scalar in contract.scalars), "_place", *map(_form, arrays)])
     lines += [
-        f"_addresses = [{', '.join(addresses)}]",
-        f"if ({' | '.join(bits)}) % {ALIGNMENT}:",
+        f"_key = ({forms},)",
+        f"if not ({' and '.join(map(_is_contiguous, arrays))}):",
+        f"    _key += ({', '.join(map(_strides, arrays))},)",
+        f"_addresses = [{', '.join('*' * (spec.each is not None) + _address(spec) for spec in arrays)}]",
+        f"if ({' | '.join(f'_{spec.name}.bits' if spec.each is not None else _address(spec) for spec in arrays)})"
+        f" % {ALIGNMENT}:",
         f"    _key += _tuple([_address % {ALIGNMENT} for _address in _addresses])",
         "return _key, _addresses",
     ]
@@ -72,33 +73,53 @@ def _identity_of_list(tensors: Any) -> ListIdentity:
 
     Raises
     ------
-    AttributeError, IndexError
-        It is no list, or an empty one.
+    TypeError, IndexError
+        As ``identify_list`` does.
     """
     if isinstance(tensors, KVBuffers) and tensors.identity is not None:
         return tensors.identity
     return identify_list(tensors)
 
 
+def _lie_at(place: torch.device, values: tuple[Any, ...]) -> bool:
+    """Return whether tensors, and the first tensors of lists, lie at one place."""
+    return all(value is None or value.device == place for value in values)
+
+
 def _array_lines(spec: ArraySpec, is_first: bool) -> list[str]:
     """Ask for the address of a tensor, and whether it lies on the device of the first."""
     name = f"_{spec.name}"
-    elsewhere = [] if is_first else [f"if {name}.device != _place: return None"]
+    elsewhere = [] if is_first else [f"if {name}.get_device() != _index: return None"]
     if spec.each is not None:
         return elsewhere
     lines = [f"if {name}.__class__ is not _Tensor: return None", *elsewhere, f"{name}_at = {name}.data_ptr()"]
     if not spec.optional:
         return lines
-    lines.append(f"{name}_form = ({', '.join(_properties(name))})")
-    absent = f"{name}_form, {name}_at = None, 0"
-    return [f"if {name} is None:", f"    {absent}", "else:", *(f"    {line}" for line in lines)]
+    return [f"if {name} is None:", f"    {name}_at = 0", "else:", *(f"    {line}" for line in lines)]
 
 
-def _forms(spec: ArraySpec) -> list[str]:
+def _address(spec: ArraySpec) -> str:
+    return f"_{spec.name}.addresses" if spec.each is not None else f"_{spec.name}_at"
+
+
+def _form(spec: ArraySpec) -> str:
+    """Write what tells an argument apart, but for strides; of a list it says all."""
+    name = f"_{spec.name}"
     if spec.each is not None:
-        return [f"_{spec.name}.form"]
-    return [f"_{spec.name}_form"] if spec.optional else _properties(f"_{spec.name}")
+        return f"{name}.form"
+    properties = f"{name}.shape, {name}.dtype"
+    return f"None if {name} is None else ({properties})" if spec.optional else properties
 
 
-def _properties(name: str) -> list[str]:
-    return [f"{name}.shape", f"{name}.stride()", f"{name}.dtype"]
+def _is_contiguous(spec: ArraySpec) -> str:
+    name = f"_{spec.name}"
+    if spec.each is not None:
+        return "True"
+    return f"({name} is None or {name}.is_contiguous())" if spec.optional else f"{name}.is_contiguous()"
+
+
+def _strides(spec: ArraySpec) -> str:
+    name = f"_{spec.name}"
+    if spec.each is not None:
+        return "None"
+    return f"None if {name} is None else {name}.stride()" if spec.optional else f"{name}.stride()"

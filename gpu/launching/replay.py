@@ -11,6 +11,7 @@ import torch
 from triton import knobs
 from triton.runtime import driver
 
+from specsim.gpu.launching.allocation import allocate_bytes, allocator_of
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.buffers import Call, poison
 from specsim.gpu.launching.launcher import prepared_of, run_plan
@@ -46,9 +47,11 @@ class Replay:
         outputs = call.outputs if isinstance(call.outputs, tuple) else (call.outputs,)
         self._recording = recording
         self._names = tuple(names)
-        self._device = call.device
         self._index = -1 if call.device.index is None else call.device.index
-        self._forms = tuple((tuple(output.shape), output.dtype) for output in outputs if output is not None)
+        self._allocate = allocator_of(call.device)
+        self._forms = tuple(
+            (tuple(output.shape), output.stride(), output.dtype) for output in outputs if output is not None
+        )
         self._pack = _packing_of(call.outputs)
         self._num_scratch_bytes = recording.num_scratch_bytes
         num_roots = len(tensors_of(call.arguments, names)) + len(self._forms) + bool(self._num_scratch_bytes)
@@ -68,18 +71,18 @@ class Replay:
         Misplaced
             Nothing has been launched.
         """
-        device = self._device
-        outputs = [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in self._forms]
+        if self._index >= 0 and torch.cuda.current_device() != self._index:
+            with torch.cuda.device(self._index):
+                return self.carry_out(arguments, addresses)
+        allocate = self._allocate
+        outputs = [allocate(*form) for form in self._forms]
         pattern = poison_pattern()
         if pattern is not None:
             poison(outputs, pattern)
         if INTERPRETED:
             self._start_by_name(arguments, outputs)
-        elif torch.cuda.current_device() == self._index:
-            self._start(arguments, addresses, outputs)
         else:
-            with torch.cuda.device(self._index):
-                self._start(arguments, addresses, outputs)
+            self._start(arguments, addresses, outputs)
         return self._pack(outputs)
 
     def _start(self, arguments: Mapping[str, Any], addresses: list[Any], outputs: list[torch.Tensor]) -> None:
@@ -98,7 +101,7 @@ class Replay:
         addresses += [output.data_ptr() for output in outputs]
         if self._num_scratch_bytes:
             # NOTE: it may be given back while kernels are queued: who gets it next queues behind them.
-            scratch = torch.empty(self._num_scratch_bytes, dtype=torch.uint8, device=self._device)
+            scratch = allocate_bytes(self._allocate, self._num_scratch_bytes)
             addresses.append(scratch.data_ptr())
         _, offsets, tuples = self._pointers
         if offsets:
@@ -113,7 +116,7 @@ class Replay:
         """Launch on tensors, as a kernel is compiled and as the interpreter needs it."""
         roots: list[Any] = [*tensors_of(arguments, self._names), *outputs]
         if self._num_scratch_bytes:
-            roots.append(torch.empty(self._num_scratch_bytes, dtype=torch.uint8, device=self._device))
+            roots.append(allocate_bytes(self._allocate, self._num_scratch_bytes))
         launches = [
             (plan, {name: _buffer_of(roots, part) for name, part in parts.items()})
             for plan, parts in self._recording.launches

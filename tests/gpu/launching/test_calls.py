@@ -214,3 +214,21 @@ def test_outputs_that_are_given_are_launched_into():
     module = __import__(gpu.map_hot_tokens.__module__, fromlist=["launch_map_hot_tokens"])
     assert module.launch_map_hot_tokens(given) is given.outputs
     assert (given.outputs >= 0).all()
+
+
+def test_an_axis_of_one_entry_may_have_any_stride():
+    table, index = tensor(10, 11, 12, 13), tensor([1, 3])
+    for given in (index, index, index, index.as_strided((1, 2), (1, 1)), index.as_strided((1, 2), (100, 1))):
+        assert gpu.map_hot_tokens(given, table).tolist() == [[11, 13]]
+    assert num_replays("map_hot_tokens") == 1
+
+
+@pytest.mark.parametrize("allocators", [{}, {"cpu": "_empty_strided_cpu", "cuda": "_empty_strided_cuda"}])
+def test_outputs_are_allocated_with_or_without_the_short_way(allocators, monkeypatch):
+    monkeypatch.setattr("specsim.gpu.launching.allocation._ALLOCATORS", allocators)
+    arguments = example("build_tree", SMALL, DEVICE)
+    first = gpu.build_tree(**arguments)
+    for _ in range(3):
+        again = gpu.build_tree(**arguments)
+        forms = [(one.shape, one.stride(), one.dtype, one.device) for one in again]
+        assert forms == [(one.shape, one.stride(), one.dtype, one.device) for one in first]

@@ -1,0 +1,28 @@
+"""Fresh memory for outputs and scratch, by the shortest way that torch offers."""
+
+from collections.abc import Callable
+
+import torch
+
+Allocate = Callable[[tuple[int, ...], tuple[int, ...], torch.dtype], torch.Tensor]
+"""Takes sizes, strides and element type; allocates on the current device."""
+
+_ALLOCATORS = {"cuda": "_empty_strided_cuda", "cpu": "_empty_strided_cpu"}
+
+
+def allocator_of(device: torch.device) -> Allocate:
+    """Return what allocates on a device while that is the current one.
+
+    It is what code that torch compiles calls, two microseconds shorter than ``torch.empty``; where this version has no
+    such function it is ``torch.empty_strided``.
+    """
+    # NOTE: these functions have no public name.
+    found: Allocate | None = vars(torch._C._dynamo.guards).get(_ALLOCATORS.get(device.type, ""))
+    if found is None:
+        return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    return found
+
+
+def allocate_bytes(allocate: Allocate, count: int) -> torch.Tensor:
+    """Return so many bytes."""
+    return allocate((count,), (1,), torch.uint8)
