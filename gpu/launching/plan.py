@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import Any, TypeVar
 
 from specsim.gpu.launching.blocks import FOR_INTERPRETER, ON_GPU
@@ -55,20 +55,21 @@ class Plan:
 
     def __post_init__(self) -> None:
         fixed = {**self.sizes, **self.constants, **self.tunables}
-        names = self.kernel.arg_names
-        pointers = [name for name in names if is_pointer(name)]
-        unknown = sorted(fixed.keys() - set(names)) + [name for name in names if name not in {*fixed, *pointers}]
-        if unknown:
-            raise TypeError(f"{self.name} does not take, or is not given, {', '.join(unknown)}")
-        if names[: len(pointers)] != pointers:
-            raise TypeError(f"pointers of {self.name} should stand before its other parameters")
         object.__setattr__(self, "fixed", fixed)
-        object.__setattr__(self, "pointers", tuple(None if name in fixed else buffer_of(name) for name in pointers))
+        object.__setattr__(self, "pointers", _pointers_of(self.kernel, tuple(fixed)))
 
     @property
     def name(self) -> str:
         """The name of the kernel."""
         return str(self.kernel.__name__)
+
+    @cached_property
+    def kind(self) -> tuple[Any, ...]:
+        """What its kernel is compiled for: all but the grid, and of sizes what Triton distinguishes."""
+        sizes = [(size.__class__, size == 1, size % 16 == 0, _width_of(size)) for size in self.sizes.values()]
+        names = [name for name in self.kernel.arg_names if name in self.fixed and name not in self.sizes]
+        constants = [(self.fixed[name].__class__, self.fixed[name]) for name in names]
+        return self.kernel, self.num_warps, *self.options.items(), *self.sizes, *sizes, *constants
 
     def arguments(self, buffers: Mapping[str, Any]) -> dict[str, Any]:
         """Return every argument by the name of its parameter, in order.
@@ -93,6 +94,24 @@ def is_pointer(parameter: str) -> bool:
 def buffer_of(parameter: str) -> str:
     """Return the name of the buffer that a pointer parameter takes."""
     return parameter.removesuffix("s").removesuffix("_ptr")
+
+
+@lru_cache(MOST_PLANS)
+def _pointers_of(kernel: Any, given: tuple[str, ...]) -> tuple[str | None, ...]:
+    """Return the buffer of each pointer parameter, None for one whose value is given."""
+    names = kernel.arg_names
+    pointers = [name for name in names if is_pointer(name)]
+    unknown = sorted(set(given) - set(names)) + [name for name in names if name not in {*given, *pointers}]
+    if unknown:
+        raise TypeError(f"{kernel.__name__} does not take, or is not given, {', '.join(unknown)}")
+    if names[: len(pointers)] != pointers:
+        raise TypeError(f"pointers of {kernel.__name__} should stand before its other parameters")
+    return tuple(None if name in given else buffer_of(name) for name in pointers)
+
+
+def _width_of(size: int) -> int:
+    """Return the bits of the type in which a size is passed; 63 stands for 64 bits without a sign."""
+    return 32 if -(2**31) <= size < 2**31 else 64 if size < 2**63 else 63
 
 
 def planned(function: Callable[..., T]) -> Callable[..., T]:

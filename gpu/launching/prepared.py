@@ -21,6 +21,8 @@ class Form:
 
 
 _FORMS: dict[tuple[Any, ...], Form] = {}
+_COMPILED: dict[tuple[Any, ...], Any] = {}
+"""Compiled kernels by form of buffers and kind of plan: a plan that differs in sizes alone need not be compiled."""
 
 
 class Prepared(NamedTuple):
@@ -36,10 +38,13 @@ def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream
     addresses, form = form_of(device, stream, buffers)
     hooks = knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls
     for plan in plans:
-        prepared = plan.prepared.get(form)
+        prepared = plan.prepared.get(form) or _prepared_alike(plan, form, tuple(buffers), stream)
         if prepared is None or hooks:
             # NOTE: profilers listen at the compiler's own door.
             compiled = plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
+            if len(_COMPILED) >= MOST_FORMS:
+                _COMPILED.clear()
+            _COMPILED[form, *plan.kind] = compiled
             _keep(plan, form, _prepare(plan, compiled, tuple(buffers), stream))
         else:
             begin, pick, fixed = prepared
@@ -78,6 +83,16 @@ def _with_tuples(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[
         key += [(tensor.dtype, address % ALIGNMENT == 0) for tensor, address in zip(tensors, own, strict=True)]
         key.append(len(own))
     return addresses, tuple(key)
+
+
+def _prepared_alike(plan: Plan, form: Form, buffers: tuple[str, ...], stream: int) -> Prepared | None:
+    """Prepare a launch for which another plan has had a kernel compiled."""
+    compiled = _COMPILED.get((form, *plan.kind))
+    if compiled is None:
+        return None
+    prepared = _prepare(plan, compiled, buffers, stream)
+    _keep(plan, form, prepared)
+    return prepared
 
 
 def _prepare(plan: Plan, compiled: Any, buffers: tuple[str, ...], stream: int) -> Prepared:

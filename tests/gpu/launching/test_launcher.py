@@ -99,6 +99,38 @@ def test_what_a_prepared_launch_relies_on_is_told_apart(kernel, plan, buffers, d
     assert (len(kernel.compiled), len(kernel.started)) == (2, 1)
 
 
+def with_sizes(kernel, **sizes):
+    constants = {"IS_LAST": True, "mask_ptr": None}
+    return Plan(kernel, grid=(3,), sizes=sizes, constants=constants, tunables={"BLOCK": 64}, num_warps=2)
+
+
+def test_plans_that_differ_in_sizes_alone_share_a_kernel(kernel):
+    buffers = tensors()
+    for num_rows in (7, 9, 7, 2**31 - 1):
+        start((with_sizes(kernel, num_rows=num_rows),), buffers, 0, 99)
+    assert len(kernel.compiled) == 1
+    assert [arguments[3] for _, _, arguments in kernel.started] == [9, 7, 2**31 - 1]
+
+
+@pytest.mark.parametrize("num_rows", [1, 16, 0, True, 2**31 + 1, 2**63 + 1, -(2**31) - 1])
+def test_sizes_that_the_compiler_tells_apart_do_not(kernel, num_rows):
+    for size in (7, num_rows):
+        start((with_sizes(kernel, num_rows=size),), tensors(), 0, 99)
+    assert (len(kernel.compiled), kernel.started) == (2, [])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"tunables": {"BLOCK": 32}}, {"constants": {"IS_LAST": False, "mask_ptr": None}}, {"num_warps": 4}],
+    ids=["tunable", "constant", "warps"],
+)
+def test_plans_that_differ_in_what_is_compiled_share_no_kernel(kernel, changed):
+    plan = with_sizes(kernel, num_rows=7)
+    for one in (plan, replace(plan, **changed), replace(plan, options={"enable_fp_fusion": False})):
+        start((one,), tensors(), 0, 99)
+    assert (len(kernel.compiled), kernel.started) == (3, [])
+
+
 def test_which_buffer_is_not_aligned_matters(kernel, plan):
     values, total = torch.zeros(64), torch.zeros(8, dtype=torch.int64)
     for buffers in ({"values": values[1:], "sum": total}, {"values": values, "sum": total[1:]}):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from triton.runtime import driver
 
-from specsim.gpu.launching import launcher, replay
+from specsim.gpu.launching import launcher, prepared, replay
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.plan import Plan
@@ -48,6 +48,7 @@ def nothing_is_started():
         kernel.started.clear()
     for plan in PLANS:
         plan.prepared.clear()
+    prepared._COMPILED.clear()
 
 
 def launch_two(call):
