@@ -7,8 +7,7 @@ from typing import Any
 
 from specsim.contracts.extents import bounds_of
 from specsim.gpu.arrays import extent_of
-from specsim.gpu.launching.lists import tensors_of
-from specsim.gpu.launching.pointers import KVBuffers
+from specsim.gpu.launching.pointers import KVBuffers, tensors_of
 
 Spans = tuple[tuple[int, int], ...]
 """Places among addresses, each with the bytes from a tensor's first entry to behind its last."""

@@ -76,9 +76,11 @@ def _identity_of_list(tensors: Any) -> ListIdentity:
     TypeError, IndexError
         As ``identify_list`` does.
     """
-    if isinstance(tensors, KVBuffers) and tensors.identity is not None:
-        return tensors.identity
-    return identify_list(tensors)
+    if not isinstance(tensors, KVBuffers):
+        return identify_list(tensors)
+    if tensors.identity is None:
+        raise TypeError("no plain tensors of one device")
+    return tensors.identity
 
 
 def _lie_at(place: torch.device, values: tuple[Any, ...]) -> bool:

@@ -1,6 +1,6 @@
 """What identifies a list of tensors: worked out in every call for a plain list, once for one that never changes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -58,21 +58,12 @@ def identify_list(tensors: Any) -> ListIdentity:
     return ListIdentity(tuple(form), addresses, bits, device)
 
 
-def tensors_of(arguments: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
-    """Return arguments that are tensors or lists of tensors in one list; None where one is absent."""
-    tensors: list[Any] = []
-    for name in names:
-        value = arguments[name]
-        tensors += value if isinstance(value, list | tuple) else (value,)
-    return tensors
-
-
-def keep_identity(tensors: Sequence[torch.Tensor]) -> ListIdentity | None:
-    """Identify a list that never changes by one object in the place of its form; None where it has no identity."""
+def keep_identity(tensors: Sequence[torch.Tensor], *facts: Any) -> ListIdentity | None:
+    """Identify a list that never changes, and facts about it, by one object; None where it has no identity."""
     try:
         identity = identify_list(tensors)
     except (IndexError, TypeError):
         return None
     if len(_KEPT) >= MOST_KEPT:
         _KEPT.clear()
-    return identity._replace(form=_KEPT.setdefault(identity.form, KeptForm()))
+    return identity._replace(form=_KEPT.setdefault((*identity.form, *facts), KeptForm()))

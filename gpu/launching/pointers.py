@@ -1,7 +1,7 @@
 """KV buffers with the table of addresses that one launch over all of them needs."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd
 from typing import Any
@@ -31,6 +31,11 @@ class StripTable:
     word: torch.dtype
     is_aligned: bool
 
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What a launch takes from it beside its entries."""
+        return self.num_strips, self.most_words, self.word, self.is_aligned
+
 
 class KVBuffers(ArrayTuple):
     """Every buffer of every layer, K and V in turn, with their strip table built once.
@@ -46,8 +51,32 @@ class KVBuffers(ArrayTuple):
         """Keep the buffers and build their table."""
         self = super().__new__(cls, buffers, TENSORS)
         self.strips = build_strip_table(self)
-        self.identity = keep_identity(self)
+        self.identity = keep_identity(self.tensors, *self.strips.facts)
         return self
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Everything that has an address: the buffers and their table."""
+        return *self, self.strips.table
+
+    def stand_in(self, tensors: Sequence[torch.Tensor]) -> "KVBuffers":
+        """Return buffers of the same form on other tensors, from which nothing is taken."""
+        *buffers, table = tensors
+        other: KVBuffers = tuple.__new__(KVBuffers, buffers)
+        other.strips = replace(self.strips, table=table)
+        return other
+
+
+def tensors_of(arguments: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    """Return arguments that are tensors or lists of tensors in one list; None where one is absent."""
+    tensors: list[Any] = []
+    for name in names:
+        value = arguments[name]
+        if isinstance(value, list | tuple):
+            tensors += value.tensors if isinstance(value, KVBuffers) else value
+        else:
+            tensors.append(value)
+    return tensors
 
 
 def strips_of(kv_buffers: Sequence[torch.Tensor]) -> StripTable:

@@ -17,6 +17,7 @@ from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import launching
 from specsim.gpu.launching.plan import Plan
+from specsim.gpu.launching.pointers import KVBuffers
 from specsim.gpu.launching.prepared import ALIGNMENT
 from specsim.rejection import SpecRejection
 
@@ -103,6 +104,8 @@ class _Roots:
 
     def of_argument(self, value: Any) -> Any:
         """Return what stands for an argument, its address as far from a multiple of 16 bytes as the argument's."""
+        if isinstance(value, KVBuffers):
+            return value.stand_in([self.of_argument(one) for one in value.tensors])
         if isinstance(value, list | tuple):
             return [self.of_argument(one) for one in value]
         residue = next(self._addresses) % ALIGNMENT

@@ -15,7 +15,7 @@ from specsim.gpu.launching.allocation import allocate_bytes, allocator_of
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.buffers import Call, poison
 from specsim.gpu.launching.launcher import prepared_of, run_plan
-from specsim.gpu.launching.lists import tensors_of
+from specsim.gpu.launching.pointers import tensors_of
 from specsim.gpu.launching.prepared import Prepared
 from specsim.gpu.launching.recording import Part, Parts, Recording
 from specsim.gpu.switches import poison_pattern
