@@ -148,12 +148,12 @@ def chain_path_equals_the_general_path(backend: Backend, case: Case) -> None:
 def kept_paths_are_whole(backend: Backend, case: Case) -> None:
     """Through all steps a kept draft's parent is kept before it, and a beam carries the hidden state of its own path.
 
-    The hidden states log the tokens of the path, so that the state of another beam shows.
+    The hidden states log request and path, so that the state of another beam shows, of another request's too.
     """
     topk, num_steps = case["topk"], case["num_steps"]
     random = np.random.default_rng(case["seed"])
     score_list, token_list, parents_list = [], [], []
-    scores, hidden = None, np.zeros((case["num_requests"], num_steps), dtype=np.int64)
+    scores, hidden = None, np.tile(np.arange(case["num_requests"])[:, None], num_steps + 1)
     for step in range(num_steps):
         rows = len(hidden)
         probabilities = -np.sort(-random.integers(0, 9, (rows, topk)).astype(np.float32) / 8, axis=1)
@@ -188,7 +188,7 @@ def kept_paths_are_whole(backend: Backend, case: Case) -> None:
     for request in range(case["num_requests"]):
         paths = _paths_of_kept(organized, request, topk)
         for place, beam in enumerate(hidden[request * topk : (request + 1) * topk].tolist()):
-            every = _path_of_beam(organized, parents_list, token_list, request, place, topk)
+            every = [*_path_of_beam(organized, parents_list, token_list, request, place, topk), request]
             require_equal(f"the path that beam {place} of request {request} carries", beam, every)
         require(len(paths) == case["num_draft_tokens"] - 1, "kept paths", len(paths), case["num_draft_tokens"] - 1)
 

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import require, require_equal, state
+from specsim.properties.laws.support.checks import for_each, require, require_equal, state
 from specsim.properties.strategies.simulated import SHARES, expected_draws, normal_draws
 
 
@@ -34,6 +34,6 @@ def multinomial_rounds_to_a_path(backend: Backend, case: tuple[float, int, float
 
 
 PROPERTIES = (
-    state("simulated", match_expected_meets_the_mean, expected_draws, ("simulated_num_tokens",)),
-    state("simulated", multinomial_rounds_to_a_path, normal_draws, ("simulated_num_tokens",)),
+    state("simulated", for_each(match_expected_meets_the_mean), expected_draws, ("simulated_num_tokens",)),
+    state("simulated", for_each(multinomial_rounds_to_a_path), normal_draws, ("simulated_num_tokens",)),
 )
