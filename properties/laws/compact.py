@@ -62,12 +62,15 @@ def front_holds_the_path(backend: Backend, case: Case) -> None:
 
 
 def node_numbers_compact_like_their_values(backend: Backend, case: Case) -> None:
-    """Compacting node numbers and then indexing is compacting the values themselves."""
+    """Compacting node numbers and then indexing is compacting the values themselves; no digit of a number is lost."""
     compacted = outputs_of(backend, "compact_accepted_to_front", case)["compacted"]
     numbers = np.arange(len(case["values"]), dtype=np.int64)
     order = outputs_of(backend, "compact_accepted_to_front", {**case, "values": numbers})["compacted"]
+    fine = 1.0 + numbers * np.finfo(np.float64).eps
+    last_digits = outputs_of(backend, "compact_accepted_to_front", {**case, "values": fine})["compacted"]
     for place, node in _placed(case["accept_index"], len(case["values"])):
         require_equal(f"the node number at {place}", order[place], node)
+        require_equal(f"the last digits at {place}", last_digits[place], fine[node])
         require_equal(f"compacted[{place}]", compacted[place], case["values"][order[place]])
 
 

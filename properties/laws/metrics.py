@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from specsim.conformance.backend import Backend
 from specsim.host.metrics import RequestCounters, SpecCounters
-from specsim.properties.laws.support.checks import require, require_equal, state
+from specsim.properties.laws.support.checks import for_each, require, require_equal, state
 from specsim.properties.strategies.metrics import (
     History,
     RequestLog,
@@ -12,7 +12,7 @@ from specsim.properties.strategies.metrics import (
     counted_intervals,
     draft_sizes,
     histories,
-    request_logs,
+    several_logs,
 )
 
 Batches = tuple[tuple[Row, ...], ...]
@@ -152,7 +152,7 @@ PROPERTIES = (
     ),
     state("metrics", rates_have_their_bounds, counted_intervals, ("interval_rates",), "P26"),
     state("metrics", a_round_proposes_all_nodes_but_the_root, draft_sizes, ("drafts_per_round",), "P26"),
-    state("metrics", histogram_adds_up, request_logs, ("count_verify",), "P26"),
+    state("metrics", for_each(histogram_adds_up), several_logs, ("count_verify",), "P26"),
     state("metrics", zombies_count_for_the_batch_alone, histories, ("count_batch",), "P26"),
-    state("metrics", meta_info_is_counted_from_the_log, request_logs, ("meta_info",), "P26"),
+    state("metrics", for_each(meta_info_is_counted_from_the_log), several_logs, ("meta_info",), "P26"),
 )

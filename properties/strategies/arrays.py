@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
-from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
 
 T = TypeVar("T")
@@ -110,17 +109,12 @@ def any_layout(draw: DrawFn, operation: str, arguments: Mapping[str, Any]) -> Ar
     laid_out = dict(arguments)
     for spec in RECORDS[operation].contract.arrays:
         value = laid_out[spec.name]
-        if value is not None:
-            layout = draw(st.sampled_from(LAYOUTS))
-            laid_out[spec.name] = map_arrays(spec, value, layout)
+        if value is not None and spec.each is None:
+            laid_out[spec.name] = in_layout(value, draw(st.sampled_from(LAYOUTS)))
+        elif value is not None:
+            chosen = draw(st.lists(st.sampled_from(LAYOUTS), min_size=len(value), max_size=len(value)))
+            laid_out[spec.name] = [in_layout(entry, layout) for entry, layout in zip(value, chosen, strict=True)]
     return laid_out
-
-
-def map_arrays(spec: ArraySpec, value: Any, layout: str) -> Any:
-    """Lay out an array argument, or every entry of a list argument."""
-    if spec.each is None:
-        return in_layout(value, layout)
-    return [in_layout(entry, layout) for entry in value]
 
 
 def is_strided(value: Any) -> bool:

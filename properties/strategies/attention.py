@@ -35,10 +35,14 @@ def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) 
     """Draw rows and masks that are complete, lack the end, or go on."""
     rows = draw(_rows(max_requests))
     mask = draw(full_masks(rows))
-    cut = draw(st.one_of(st.just(len(mask)), st.integers(0, len(mask))))
+    given = draw(st.sampled_from(("whole", "short", "short", "long")))
+    if given == "short":
+        mask = mask[: draw(st.integers(0, len(mask)))].copy()
+    elif given == "long":
+        mask = np.concatenate([mask, draw(_tail())])
     return {
         **rows,
-        "tree_mask": draw(st.sampled_from((mask, mask[:cut].copy(), np.concatenate([mask, draw(_tail())])))),
+        "tree_mask": mask,
         "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack()),
     }
 

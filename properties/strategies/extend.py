@@ -23,9 +23,10 @@ def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
 
 @st.composite
 def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw committed lengths and counts from one token to the whole width."""
+    """Draw committed lengths and counts from one token to the longest path, which may be as wide as the tree."""
     count = draw(num_nodes())
-    tokens = st.one_of(st.integers(1, count), st.sampled_from((1, count)))
+    most = draw(st.one_of(st.integers(1, count), st.just(count)))
+    tokens = st.one_of(st.integers(1, most), st.sampled_from((1, most)))
     requests = draw(batch(st.tuples(lengths(), tokens), max_requests))
     return {
         "seq_lens": np.array([length for length, _ in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES))),

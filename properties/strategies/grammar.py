@@ -10,7 +10,7 @@ from specsim.properties.strategies.trees import Tree, trees
 
 VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
 DENSITIES = (1.0, 0.75, 0.75, 0.4)
-WAYS = ("follow", "skip", "follow", "leave")
+WAYS = ("follow", "skip", "skip", "follow", "leave")
 """A tree follows its automaton, or begins its siblings with one that is not allowed, or takes no notice of it."""
 NO_GRAMMAR = -1
 
@@ -22,7 +22,7 @@ def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
     num_states = draw(st.integers(1, 6))
     source = draw(bulk())
     tokens = vocab + draw(st.sampled_from((0, 0, 0, 2, 40)))
-    states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=4)
+    states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=6)
     drawn = draw(trees(st.tuples(states, st.sampled_from(WAYS)), max_requests, tokens))
     automaton = TableGrammar(
         _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),

@@ -83,12 +83,17 @@ def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
 
 @st.composite
 def request_logs(draw: DrawFn) -> RequestLog:
-    """Draw the verifies of a request; its stop may lie before the end of the last run."""
-    per_round = draw(st.sampled_from((1, 3, 5, 15, 0)))
+    """Draw the verifies of a request, a third of which propose nothing; a stop may lie inside the last run."""
+    per_round = draw(st.sampled_from((1, 3, 5, 0, 15, 0)))
     drafts = draw(st.lists(st.integers(0, min(per_round, 5)), max_size=6))
     most = 1 + sum(drafts) + len(drafts)
     least = 1 + sum(drafts[:-1]) + len(drafts)
     return RequestLog(tuple(drafts), draw(st.integers(least, most)), per_round)
+
+
+def several_logs() -> SearchStrategy[list[RequestLog]]:
+    """Return a strategy of the logs of a few requests."""
+    return st.lists(request_logs(), min_size=2, max_size=4)
 
 
 def draft_sizes() -> SearchStrategy[tuple[int | None, int | None]]:

@@ -26,6 +26,8 @@ SPELLINGS: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 """Ways to write each stop string as tokens; some begin before the string or hold a token without text."""
 KINDS = tuple(reason for reason in FinishReason if reason != FinishReason.GRAMMAR)
+SCENES = ("any", "any", "any", "any", "across runs", "minimum", "rejected")
+"""Any stops; a string that begins before a long run; one that a minimum meets; or an EOS that was rejected."""
 MAX_RUN = 8
 MAX_REQUESTS = 10
 
@@ -69,37 +71,43 @@ class StopBatch:
 
 
 @st.composite
-def stop_cases(draw: DrawFn, kinds: Sequence[FinishReason] | None = None) -> StopCase:
-    """Draw a run and place up to two kinds of stops at chosen offsets of it.
+def stop_cases(draw: DrawFn) -> StopCase:
+    """Draw a run and place up to two kinds of stops at chosen offsets of it, or one of the ``SCENES``.
 
     A minimum of output tokens, where there is one, lies at one of the stops or one beside it.
     """
+    scene = draw(st.sampled_from(SCENES))
     num_before, length = draw(st.integers(0, 4)), draw(st.sampled_from((1, 2, 3, 4, 5, 7, MAX_RUN, MAX_RUN)))
     prompt_length = draw(st.integers(1, 3))
-    chosen = draw(_one_or_two_kinds()) if kinds is None else list(kinds)
+    chosen = draw(_kinds_of(scene))
     offsets = [draw(st.sampled_from((*range(length), 0, length - 1))) for _ in chosen]
     if draw(st.integers(0, 3)) == 3:
         offsets = offsets[:1] * len(chosen)
+    if scene == "across runs":
+        num_before, length, offsets = max(num_before, 2), MAX_RUN, [0, draw(st.integers(1, MAX_RUN - 1))]
     shared: frozenset[int] = frozenset({LAST_LETTER} if draw(st.integers(0, 2)) == 2 else ())
     tokens = _background(draw, num_before + length)
     strings = draw(st.lists(st.sampled_from(sorted(SPELLINGS)), min_size=1, max_size=2, unique=True))
     for kind, offset in zip(chosen, offsets, strict=True):
-        _place(tokens, num_before + offset, draw(_spelling(kind, strings[0], shared)))
+        _place(tokens, num_before + offset, draw(_spelling(kind, strings[0], shared, scene == "across runs")))
     ends = [num_before + offset + 1 for offset in offsets]
     at = dict(zip(chosen, ends, strict=True))
     most = at.get(FinishReason.LENGTH, num_before + length + draw(st.integers(1, 3)))
     limit = at.get(FinishReason.CONTEXT)
-    has_minimum = bool(ends) and draw(st.booleans())
-    least = max(0, draw(st.sampled_from(ends)) + draw(st.integers(-1, 1))) if has_minimum else 0
+    has_minimum = bool(ends) and scene != "across runs" and (scene == "minimum" or draw(st.booleans()))
+    beside = st.sampled_from((1, 1, 0)) if scene == "minimum" else st.integers(-1, 1)
+    least = max(0, draw(st.sampled_from(ends)) + draw(beside)) if has_minimum else 0
+    has_eos = scene == "rejected" or FinishReason.EOS in at or draw(st.booleans())
     rules = StopRules(
         max_new_tokens=most,
-        eos_tokens=shared | {EOS} if FinishReason.EOS in at or draw(st.booleans()) else frozenset(),
+        eos_tokens=shared | {EOS} if has_eos else frozenset(),
         stop_tokens=shared | {STOP_TOKEN} if FinishReason.STOP_TOKEN in at else frozenset(),
         stop_strings=tuple(strings) if FinishReason.STOP_STRING in at else (),
         min_new_tokens=min(least, most),
         context_limit=None if limit is None else prompt_length + limit,
     )
     rejected = draw(st.lists(st.sampled_from((EOS, FILLER, STOP_TOKEN, LETTERS[0])), max_size=3))
+    rejected += [EOS] if scene == "rejected" else []
     tokens = _without_an_end_before_the_run(rules, tokens, num_before)
     return StopCase(
         rules=rules,
@@ -159,10 +167,20 @@ def clip_cases(draw: DrawFn) -> tuple[StopRules, int, int]:
     return StopRules(40, context_limit=limit), num_tokens, draw(st.integers(0, 8))
 
 
-def _one_or_two_kinds() -> SearchStrategy[list[FinishReason]]:
-    """Return kinds of stops, mostly two, sometimes none."""
+def _kinds_of(scene: str) -> SearchStrategy[list[FinishReason]]:
+    """Return the kinds of stops of a scene: of any stops mostly two, sometimes none; else a string comes first."""
     kind = st.sampled_from(KINDS)
-    return st.sampled_from((0, 1, 1, 2, 2, 2)).flatmap(lambda count: st.lists(kind, min_size=count, max_size=count))
+    if scene == "any":
+        return st.sampled_from((0, 1, 2, 2, 2, 2)).flatmap(lambda count: _distinct(kind, count))
+    if scene == "rejected":
+        return st.just([])
+    later = kind.filter(lambda reason: reason is not FinishReason.STOP_STRING)
+    num_later = 1 if scene == "across runs" else 0
+    return _distinct(later, num_later).map(lambda others: [FinishReason.STOP_STRING, *others])
+
+
+def _distinct(kind: SearchStrategy[FinishReason], count: int) -> SearchStrategy[list[FinishReason]]:
+    return st.lists(kind, min_size=count, max_size=count, unique=True)
 
 
 def _background(draw: DrawFn, length: int) -> list[int]:
@@ -172,10 +190,13 @@ def _background(draw: DrawFn, length: int) -> list[int]:
     return draw(st.lists(st.sampled_from(range(len(TEXTS))), min_size=length, max_size=length))
 
 
-def _spelling(kind: FinishReason, string: str, shared: frozenset[int]) -> SearchStrategy[tuple[int, ...]]:
-    """Return the tokens that end with a stop of a kind; limits need none."""
+def _spelling(
+    kind: FinishReason, string: str, shared: frozenset[int], is_long: bool
+) -> SearchStrategy[tuple[int, ...]]:
+    """Return the tokens that end with a stop of a kind, several if a string has such a spelling; limits need none."""
     if kind is FinishReason.STOP_STRING:
-        return st.sampled_from(SPELLINGS[string])
+        several = [spelling for spelling in SPELLINGS[string] if len(spelling) > 1]
+        return st.sampled_from(several if is_long and several else SPELLINGS[string])
     own = {FinishReason.EOS: EOS, FinishReason.STOP_TOKEN: STOP_TOKEN}
     return st.sampled_from([(token,) for token in (own[kind], *shared)] if kind in own else [()])
 
