@@ -58,6 +58,20 @@ def masks_are_made_one_by_one(backend: Backend, case: Case) -> None:
         require_equal(f"vocab_mask of batch {requests}", got, take_blocks(whole, count, requests))
 
 
+def rows_follow_their_nodes(backend: Backend, case: Case) -> None:
+    """With the nodes below the root numbered backwards, each node has the row that it had."""
+    count, num_nodes = len(case["grammar_state"]), case["candidates"].shape[1]
+    number = np.array([0, *range(num_nodes - 1, 0, -1)])
+    renumbered = {**case, "candidates": case["candidates"][:, number]}
+    for name in ("retrieve_next_token", "retrieve_next_sibling"):
+        links = case[name][:, number]
+        renumbered[name] = np.where(links < 0, links, number[links])
+    whole = outputs_of(backend, _MASK, case)["vocab_mask"]
+    rows = whole.reshape(count, num_nodes, whole.shape[1])[:, number]
+    got = outputs_of(backend, _MASK, renumbered)["vocab_mask"]
+    require_equal("vocab_mask of the renumbered trees", got, rows.reshape(whole.shape))
+
+
 def walks_leave_the_grammar_as_it_is(backend: Backend, case: Case) -> None:
     """A walk of a tree gives back every token that it took, and asks nothing of a complete text."""
     traverse: Callable[..., None] = backend.host("traverse_tree")
@@ -115,5 +129,6 @@ def _calls() -> SearchStrategy[Case]:
 PROPERTIES = (
     state("grammar", rows_are_those_of_a_fresh_grammar, _calls, (_MASK,), "P53"),
     state("grammar", masks_are_made_one_by_one, _calls, (_MASK,), "P31"),
+    state("grammar", rows_follow_their_nodes, _calls, (_MASK,), "P53"),
     state("grammar", walks_leave_the_grammar_as_it_is, _calls, ("traverse_tree",), "P53"),
 )

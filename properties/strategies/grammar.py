@@ -19,15 +19,15 @@ NO_GRAMMAR = -1
 def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw an automaton, trees that follow it or may leave it or the vocabulary, and requests without a grammar."""
     vocab = draw(mostly(st.integers(1, 6), st.sampled_from(VOCABULARIES), one_in=3))
-    num_states = draw(st.integers(1, 6))
+    num_states = draw(mostly(st.integers(2, 6), st.just(1), one_in=8))
     source = draw(bulk())
     tokens = vocab + draw(st.sampled_from((0, 0, 0, 2, 40)))
     states = mostly(st.integers(0, num_states - 1), st.just(NO_GRAMMAR), one_in=6)
     drawn = draw(trees(st.tuples(states, st.sampled_from(WAYS)), max_requests, tokens))
+    is_terminated = source.integers(num_states, 0, draw(st.sampled_from((2, 4, 9)))) == 1
+    is_terminated[0] &= num_states == 1
     automaton = TableGrammar(
-        _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))),
-        source.integers(num_states, 0, draw(st.sampled_from((2, 4, 9)))) == 1,
-        NO_GRAMMAR,
+        _transitions(source, num_states, vocab, draw(st.sampled_from(DENSITIES))), is_terminated, NO_GRAMMAR
     )
     for tree, (first, way) in zip(drawn.requests, drawn.others, strict=True):
         if way != "leave" and first != NO_GRAMMAR:
