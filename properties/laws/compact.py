@@ -148,7 +148,7 @@ def verified_windows(draw: st.DrawFn) -> Case:
         later = 1 + np.sort(random.permutation(num_nodes - 1)[: count - 1])
         accept_index[request, :count] = request * num_nodes + np.array([0, *later])
     num_slots = num_requests * num_nodes + 4
-    shapes = draw(st.lists(st.sampled_from(((), (3,), (2, 2))), max_size=4))
+    shapes = draw(st.lists(st.sampled_from(((), (3,), (2, 2))), min_size=1, max_size=6))
     return {
         "accept_index": accept_index,
         "out_cache_loc": 1 + random.permutation(num_slots - 1)[: num_requests * num_nodes],

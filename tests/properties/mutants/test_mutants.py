@@ -58,6 +58,17 @@ def test_a_law_alone_finds_each_mutant_that_takes_only_good_input(matrix):
     assert {name for name in asked if not matrix.killed_by_laws[name]} == ACCEPT_BAD_INPUT
 
 
+def test_the_first_empty_batch_finds_whoever_crashes_on_nothing():
+    lucky = []
+    for operation in RECORDS:
+        mutant, empty = MUTANTS[f"EMPTY-{operation}"], named(f"empty.{operation}")
+        correct = REFERENCE.functions[operation]
+        faulty = REFERENCE.with_function(operation, mutant.inject(correct), mutant.id)
+        if find_breaking(empty, faulty, draw_cases(empty, number=0, max_examples=1)) != 0:
+            lucky.append(mutant.id)
+    assert not lucky, lucky
+
+
 def test_ids_are_distinct():
     assert len(MUTANTS) == len(all_mutants())
 
