@@ -90,7 +90,7 @@ def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS)
 def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ids, hidden states or anything else that has one entry a node."""
     paths = draw(accepted(max_requests))
-    trailing = draw(st.sampled_from(((), (1,), (5,), (2, 3), (33,))))
+    trailing = draw(st.sampled_from(((), (), (1,), (5,), (2, 3), (33,))))
     values = paths.source.values((paths.num_entries, *trailing), draw(st.sampled_from(VALUE_DTYPES)))
     return {"values": values, "accept_index": paths.accept_index}
 

@@ -23,9 +23,9 @@ def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
 
 @st.composite
 def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw committed lengths and counts from one token to the longest path, which may be as wide as the tree."""
+    """Draw committed lengths and counts from one token to the longest path, which may be shorter than the tree."""
     count = draw(num_nodes())
-    most = draw(st.one_of(st.integers(1, count), st.just(count)))
+    most = max(1, count - draw(slack()))
     tokens = st.one_of(st.integers(1, most), st.sampled_from((1, most)))
     requests = draw(batch(st.tuples(lengths(), tokens), max_requests))
     return {

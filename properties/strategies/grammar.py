@@ -9,9 +9,9 @@ from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array,
 from specsim.properties.strategies.trees import Tree, trees
 
 VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
-DENSITIES = (1.0, 0.75, 0.75, 0.4)
+DENSITIES = (1.0, 0.75, 0.75, 0.75, 0.4, 0.4)
 WAYS = ("follow", "skip", "skip", "follow", "leave")
-"""A tree follows its automaton, or begins its siblings with one that is not allowed, or takes no notice of it."""
+"""A tree follows its automaton, or has siblings behind one that is not allowed, or takes no notice of it."""
 NO_GRAMMAR = -1
 
 
@@ -33,7 +33,7 @@ def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
         if way != "leave" and first != NO_GRAMMAR:
             _follow(tree, first, automaton, source)
         if way == "skip":
-            _forbid_eldest(tree, vocab)
+            _forbid_an_elder(tree, vocab)
     arguments = drawn.arguments()
     del arguments["num_steps"]
     return {
@@ -48,20 +48,20 @@ def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 def _follow(tree: Tree, first: int, automaton: TableGrammar, source: Bulk) -> None:
     """Give every node a token that the state after its parent allows, where it allows any."""
-    state = np.full(len(tree.tokens), first)
+    state, choices = [first] * len(tree.tokens), source.integers(len(tree.tokens), 0, 2**31).tolist()
+    allowed = [np.flatnonzero(following >= 0).tolist() for following in automaton.transitions]
     for node in sorted(range(1, len(state)), key=tree.topology.depths.__getitem__):
-        above = int(state[tree.topology.parents[node]])
-        allowed = np.flatnonzero(automaton.transitions[above] >= 0)
-        if len(allowed):
-            tree.tokens[node] = allowed[source.integer(0, len(allowed) - 1)]
-            state[node] = automaton.transitions[above, tree.tokens[node]]
+        above = state[tree.topology.parents[node]]
+        if allowed[above]:
+            tree.tokens[node] = allowed[above][choices[node] % len(allowed[above])]
+            state[node] = int(automaton.transitions[above, tree.tokens[node]])
 
 
-def _forbid_eldest(tree: Tree, vocab: int) -> None:
-    """Give the first of several siblings a token that no state allows."""
-    for children in tree.children:
-        if len(children) > 1:
-            tree.tokens[children[0]] = vocab
+def _forbid_an_elder(tree: Tree, vocab: int) -> None:
+    """Give one of several siblings, not the last and with few children, a token that no state allows."""
+    for siblings in tree.children:
+        if len(siblings) > 1:
+            tree.tokens[min(siblings[:-1], key=lambda node: len(tree.topology.children[node]))] = vocab
 
 
 def _transitions(source: Bulk, num_states: int, vocab: int, density: float) -> Array:

@@ -1,0 +1,133 @@
+"""What a fault needs to show is no matter of luck: the strategies draw it again and again."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis.strategies import SearchStrategy
+
+from specsim.host.stopping import FinishReason
+from specsim.properties import strategies
+from specsim.properties.laws.draft import whole_drafts
+from specsim.properties.laws.grammar import state_after
+from specsim.properties.laws.stops import ending_of
+from specsim.properties.strategies.metrics import several_logs
+from specsim.properties.strategies.simulated import normal_draws
+from specsim.properties.strategies.stops import StopCase, stop_requests, text_of
+from specsim.topology import Topology
+from tests.quality.pool import drawn
+
+CASES = 100
+LEAST = 20
+"""So many of these cases: thirty others all lack what one in five has once in a thousand times."""
+
+Case = dict[str, Any]
+
+
+def has_negative_zero_before_zero_at_the_top(case: Case) -> bool:
+    for row in case["values"]:
+        best = np.flatnonzero(row == row.max())
+        if row[best[0]] == 0 and np.signbit(row[best[0]]) and not np.signbit(row[best]).all():
+            return True
+    return False
+
+
+def lacks_the_end_of_the_mask(case: Case) -> bool:
+    width, lengths = case["num_draft_tokens"], case["seq_lens"]
+    return len(case["tree_mask"]) < width * (int(lengths.sum()) + width * len(lengths))
+
+
+def has_short_paths_of_several_requests(case: Case) -> bool:
+    counts = case["num_accepted_tokens"]
+    return len(counts) > 1 and counts.max() < case["num_draft_tokens"]
+
+
+def has_an_allowed_sibling_of_a_rejected_one(case: Case) -> bool:
+    for request, first in enumerate(case["grammar_state"].tolist()):
+        links = (case[f"retrieve_next_{name}"][request] for name in ("token", "sibling"))
+        tree, tokens = Topology.from_links(*links), case["candidates"][request].tolist()
+        for siblings in tree.children:
+            states = [state_after(case, first, tree.path_to(node)[1:], tokens) for node in siblings]
+            if any(one < 0 <= other for one, other in pairwise(states)):
+                return True
+    return False
+
+
+def has_lists_in_several_layouts(case: Case) -> bool:
+    return len({strategies.is_strided(entry) for entry in case["token_list"]}) > 1
+
+
+def ends(case: StopCase) -> tuple[Any, ...] | None:
+    return ending_of(case.rules, case.tokens, case.prompt_length)
+
+
+def has_a_string_from_before_the_run(case: StopCase) -> bool:
+    ending = ends(case)
+    if ending is None or ending[0] is not FinishReason.STOP_STRING:
+        return False
+    return len(ending[2]) < len("".join(map(text_of, case.output)))
+
+
+def has_a_string_in_the_front_of_a_long_run(case: StopCase) -> bool:
+    ending = ends(case)
+    if ending is None or ending[0] is not FinishReason.STOP_STRING:
+        return False
+    window = max(map(len, case.rules.stop_strings)) + 1
+    return ending[1] - len(case.output) <= case.num_accepted_tokens - window
+
+
+def has_a_string_below_the_minimum(case: StopCase) -> bool:
+    ending = ends(case)
+    num_free = len(case.tokens) if ending is None else ending[1] - 1
+    texts = ["".join(map(text_of, case.tokens[: count + 1])) for count in range(num_free)]
+    return any(stop in text for text in texts for stop in case.rules.stop_strings)
+
+
+def has_a_rejected_eos_and_goes_on(case: StopCase) -> bool:
+    return ends(case) is None and bool(case.rules.eos_tokens & set(case.row_tokens[case.num_accepted_tokens :]))
+
+
+def falls_short_of_the_nearest_count(draw: tuple[float, int, float]) -> bool:
+    mean, num_steps, sample = draw
+    return mean > 0 and 1 < mean + sample < num_steps + 1 and (mean + sample) % 1 > 0.5
+
+
+def among(predicate: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda cases: any(map(predicate, cases))
+
+
+CALLS: dict[str, tuple[str, Callable[[Case], bool]]] = {
+    "a negative zero before a zero at the top": ("fast_topk", has_negative_zero_before_zero_at_the_top),
+    "a mask without its end": ("verify_custom_mask_metadata", lacks_the_end_of_the_mask),
+    "paths shorter than the tree": ("prepare_for_extend_to_fill_draft_kvcache", has_short_paths_of_several_requests),
+    "an allowed sibling of a rejected one": ("generate_token_bitmask", has_an_allowed_sibling_of_a_rejected_one),
+}
+
+OTHERS: dict[str, tuple[Callable[[], SearchStrategy[Any]], Callable[[Any], bool]]] = {
+    "several beams of several requests": (whole_drafts, lambda case: case["num_requests"] > 1 < case["topk"]),
+    "a list with several layouts": (
+        lambda: strategies.in_any_layout("organize_chain_draft_results"),
+        has_lists_in_several_layouts,
+    ),
+    "a string from before the run": (stop_requests, among(has_a_string_from_before_the_run)),
+    "a string in the front of a long run": (stop_requests, among(has_a_string_in_the_front_of_a_long_run)),
+    "a string below the minimum": (stop_requests, among(has_a_string_below_the_minimum)),
+    "a rejected EOS in a request that goes on": (stop_requests, among(has_a_rejected_eos_and_goes_on)),
+    "a sum above the half between two counts": (normal_draws, among(falls_short_of_the_nearest_count)),
+    "a request without a draft": (several_logs, among(lambda log: log.num_drafts_per_round == 0)),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_calls_are_common_with(what: str) -> None:
+    operation, predicate = CALLS[what]
+    cases = drawn(strategies.for_operation(operation), CASES)
+    assert sum(map(predicate, cases)) >= LEAST
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_cases_are_common_with(what: str) -> None:
+    strategy, predicate = OTHERS[what]
+    assert sum(map(predicate, drawn(strategy(), CASES))) >= LEAST
