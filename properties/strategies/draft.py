@@ -25,11 +25,11 @@ _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**10
 
 @st.composite
 def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw rows with ties, signed zeros and infinities; in half of the calls nothing is above zero."""
+    """Draw rows with ties, signed zeros and infinities; in half of the calls zeros are many, and nothing above them."""
     column = draw(mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
     distinct = draw(st.one_of(st.integers(1, 3), st.integers(1, 40)))
-    largest = draw(st.sampled_from((distinct, 0)))
-    rows = [source.eighths(column, -distinct, largest) for source in draw(batch(bulk(), max_requests))]
+    low, high = draw(st.sampled_from(((-distinct, distinct), (-min(distinct, 3), 0))))
+    rows = [source.eighths(column, low, high) for source in draw(batch(bulk(), max_requests))]
     values = np.array(rows, dtype=np.float32).reshape(len(rows), column)
     is_negative_zero = (values == 0.0) & (draw(bulk()).integers(values.shape, 0, 1) == 1)
     values[is_negative_zero] = -0.0
