@@ -35,6 +35,8 @@ class Layout:
             touches = arguments[self.kept].touches
             is_clear = not [1 for place, size in self.others if touches(addresses[place], addresses[place] + size)]
             return is_clear and not arguments[self.kept].is_shared
+        if not self.written:
+            return True
         if len(self.written) == 1:
             ((place, size),) = self.written
             start = addresses[place]
@@ -52,15 +54,13 @@ def layout_of(arguments: Mapping[str, Any], names: Sequence[str], written: Colle
     names, written : sequence of str
         Arguments that are tensors or lists of tensors, and which of them are written.
     """
-    kept = [name for name in names if name in written and isinstance(arguments[name], KVBuffers)]
+    kept = next((name for name in written if len(written) == 1 and isinstance(arguments[name], KVBuffers)), None)
     spans: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     place = 0
     for name in names:
         for tensor in tensors_of(arguments, (name,)):
-            if tensor is not None and tensor.numel() and name not in kept[:1]:
+            if tensor is not None and tensor.numel() and name != kept:
                 start, stop = bounds_of(extent_of(tensor))
                 spans[name in written].append((place, stop - start))
             place += 1
-    if kept:
-        return Layout((), (*spans[True], *spans[False]), kept[0])
-    return Layout(tuple(spans[True]), tuple(spans[False]), None)
+    return Layout(tuple(spans[True]), tuple(spans[False]), kept)

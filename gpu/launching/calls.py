@@ -20,8 +20,7 @@ from specsim.gpu.launching.replay import Misplaced, Replay
 from specsim.gpu.switches import checks_values
 from specsim.operations import RECORDS
 
-MOST_MET = 4096
-MOST_REPLAYS = 1024
+MOST_MET = MOST_REPLAYS = 1024
 """Kinds of calls of an operation that are kept: an engine has one a batch size, and for each some lengths."""
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ past the binder of the just-in-time compiler. Integers and constants belong to t
 kernel is called by name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from triton.runtime import driver
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.mode import current_mode
 from specsim.gpu.launching.plan import Plan
-from specsim.gpu.launching.prepared import Form, Prepared, form_of, start
+from specsim.gpu.launching.prepared import Prepared, form_of, start
 
 Buffer = torch.Tensor | tuple[torch.Tensor, ...]
 Buffers = Mapping[str, Buffer]
@@ -61,46 +61,35 @@ def launch(*plans: Plan, inputs: Buffers, outputs: Buffers, scratch: Buffers = N
         for plan in plans:
             mode.observer(Launch(plan, inputs, outputs, scratch))
     if mode.runs:
-        _run(plans, {**inputs, **outputs, **scratch})
+        run_plans(plans, {**inputs, **outputs, **scratch})
 
 
 def prepare_again(launched: Launch) -> Callable[[], None]:
     """Return a function that starts an observed launch once more, its arguments already in place."""
     buffers = launched.buffers
     if INTERPRETED:
-        return partial(run_plan, launched.plan, buffers)
-    run_plan(launched.plan, buffers)
-    begin, pick, fixed = prepared_of(launched.plan, buffers)
-    return partial(begin, *pick(_form_of(buffers)[0]), *fixed)
-
-
-def run_plan(plan: Plan, buffers: Buffers) -> None:
-    """Start one kernel."""
-    _run((plan,), buffers)
-
-
-def prepared_of(plan: Plan, buffers: Buffers) -> Prepared:
-    """Return what was prepared when a plan was last started on buffers of this form, on the current stream."""
-    prepared: Prepared = plan.prepared[_form_of(buffers)[1]]
-    return prepared
-
-
-def _form_of(buffers: Buffers) -> tuple[list[Any], Form]:
+        return partial(_interpret, (launched.plan,), buffers)
+    ((begin, pick, fixed),) = run_plans((launched.plan,), buffers)
     device = _device_of(buffers)
-    return form_of(device, driver.active.get_current_stream(device), buffers)
+    addresses, _ = form_of(device, driver.active.get_current_stream(device), buffers)
+    return partial(begin, *pick(addresses), *fixed)
 
 
-def _run(plans: tuple[Plan, ...], buffers: Buffers) -> None:
+def run_plans(plans: Sequence[Plan], buffers: Buffers) -> list[Prepared]:
+    """Start kernels on buffers by name, and return what starts them again; nothing does under the interpreter."""
     if INTERPRETED:
-        for plan in plans:
-            plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
-        return
+        _interpret(plans, buffers)
+        return []
     device = _device_of(buffers)
     if device == torch.cuda.current_device():
-        start(plans, buffers, device, driver.active.get_current_stream(device))
-    else:
-        with torch.cuda.device(device):
-            start(plans, buffers, device, driver.active.get_current_stream(device))
+        return start(plans, buffers, device, driver.active.get_current_stream(device))
+    with torch.cuda.device(device):
+        return start(plans, buffers, device, driver.active.get_current_stream(device))
+
+
+def _interpret(plans: Sequence[Plan], buffers: Buffers) -> None:
+    for plan in plans:
+        plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
 
 
 def _device_of(buffers: Buffers) -> int:

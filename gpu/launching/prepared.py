@@ -33,10 +33,17 @@ class Prepared(NamedTuple):
     fixed: tuple[Any, ...]
 
 
-def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream: int) -> None:
-    """Start kernels on a stream of a device; each is compiled when it first meets a form of buffers."""
+def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream: int) -> list[Prepared]:
+    """Start kernels on a stream of a device; each is compiled when it first meets a form of buffers.
+
+    Returns
+    -------
+    list of Prepared
+        What starts each plan again on buffers of this form.
+    """
     addresses, form = form_of(device, stream, buffers)
     hooks = knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls
+    started = []
     for plan in plans:
         prepared = plan.prepared.get(form) or _prepared_alike(plan, form, tuple(buffers), stream)
         if prepared is None or hooks:
@@ -45,10 +52,13 @@ def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream
             if len(_COMPILED) >= MOST_FORMS:
                 _COMPILED.clear()
             _COMPILED[form, *plan.kind] = compiled
-            _keep(plan, form, _prepare(plan, compiled, tuple(buffers), stream))
+            prepared = _prepare(plan, compiled, tuple(buffers), stream)
+            _keep(plan, form, prepared)
         else:
             begin, pick, fixed = prepared
             begin(*pick(addresses), *fixed)
+        started.append(prepared)
+    return started
 
 
 def form_of(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[list[Any], Form]:

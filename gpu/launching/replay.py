@@ -14,7 +14,7 @@ from triton.runtime import driver
 from specsim.gpu.launching.allocation import allocate_bytes, allocator_of
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.buffers import Call, poison
-from specsim.gpu.launching.launcher import prepared_of, run_plan
+from specsim.gpu.launching.launcher import run_plans
 from specsim.gpu.launching.pointers import tensors_of
 from specsim.gpu.launching.prepared import Prepared
 from specsim.gpu.launching.recording import Part, Parts, Recording
@@ -121,9 +121,7 @@ class Replay:
             (plan, {name: _buffer_of(roots, part) for name, part in parts.items()})
             for plan, parts in self._recording.launches
         ]
-        for plan, buffers in launches:
-            run_plan(plan, buffers)
-        return [] if INTERPRETED else [prepared_of(plan, buffers) for plan, buffers in launches]
+        return [prepared for plan, buffers in launches for prepared in run_plans((plan,), buffers)]
 
 
 class _Pointers(NamedTuple):
