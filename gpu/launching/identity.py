@@ -46,21 +46,23 @@ def identity_source(contract: Contract) -> str:
         kinds = ("_int", "_bool") if scalar.flag else ("_int",)
         wrong = " and ".join(f"_{scalar.name}.__class__ is not {kind}" for kind in kinds)
         lines.append(f"if {wrong}: return None")
-    lines += [f"_{spec.name} = _list(_{spec.name})" for spec in arrays if spec.each is not None]
-    lines += [f"_place = _{first.name}.device", f"_index = _{first.name}.get_device()"]
+    for spec in arrays:
+        if spec.each is not None:
+            lines.append(f"{', '.join(f'_{spec.name}_{part}' for part in ListIdentity._fields)} = _list(_{spec.name})")
+    lines.append(f"_place = _{first.name}{'_place' if first.each is not None else '.device'}")
+    lines.append("_index = -1 if _place.index is None else _place.index")
     for spec in arrays:
         lines += _array_lines(spec, spec is first)
     # NOTE: only a GPU has an index, by which it is told from another one faster than by its name.
-    lines.append(
-        f"if _index < 0 and not _lie_at(_place, ({''.join(f'_{spec.name}, ' for spec in arrays)})): return None"
-    )
+    single = "".join(f"_{spec.name}, " for spec in arrays if spec.each is None)
+    lines.append(f"if _index < 0 and not _lie_at(_place, ({single})): return None")
     forms = ", ".join([*(f"_{scalar.name}" for scalar in contract.scalars), "_place", *map(_form, arrays)])
     lines += [
         f"_key = ({forms},)",
         f"if not ({' and '.join(map(_is_contiguous, arrays))}):",
         f"    _key += ({', '.join(map(_strides, arrays))},)",
         f"_addresses = [{', '.join('*' * (spec.each is not None) + _address(spec) for spec in arrays)}]",
-        f"if ({' | '.join(f'_{spec.name}.bits' if spec.each is not None else _address(spec) for spec in arrays)})"
+        f"if ({' | '.join(f'_{spec.name}_bits' if spec.each is not None else _address(spec) for spec in arrays)})"
         f" % {ALIGNMENT}:",
         f"    _key += _tuple([_address % {ALIGNMENT} for _address in _addresses])",
         "return _key, _addresses",
@@ -68,12 +70,12 @@ def identity_source(contract: Contract) -> str:
     return "\n".join(["def identify(_arguments):", *(f"    {line}" for line in lines), ""])
 
 
-def _identity_of_list(tensors: Any) -> ListIdentity:
+def _identity_of_list(tensors: Any) -> tuple[Any, ...]:
     """Identify a list argument; of ``KVBuffers`` that is known.
 
     Raises
     ------
-    TypeError, IndexError
+    TypeError
         As ``identify_list`` does.
     """
     if not isinstance(tensors, KVBuffers):
@@ -84,16 +86,16 @@ def _identity_of_list(tensors: Any) -> ListIdentity:
 
 
 def _lie_at(place: torch.device, values: tuple[Any, ...]) -> bool:
-    """Return whether tensors, and the first tensors of lists, lie at one place."""
+    """Return whether tensors lie at one place."""
     return all(value is None or value.device == place for value in values)
 
 
 def _array_lines(spec: ArraySpec, is_first: bool) -> list[str]:
     """Ask for the address of a tensor, and whether it lies on the device of the first."""
     name = f"_{spec.name}"
-    elsewhere = [] if is_first else [f"if {name}.get_device() != _index: return None"]
     if spec.each is not None:
-        return elsewhere
+        return [] if is_first else [f"if {name}_place != _place: return None"]
+    elsewhere = [] if is_first else [f"if {name}.get_device() != _index: return None"]
     lines = [f"if {name}.__class__ is not _Tensor: return None", *elsewhere, f"{name}_at = {name}.data_ptr()"]
     if not spec.optional:
         return lines
@@ -101,14 +103,14 @@ def _array_lines(spec: ArraySpec, is_first: bool) -> list[str]:
 
 
 def _address(spec: ArraySpec) -> str:
-    return f"_{spec.name}.addresses" if spec.each is not None else f"_{spec.name}_at"
+    return f"_{spec.name}_addresses" if spec.each is not None else f"_{spec.name}_at"
 
 
 def _form(spec: ArraySpec) -> str:
     """Write what tells an argument apart, but for strides; of a list it says all."""
     name = f"_{spec.name}"
     if spec.each is not None:
-        return f"{name}.form"
+        return f"{name}_form"
     properties = f"{name}.shape, {name}.dtype"
     return f"None if {name} is None else ({properties})" if spec.optional else properties
 

@@ -27,6 +27,7 @@ class ArrayTuple(tuple[Any, ...]):
     extents: tuple[Extent, ...]
     blocks: tuple[tuple[int, int], ...]
     is_shared: bool
+    _starts: list[int]
 
     def __new__(cls, arrays: Iterable[Any], kind: ArrayKind) -> Self:
         """Keep the arrays and what identifies them."""
@@ -34,12 +35,13 @@ class ArrayTuple(tuple[Any, ...]):
         self.forms, self.place = forms_and_place(tuple(self), kind.attribute)
         self.extents = () if kind.memory is None else tuple(map(kind.memory.extent_of, self))
         self.blocks = tuple(merge_bounds(map(bounds_of, self.extents)))
+        self._starts = [start for start, _ in self.blocks]
         self.is_shared = any(pairs_sharing(self.extents, [True] * len(self.extents)))
         return self
 
     def touches(self, start: int, stop: int) -> bool:
         """Return whether a part of memory meets a block of these arrays."""
-        place = bisect_left(self.blocks, (stop,)) - 1
+        place = bisect_left(self._starts, stop) - 1
         return place >= 0 and self.blocks[place][1] > start
 
 

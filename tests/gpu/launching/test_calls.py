@@ -240,3 +240,34 @@ def test_buffers_are_moved_by_a_table_that_is_built_in_the_call_or_before():
             gpu.move_kv_cache(kind(buffers), *slots)
             assert [one[3].tolist() for one in buffers] == [[2 + entry, 3 + entry]] * 2
     assert num_replays("move_kv_cache") == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda tensors: [],
+        lambda tensors: tensors[0],
+        lambda tensors: [*tensors[:-1], None],
+        lambda tensors: [*tensors[:-1], tensors[-1].to("meta")],
+        lambda tensors: [*tensors[:-1], tensors[-1].int()],
+    ],
+    ids=["empty", "no list", "not there", "elsewhere", "another type"],
+)
+def test_a_list_that_is_refused_at_first_is_refused_beside_a_recorded_call(wrong):
+    tensors = [tensor([3, 4]).T for _ in range(3)]
+    for _ in range(4):
+        assert gpu.organize_chain_draft_results(tensors).draft_tokens.tolist() == [[3, 3, 3], [4, 4, 4]]
+    with pytest.raises(SpecRejection):
+        gpu.organize_chain_draft_results(wrong(tensors))
+    assert num_replays("organize_chain_draft_results") == 1
+
+
+def test_lists_of_other_strides_and_lengths_are_other_calls():
+    wide = tensor([3, 7, 5], [4, 8, 6])
+    for count in (1, 2, 3, 1, 2, 3, 1, 2, 3):
+        for column in (0, 2):
+            tokens = [wide[:, column : column + 1]] * count
+            expected = wide[:, column : column + 1].expand(-1, count).tolist()
+            assert gpu.organize_chain_draft_results(tokens).draft_tokens.tolist() == expected
+            copied = [one.contiguous() for one in tokens]
+            assert gpu.organize_chain_draft_results(copied).draft_tokens.tolist() == expected

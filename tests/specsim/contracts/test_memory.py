@@ -5,7 +5,8 @@ import pytest
 
 from specsim import reference
 from specsim.contracts.extents import Extent, overlap, overlaps_itself, pairs_sharing
-from specsim.contracts.kinds import extent_of_ndarray
+from specsim.contracts.kinds import NUMPY, extent_of_ndarray
+from specsim.contracts.lists import ArrayTuple
 from specsim.rejection import Reason, SpecRejection
 
 POOL = np.zeros((6, 4, 3), np.float32)
@@ -100,3 +101,16 @@ def test_what_is_only_read_may_be_read_only_and_shared():
     index = frozen(np.array([[0, 1]]))
     outputs = reference.verify_tree_greedy(index, index, links, links, index, 1)
     assert outputs[2].tolist() == [0]
+
+
+def test_buffers_that_never_change_know_what_touches_them():
+    memory = np.zeros(100, np.uint8)
+    start = memory.__array_interface__["data"][0]
+    kept = ArrayTuple([memory[40:50], memory[10:20], memory[15:30:3], memory[60:60]], NUMPY)
+    assert [(one - start, other - start) for one, other in kept.blocks] == [(10, 28), (40, 50)]
+    touched = [
+        (one, other)
+        for one, other in [(0, 10), (0, 11), (27, 28), (28, 40), (28, 41), (49, 99), (50, 99), (12, 13), (0, 99)]
+        if kept.touches(start + one, start + other)
+    ]
+    assert touched == [(0, 11), (27, 28), (28, 41), (49, 99), (12, 13), (0, 99)]
