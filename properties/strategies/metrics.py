@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_draft_nodes, path_width
+from specsim.properties.strategies.arrays import mostly
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,9 @@ def histories(draw: DrawFn) -> History:
     """Draw a run: requests join, verify, end, and are in flight once more after their end."""
     num_steps = draw(st.integers(1, 5))
     num_batches = draw(st.integers(0, 7))
-    num_requests = draw(st.integers(0, 4))
-    spans = [sorted(draw(st.tuples(st.integers(0, 7), st.integers(0, 7)))) for _ in range(num_requests)]
+    num_requests = draw(mostly(st.integers(1, 4), st.just(0), one_in=8))
+    moments = st.integers(0, num_batches)
+    spans = [sorted(draw(st.tuples(moments, moments))) for _ in range(num_requests)]
     idle = draw(st.sets(st.integers(0, num_batches), max_size=2))
     accepts = st.sampled_from((0, num_steps, *range(num_steps + 1)))
     return History(
