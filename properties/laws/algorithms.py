@@ -4,7 +4,7 @@ from typing import Any
 
 from specsim.algorithms import Algorithm, CustomSpecAlgo, Flags, SpeculativeAlgorithm
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import require, state
+from specsim.properties.laws.support.checks import for_each, require, state
 from specsim.properties.strategies.algorithms import (
     BUILT_IN,
     PLUGIN_NAMES,
@@ -16,7 +16,7 @@ from specsim.properties.strategies.algorithms import (
     Width,
     lookups,
     no_worker,
-    registrations,
+    several_registrations,
     spellings,
     spelt,
     widths,
@@ -110,8 +110,8 @@ def _register(backend: Backend, case: Registration) -> Any:
 
 
 PROPERTIES = (
-    state("algorithms", registrations_are_checked_in_order, registrations, ("check_registration",)),
-    state("algorithms", lacking_predicates_are_named, registrations, ("check_registration",)),
+    state("algorithms", for_each(registrations_are_checked_in_order), several_registrations, ("check_registration",)),
+    state("algorithms", for_each(lacking_predicates_are_named), several_registrations, ("check_registration",)),
     state("algorithms", built_in_names_are_reserved, spellings, ("check_registration",)),
     state("algorithms", names_are_found_in_any_case, lookups, ("find_algorithm",)),
     state("algorithms", draft_workers_verify_only_with_support, widths, ("target_verify_width",), "P60"),

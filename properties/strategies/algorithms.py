@@ -80,6 +80,11 @@ def registrations(draw: DrawFn) -> Registration:
     return Registration(spelt(name, draw(spellings())), tuple(sorted(lacking)), taken)
 
 
+def several_registrations() -> SearchStrategy[list[Registration]]:
+    """Return a strategy of a few registrations, each with names taken of its own."""
+    return st.lists(registrations(), min_size=2, max_size=4)
+
+
 @st.composite
 def lookups(draw: DrawFn) -> Lookup:
     """Draw plug-ins; one bears the name of a built-in algorithm, and is not to be found by it."""
