@@ -1,6 +1,7 @@
 """Fresh memory for outputs and scratch, by the shortest way that torch offers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
@@ -16,11 +17,18 @@ def allocator_of(device: torch.device) -> Allocate:
     It is what code that torch compiles calls, two microseconds shorter than ``torch.empty``; where this version has no
     such function it is ``torch.empty_strided``.
     """
-    # NOTE: these functions have no public name.
-    found: Allocate | None = vars(torch._C._dynamo.guards).get(_ALLOCATORS.get(device.type, ""))
+    found: Allocate | None = _functions().get(_ALLOCATORS.get(device.type, ""))
     if found is None:
         return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
     return found
+
+
+def _functions() -> Mapping[str, Any]:
+    """Return the functions that compiled code calls; they have no public name, and need not be there."""
+    try:
+        return vars(torch._C._dynamo.guards)
+    except AttributeError:
+        return {}
 
 
 def allocate_bytes(allocate: Allocate, count: int) -> torch.Tensor:
