@@ -29,15 +29,20 @@ _POOLED = 512
 
 
 def boundaries_fall_as_stated(backend: Backend, case: Case) -> None:
-    """On exact rows every decision is the stated one, also where a coin lies on a boundary or right beside it."""
-    sampled = outputs_of(backend, _SAMPLER, case)
-    for request in range(len(case["candidates"])):
-        decided = decide_tree(case, request)
-        if decided.is_exact:
-            path, tokens = walked(case, sampled, request)
-            require_equal(f"the path of request {request}", path, decided.path)
-            require_equal(f"the output of request {request}", tokens, decided.tokens)
-            require_equal("its drafts", sampled["num_accepted_drafts"][request], len(decided.path) - 1)
+    """On exact rows every decision is the stated one, also where a coin lies on a boundary or right beside it.
+
+    It is so under the rules that were drawn, and under both others.
+    """
+    for rules in ({}, {name: not case[name] for name in ("strict", "skip_duplicates")}):
+        ruled = {**case, **rules}
+        sampled = outputs_of(backend, _SAMPLER, ruled)
+        for request in range(len(case["candidates"])):
+            decided = decide_tree(ruled, request)
+            if decided.is_exact:
+                path, tokens = walked(case, sampled, request)
+                require_equal(f"the path of request {request}", path, decided.path)
+                require_equal(f"the output of request {request}", tokens, decided.tokens)
+                require_equal("its drafts", sampled["num_accepted_drafts"][request], len(decided.path) - 1)
 
 
 def rejected_children_are_remembered(backend: Backend, case: Case) -> None:

@@ -153,22 +153,27 @@ def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
 
 
 @st.composite
-def _exact_rows(draw: st.DrawFn, name: str) -> Case:
-    """Draw rows whose sums are exact, and shares that lie on a boundary or are eighths."""
+def _exact_top_p(draw: st.DrawFn) -> Case:
+    """Draw rows whose sums are exact, and shares most of which lie on a boundary, while others are eighths."""
     probabilities = draw(row_strategies.rows_of_mass(kinds=EXACT_ROWS))
-    eighths = draw(row_strategies.shares(len(probabilities), 1 if name == "top_p" else 0, (1.0,)))
+    eighths = draw(row_strategies.shares(len(probabilities), 1, (1.0,)))
     source = draw(bulk())
-    is_near = source.integers(len(probabilities), 0, 1) == 1
-    on_boundaries = row_strategies.shares_of(probabilities, source, is_mass=name == "top_p")
-    return {"probabilities": probabilities, name: np.where(is_near, on_boundaries, eighths)}
+    is_near = source.integers(len(probabilities), 0, 3) < 3
+    return {
+        "probabilities": probabilities,
+        "top_p": np.where(is_near, row_strategies.shares_of(probabilities, source), eighths),
+    }
 
 
-def _exact_top_p() -> SearchStrategy[Case]:
-    return _exact_rows("top_p")
-
-
-def _exact_min_p() -> SearchStrategy[Case]:
-    return _exact_rows("min_p")
+@st.composite
+def _exact_min_p(draw: st.DrawFn) -> Case:
+    """Draw rows whose products are exact, eighths as shares, and in most rows an entry right at its share."""
+    probabilities = draw(row_strategies.rows_of_mass(kinds=EXACT_ROWS))
+    eighths = draw(row_strategies.shares(len(probabilities), 0, (1.0,)))
+    source = draw(bulk())
+    is_at_share = source.integers(len(probabilities), 0, 3) < 3
+    at_share = row_strategies.with_entries_at(probabilities, eighths, source)
+    return {"probabilities": np.where(is_at_share[:, None], at_share, probabilities), "min_p": eighths}
 
 
 _PREPARE = ("prepare_logits",)

@@ -25,6 +25,7 @@ from specsim.properties.strategies.logit_scenes import (
     LogitScene,
     logit_batches,
     mixed_batches,
+    uneven_batches,
 )
 
 SAMPLER_FROM_LOGITS = "verify_tree_sampled_from_logits"
@@ -103,6 +104,6 @@ _SAMPLED = (SAMPLER_FROM_LOGITS,)
 
 PROPERTIES = (
     state("sampling_logits_law", logits_emit_the_filtered_law, logit_batches, _SAMPLED, "P13"),
-    state("sampling_logits_law", half_precision_emits_the_same_law, logit_batches, _SAMPLED, "P13"),
+    state("sampling_logits_law", half_precision_emits_the_same_law, uneven_batches, _SAMPLED, "P13"),
     state("sampling_logits_law", greedy_requests_are_certain_in_a_mixed_batch, mixed_batches, _SAMPLED, "P13"),
 )

@@ -17,6 +17,7 @@ from specsim.properties.laws.support.checks import (
     take_blocks,
     take_requests,
 )
+from specsim.properties.strategies import filters
 from specsim.properties.strategies import probabilities as row_strategies
 
 _PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
@@ -117,14 +118,18 @@ def _calls() -> SearchStrategy[Case]:
 
 
 def _cutting_calls() -> SearchStrategy[Case]:
-    return row_strategies.target_probabilities(is_cutting=True)
+    return row_strategies.target_probabilities(of_request=filters.cutting_filters(), one_in=2)
+
+
+def _greedy_calls() -> SearchStrategy[Case]:
+    return row_strategies.target_probabilities(of_request=filters.filters(greedy_one_in=2))
 
 
 _TARGET = ("target_probabilities",)
 
 PROPERTIES = (
     state("target_rows", rows_are_those_of_a_plain_sampler, _cutting_calls, _TARGET, "P13"),
-    state("target_rows", greedy_requests_get_one_hot_rows, _calls, _TARGET, "P13"),
+    state("target_rows", greedy_requests_get_one_hot_rows, _greedy_calls, _TARGET, "P13"),
     state("target_rows", shifting_logits_changes_nothing, _calls, _TARGET, "P13"),
     state("target_rows", reversing_tokens_reverses_rows, _calls, _TARGET, "P13"),
     state("target_rows", requests_are_filtered_one_by_one, _calls, _TARGET, "P31"),

@@ -1,6 +1,6 @@
 """Strategies of acceptance by chance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -20,23 +20,25 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.distributions import (
+    TABLE_TRIALS,
+    TRIALS,
     Chance,
     chances,
-    coins_of,
     moved,
     probability_row,
-    target_rows,
     uniform_coins,
     vocab_sizes,
 )
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
+from specsim.properties.strategies.trials import sampled_request
 
 T = TypeVar("T")
 
 SMALL_TREES = 8
 STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300
+STAR_TRIALS = ("rejected", "rejected", "coin", "twins")
 DRAFTS = ("likely", "random", "same", "impossible")
 UNREAD = (None, 0.0, float("nan"), -7.0)
 """What stands in the rows that a chain's walk does not read: a distribution, no mass, nothing, or no probability."""
@@ -70,18 +72,25 @@ def tree_speculative_sampling_target_only(
     is_wide : bool
         Draw stars of many siblings only.
     """
-    one = chances(is_table)
+    one = chances(is_table, STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else TRIALS)
     drawn, vocab = draw(wide_stars(one, max_requests) if is_wide else sampled_trees(one, max_requests))
-    made = [target_rows(tree, chance, vocab) for tree, chance in zip(drawn.requests, drawn.others, strict=True)]
-    target_probs = drawn.stacked(made, np.float32, vocab)
-    if draw(mostly(st.just(False), st.just(True), one_in=4 if is_table else 10)):
-        target_probs = target_probs / np.float32(2)
+    scale = draw(mostly(st.just(1.0), st.just(0.5), one_in=4 if is_table else 10))
+    requests = [
+        sampled_request(tree, chance, vocab, drawn.num_steps, scale)
+        for tree, chance in zip(drawn.requests, drawn.others, strict=True)
+    ]
+    drawn = replace(drawn, requests=[one.tree for one in requests])
+    target_probs = drawn.stacked([one.rows for one in requests], np.float32, vocab)
+    thresholds = np.array([one.thresholds for one in requests], dtype=np.float32).reshape(-1, 2)
+    final = np.array([one.final_coin for one in requests], dtype=np.float32)
     return {
         **drawn.arguments(),
-        **draw(_coins(drawn, target_probs)),
+        "uniform_samples": drawn.stacked([one.coins for one in requests], np.float32),
+        "uniform_samples_for_final_sampling": draw(overridden(final, _COINS)),
         "target_probs": target_probs,
         "draft_probs": np.zeros_like(target_probs),
-        **_thresholds(drawn, target_probs),
+        "threshold_single": thresholds[:, 0].copy(),
+        "threshold_acc": thresholds[:, 1].copy(),
         **draw(switches(2 if is_table else 4)),
     }
 
@@ -107,30 +116,6 @@ def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrate
         return st.tuples(trees(of_request, min(max_requests, 2), vocab, kinds=("star",)), st.just(vocab))
 
     return st.sampled_from(STAR_VOCABULARIES).flatmap(over)
-
-
-@st.composite
-def _coins(draw: DrawFn, drawn: Trees[Chance], target_probs: Array) -> Arguments:
-    pairs = [
-        coins_of(tree, rows, chance)
-        for tree, rows, chance in zip(drawn.requests, target_probs, drawn.others, strict=True)
-    ]
-    final = np.array([last for _, last in pairs], dtype=np.float32)
-    return {
-        "uniform_samples": drawn.stacked([coins for coins, _ in pairs], np.float32),
-        "uniform_samples_for_final_sampling": draw(overridden(final, _COINS)),
-    }
-
-
-def _thresholds(drawn: Trees[Chance], target_probs: Array) -> Arguments:
-    """Return the thresholds of a batch; beside coins on edges one below 1 is the probability of some child."""
-    pairs = np.array([chance.thresholds for chance in drawn.others], dtype=np.float32).reshape(-1, 2)
-    for request, chance in enumerate(drawn.others):
-        pairs_of_nodes = [(n, child) for n, below in enumerate(drawn.requests[request].children) for child in below]
-        if pairs_of_nodes and chance.coins == "edges" and pairs[request, 0] < 1:
-            node, child = pairs_of_nodes[chance.source.integer(0, len(pairs_of_nodes) - 1)]
-            pairs[request, 0] = target_probs[request, node, drawn.requests[request].tokens[child]]
-    return {"threshold_single": pairs[:, 0].copy(), "threshold_acc": pairs[:, 1].copy()}
 
 
 def switches(one_in: int = 4) -> SearchStrategy[Arguments]:

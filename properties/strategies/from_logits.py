@@ -8,16 +8,10 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.acceptance import sampled_trees, switches
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, one_of_evenly
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds, uniform_coins
-from specsim.properties.strategies.probabilities import (
-    LOGIT_DTYPES,
-    LOGIT_KINDS,
-    Filters,
-    filters,
-    filters_of,
-    logit_row,
-)
+from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
+from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.trees import Tree, Trees
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
@@ -26,12 +20,18 @@ COINS = ("uniform", "uniform", "low", "extreme")
 
 @dataclass(frozen=True)
 class Draw:
-    """How the logits and coins of one request are made: by how much a child of every node is lifted, and the rest."""
+    """How the logits and coins of one request are made: by how much a child of every node is lifted, and the rest.
+
+    Some requests tell how they are filtered: their filters are chosen for the row of the root, one alone or so that
+    their order decides; the likelier tokens come first in every row, and by the coins a walk goes on to each first
+    child that is not cut, and ends in the last token that is not cut.
+    """
 
     logits: str
     lift: float
     coins: str
     filters: Filters
+    is_telling: bool
     thresholds: tuple[float, float]
     source: Bulk
 
@@ -39,35 +39,38 @@ class Draw:
 @st.composite
 def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees and logits with ties, some of which prefer a child of every node."""
-    drawn, vocab = draw(_trees(max_requests))
+    drawn, vocab = draw(_trees(max_requests, st.just(False)))
     return {**drawn.arguments(), "logits": draw(_logits(drawn, vocab))}
 
 
 @st.composite
 def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
-    drawn, vocab = draw(_trees(max_requests))
+    drawn, vocab = draw(_trees(max_requests, mostly(st.just(False), st.just(True), one_in=2)))
     coins = [_coins(one, drawn.width) for one in drawn.others]
+    logits = draw(_logits(drawn, vocab))
+    parameters = [_filters(one, logits[place * drawn.width :]) for place, one in enumerate(drawn.others)]
     limits = np.array([one.thresholds for one in drawn.others], dtype=np.float32).reshape(-1, 2)
     return {
         **drawn.arguments(),
         "uniform_samples": drawn.stacked([row[:-1] for row in coins], np.float32),
         "uniform_samples_for_final_sampling": np.array([row[-1] for row in coins], dtype=np.float32),
-        "logits": draw(_logits(drawn, vocab)),
-        **filters_of([one.filters for one in drawn.others]),
+        "logits": logits,
+        **filters_of(parameters),
         "threshold_single": limits[:, 0].copy(),
         "threshold_acc": limits[:, 1].copy(),
         **draw(switches()),
     }
 
 
-def _trees(max_requests: int) -> SearchStrategy[tuple[Trees[Draw], int]]:
+def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrategy[tuple[Trees[Draw], int]]:
     one = st.builds(
         Draw,
         st.sampled_from(LOGIT_KINDS),
         st.sampled_from(LIFTS),
         st.sampled_from(COINS),
         filters(),
+        is_telling,
         thresholds(),
         bulk(),
     )
@@ -82,19 +85,33 @@ def _logits(draw: DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
 
 
 def _rows(tree: Tree, one: Draw, vocab: int) -> Array:
-    """Return logits [node, vocab] in which one child of every node is lifted."""
-    rows = np.stack([logit_row(one.logits, vocab, one.source) for _ in tree.tokens])
-    if one.lift:
+    """Return logits [node, vocab] in which one child of every node is lifted, or all are in falling order."""
+    kind = "eighths" if one.is_telling else one.logits
+    rows = np.stack([logit_row(kind, vocab, one.source) for _ in tree.tokens])
+    if one.is_telling:
+        rows = -np.sort(-rows, axis=1)
+    elif one.lift:
         for node, below in enumerate(tree.children):
             if below:
                 token = tree.tokens[below[one.source.integer(0, len(below) - 1)]]
                 rows[node, token] = np.max(rows[node]) + one.lift
+    if one.filters.temperature == 0:
+        tie_largest(rows, one.source)
     return rows
+
+
+def _filters(one: Draw, logits: Array) -> Filters:
+    if one.filters.temperature == 0 or not one.is_telling:
+        return one.filters
+    chosen = ordered_filters if one.source.integer(0, 3) == 3 else single_filter
+    return chosen(logits[0], one.source) or one.filters
 
 
 def _coins(one: Draw, width: int) -> Array:
     coins = uniform_coins(one.source, width + 1)
-    if one.coins == "low":
+    if one.is_telling:
+        coins[:-1], coins[-1] = COIN_STEP, LARGEST_COIN
+    elif one.coins == "low":
         coins[:-1] /= 16
     elif one.coins == "extreme":
         coins = np.array((0.0, COIN_STEP, LARGEST_COIN))[one.source.integers(width + 1, 0, 2)]

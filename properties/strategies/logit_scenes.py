@@ -11,11 +11,11 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import ALL_TOKENS
 from specsim.properties.distribution import EVERYTHING, NOTHING, Row
-from specsim.properties.strategies.arrays import Bulk, bulk
+from specsim.properties.strategies.arrays import Bulk, bulk, mostly
 from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
 from specsim.topology import Topology
 
@@ -121,23 +121,44 @@ def catalogue(vocab_size: int, filters: Filters) -> tuple[tuple[Logits, Row], ..
     return tuple(found)
 
 
-def make_scene(source: Bulk, topology: Topology, vocab_size: int, filters: Filters, num_steps: int) -> LogitScene:
+def uneven(rows: tuple[tuple[Logits, Row], ...]) -> tuple[tuple[Logits, Row], ...]:
+    """Return the rows in which two possible tokens have different probabilities; all if there are none."""
+    return tuple((logits, row) for logits, row in rows if len(set(row) - {NOTHING}) > 1) or rows
+
+
+def make_scene(
+    source: Bulk, topology: Topology, vocab_size: int, filters: Filters, num_steps: int, *, is_uneven: bool = False
+) -> LogitScene:
     """Return a scene on a given shape."""
     rows = catalogue(vocab_size, filters)
+    rows = uneven(rows) if is_uneven else rows
     chosen = [rows[source.integer(0, len(rows) - 1)] for _ in range(len(topology))]
     tree = TreeScene(topology, draft_tokens(source, topology, vocab_size), tuple(row for _, row in chosen), num_steps)
     return LogitScene(tree, tuple(logits for logits, _ in chosen), filters)
 
 
 @st.composite
-def logit_batches(draw: DrawFn) -> list[LogitScene]:
-    """Draw one to three requests of one size, each with filters of its own, greedy ones among them."""
+def logit_batches(draw: DrawFn, uneven_one_in: int = 4) -> list[LogitScene]:
+    """Draw one to three requests of one size, each with filters of its own, greedy ones among them.
+
+    One request in so many has no row in which all possible tokens are equal, as far as its filters allow.
+    """
     num_nodes, vocab_size = draw(st.integers(1, 4)), draw(st.sampled_from(VOCABULARIES))
     shapes = [shape for shape in all_shapes(num_nodes) if len(shape) == num_nodes]
     num_steps = draw(st.integers(max(num_nodes - 2, 0), num_nodes - 1))
     count = draw(st.integers(1, 3))
-    chosen = [(draw(st.sampled_from(shapes)), draw(st.sampled_from(ALL_FILTERS))) for _ in range(count)]
-    return [make_scene(draw(bulk()), shape, vocab_size, filters, num_steps) for shape, filters in chosen]
+    unevenly = mostly(st.just(False), st.just(True), uneven_one_in)
+    one = st.tuples(bulk(), st.sampled_from(shapes), st.sampled_from(ALL_FILTERS), unevenly)
+    chosen = [draw(one) for _ in range(count)]
+    return [
+        make_scene(source, shape, vocab_size, filters, num_steps, is_uneven=is_uneven)
+        for source, shape, filters, is_uneven in chosen
+    ]
+
+
+def uneven_batches() -> SearchStrategy[list[LogitScene]]:
+    """Return a strategy of requests of which every other one has rows of different probabilities."""
+    return logit_batches(uneven_one_in=2)
 
 
 @st.composite

@@ -1,7 +1,6 @@
 """Strategies of the operations on rows of logits and probabilities."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,39 +8,26 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from ml_dtypes import bfloat16
 
-from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, overridden
 from specsim.properties.strategies.distributions import ROWS, probability_row, vocab_sizes
+from specsim.properties.strategies.filters import MIN_P, TOP_P, Filters, filters, filters_of, ordered_filters
 from specsim.properties.strategies.topologies import batch
 
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
 LOGIT_KINDS = ("eighths", "fine", "peaked", "equal", "masked", "few")
-TEMPERATURES = (1.0, 0.7, 0.5, 2.0, 20.0, 0.05, LEAST_TEMPERATURE, GREATEST_TEMPERATURE)
-TOP_K = (2, 3, 4, 5, 7, 33, 50, 2**30, 2**31 - 1)
-TOP_P = (0.95, 0.9, 0.7, 0.5, 0.1, 2.0**-20)
-MIN_P = (0.05, 0.3, 0.75, 1.0)
-EXACT_SHARES = tuple(eighth / 8 for eighth in range(1, 9))
 MOST_ROWS = 8
-
-
-@dataclass(frozen=True)
-class Filters:
-    """Sampling parameters of one request."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    min_p: float
+SEVERAL_WORDS = (33, 40, 64, 65, 96)
 
 
 @st.composite
 def prepare_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of several nodes a request with any of the penalties, the bias and the mask absent.
 
-    The additive penalty of some requests is zero everywhere.
+    The additive penalty of some requests is zero everywhere. Every other vocabulary takes several words of the mask.
     """
-    vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
     sources = draw(batch(bulk(), max_requests))
+    vocab = draw(mostly(vocab_sizes(), st.sampled_from(SEVERAL_WORDS), one_in=2))
+    count = draw(st.integers(1, 5))
     num_requests = len(sources)
     source = draw(bulk())
     logits = draw(_logits(sources, count, vocab))
@@ -67,10 +53,11 @@ def prepare_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @st.composite
 def top_k_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw rows with ties, and counts below, at and beyond the vocabulary."""
+    """Draw rows with ties, and counts below, at and, for every fourth row, right beyond the vocabulary."""
     probabilities = draw(rows_of_mass(max_requests))
-    vocab = probabilities.shape[1]
-    counts = draw(bulk()).integers(len(probabilities), 1, vocab + 1, np.int32)
+    vocab, source = probabilities.shape[1], draw(bulk())
+    counts = source.integers(len(probabilities), 1, vocab + 1, np.int32)
+    counts[source.integers(len(probabilities), 0, 3) == 3] = vocab + 1
     return {"probabilities": probabilities, "top_k": draw(overridden(counts, (1, 2, vocab, 2**30)))}
 
 
@@ -89,18 +76,35 @@ def min_p_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 
 @st.composite
-def target_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS, is_cutting: bool = False) -> Arguments:
+def target_probabilities(
+    draw: DrawFn, max_requests: int = MAX_REQUESTS, of_request: SearchStrategy[Filters] | None = None, one_in: int = 3
+) -> Arguments:
     """Draw logits of several nodes a request, and a mixture of greedy, filtered and plain requests.
 
-    With ``is_cutting`` every request has several filters that cut.
+    Half of the rows of greedy requests have several largest logits.
+
+    Parameters
+    ----------
+    max_requests : int
+        The largest batch.
+    of_request : strategy or None
+        Sampling parameters of a request; None for any.
+    one_in : int
+        One request in so many has filters whose order decides about one of its rows, if it has such a row.
     """
     vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
-    requests = draw(batch(st.tuples(bulk(), cutting_filters() if is_cutting else filters()), max_requests))
-    return {
-        "logits": draw(_logits([source for source, _ in requests], count, vocab)),
-        **filters_of([one for _, one in requests]),
-        "num_draft_tokens": count,
-    }
+    is_ordered = mostly(st.just(False), st.just(True), one_in)
+    requests = draw(batch(st.tuples(bulk(), of_request or filters(), is_ordered), max_requests))
+    logits = draw(_logits([source for source, *_ in requests], count, vocab))
+    chosen = []
+    for place, (source, one, decides) in enumerate(requests):
+        rows = logits[place * count : (place + 1) * count]
+        if one.temperature == 0:
+            tie_largest(rows, source)
+        elif decides:
+            one = ordered_filters(rows[source.integer(0, count - 1)], source) or one
+        chosen.append(one)
+    return {"logits": logits, **filters_of(chosen), "num_draft_tokens": count}
 
 
 @st.composite
@@ -108,46 +112,13 @@ def rows_of_mass(draw: DrawFn, max_requests: int = MAX_REQUESTS, kinds: Sequence
     """Draw rows of probabilities; some add up to something else than 1."""
     vocab = draw(vocab_sizes())
     one = st.tuples(
-        st.sampled_from(ROWS), mostly(st.just(1.0), st.sampled_from((0.5, 3.0, 2.0**-30)), one_in=5), bulk()
+        st.sampled_from(kinds), mostly(st.just(1.0), st.sampled_from((0.5, 3.0, 2.0**-30)), one_in=3), bulk()
     )
     rows = [
         probability_row(kind, vocab, source) * np.float32(scale)
         for kind, scale, source in draw(batch(one, max_requests and MOST_ROWS))
     ]
     return np.array(rows, dtype=np.float32).reshape(len(rows), vocab)
-
-
-def filters() -> SearchStrategy[Filters]:
-    """Return a strategy of sampling parameters: greedy, plain, with one or several filters, and with all that cut."""
-    usual = st.builds(
-        Filters,
-        mostly(st.sampled_from(TEMPERATURES), st.just(0.0), one_in=4),
-        mostly(st.just(2**30), st.one_of(st.just(1), st.sampled_from(TOP_K)), one_in=2),
-        mostly(st.just(1.0), st.sampled_from(TOP_P), one_in=2),
-        mostly(st.just(0.0), st.sampled_from(MIN_P), one_in=4),
-    )
-    return mostly(usual, cutting_filters(), one_in=3)
-
-
-def cutting_filters() -> SearchStrategy[Filters]:
-    """Return a strategy of sampling parameters whose filters all cut, so that their order shows."""
-    return st.builds(
-        Filters,
-        st.sampled_from((1.0, 0.7, 2.0)),
-        st.sampled_from((2, 3, 5, 2**30)),
-        st.sampled_from((0.9, 0.7, 0.5)),
-        st.sampled_from((0.0, 0.05, 0.3, 0.5, 0.75)),
-    )
-
-
-def filters_of(requests: list[Filters]) -> Arguments:
-    """Return the sampling parameters of a batch."""
-    return {
-        "temperature": np.array([one.temperature for one in requests], dtype=np.float32),
-        "top_k": np.array([one.top_k for one in requests], dtype=np.int32),
-        "top_p": np.array([one.top_p for one in requests], dtype=np.float32),
-        "min_p": np.array([one.min_p for one in requests], dtype=np.float32),
-    }
 
 
 def logit_row(kind: str, vocab: int, source: Bulk) -> Array:
@@ -166,6 +137,13 @@ def logit_row(kind: str, vocab: int, source: Bulk) -> Array:
     return row
 
 
+def tie_largest(rows: Array, source: Bulk) -> None:
+    """Write the largest logit of about every other row to one more place."""
+    for row in rows:
+        if source.integer(0, 1):
+            row[source.integer(0, len(row) - 1)] = row.max()
+
+
 @st.composite
 def _logits(draw: DrawFn, sources: list[Bulk], count: int, vocab: int) -> Array:
     kinds = draw(st.lists(st.sampled_from(LOGIT_KINDS), min_size=len(sources), max_size=len(sources)))
@@ -181,19 +159,27 @@ def shares(draw: DrawFn, count: int, least: int, specials: tuple[float, ...]) ->
     return draw(overridden(eighths, specials))
 
 
-def shares_of(probabilities: Array, source: Bulk, is_mass: bool) -> Array:
-    """Return for each row the share of one of its prefix sums, or of one of its entries, in its mass or its largest.
+def shares_of(probabilities: Array, source: Bulk) -> Array:
+    """Return for each row the share of one of its prefix sums in its mass.
 
     It is below 1 and one that float32 holds exactly; a half where there is none.
     """
     chosen = []
     for row in probabilities.astype(np.float64):
-        ranked = np.sort(row[row > 0])[::-1]
-        values = np.cumsum(ranked) if is_mass else ranked
-        shares = np.unique(values / (row.sum() if is_mass else ranked[0]))
+        shares = np.unique(np.cumsum(np.sort(row[row > 0])[::-1]) / row.sum())
         exact = shares[(shares < 1) & (shares == shares.astype(np.float32))]
         chosen.append(exact[source.integer(0, len(exact) - 1)] if len(exact) else 0.5)
     return np.array(chosen, dtype=np.float32)
+
+
+def with_entries_at(probabilities: Array, least: Array, source: Bulk) -> Array:
+    """Return the rows with one entry, but not a largest one, at its share of the largest."""
+    rows = probabilities.copy()
+    for row, share in zip(rows, least, strict=True):
+        smaller = np.flatnonzero(row < row.max(initial=0.0))
+        if len(smaller):
+            row[smaller[source.integer(0, len(smaller) - 1)]] = row.max() * share
+    return rows
 
 
 def _or_none(values: Array) -> SearchStrategy[Array | None]:

@@ -141,10 +141,22 @@ def tree_scenes(draw: DrawFn, num_nodes: int | None = None, vocab_size: int | No
 
 @st.composite
 def twin_scenes(draw: DrawFn) -> TreeScene:
-    """Draw a tree in which any token may stand at any node, so that siblings repeat."""
+    """Draw a tree in which any token may stand at any node; where a node has two children, two of them are equal.
+
+    The target can go on to that node, and has both alternatives there.
+    """
     scene = draw(tree_scenes())
-    tokens = tuple(draw(st.integers(0, scene.vocab_size - 1)) for _ in scene.tokens)
-    return replace(scene, tokens=tokens)
+    tokens = [draw(st.integers(0, scene.vocab_size - 1)) for _ in scene.tokens]
+    forks = [node for node, below in enumerate(scene.topology.children) if len(below) > 1]
+    if not forks:
+        return replace(scene, tokens=tuple(tokens))
+    node, source = draw(st.sampled_from(forks)), draw(bulk())
+    first, second = source.order(len(scene.topology.children[node]))[:2]
+    tokens[scene.topology.children[node][second]] = tokens[scene.topology.children[node][first]]
+    rows = list(scene.rows)
+    for above in scene.topology.path_to(node):
+        rows[above] = pick_row(source, scene.vocab_size, "broad")
+    return replace(scene, tokens=tuple(tokens), rows=tuple(rows))
 
 
 @st.composite
