@@ -94,7 +94,7 @@ def target_probabilities(
     """
     vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
     is_ordered = mostly(st.just(False), st.just(True), one_in)
-    requests = draw(batch(st.tuples(bulk(), of_request or filters(), is_ordered), max_requests))
+    requests = draw(batch(st.tuples(bulk(), filters() if of_request is None else of_request, is_ordered), max_requests))
     logits = draw(_logits([source for source, *_ in requests], count, vocab))
     chosen = []
     for place, (source, one, decides) in enumerate(requests):

@@ -10,7 +10,7 @@ from specsim.contracts.chains import target_rows_read
 from specsim.properties.laws.grammar import path_to, state_after
 from specsim.properties.laws.support.decided import decide_chain, decide_tree
 from specsim.properties.laws.verify import parents_of
-from specsim.reference import verify_tree_sampled_from_logits
+from specsim.reference import target_probabilities, verify_tree_sampled_from_logits
 from tests.quality.pool import calls_of
 
 Case = dict[str, Any]
@@ -63,7 +63,47 @@ def is_left_empty(case: Case) -> bool:
     return False
 
 
+def decides(case: Case, **changed: Any) -> bool:
+    """Return whether a request comes to another end with some arguments changed."""
+    other = {**case, **changed}
+    return any(decide_tree(other, r).tokens != walk.tokens for r, walk in walks(case) if walk.is_exact)
+
+
+def support(case: Case, *names: str) -> Any:
+    """Return which tokens are kept by some of the filters alone."""
+    off = {"top_k": 2**30, "top_p": 1, "min_p": 0}
+    changed = {name: np.full_like(case[name], value) for name, value in off.items() if name not in names}
+    return target_probabilities(**{**case, **changed}) > 0
+
+
+def does_one_filter_decide(case: Case) -> bool:
+    """Return whether another token comes out without top-k, without top-p and without min-p, each of a request."""
+    (tokens, path, _), found = verify_tree_sampled_from_logits(**case), set[str]()
+    for name, value in {"top_k": 2**30, "top_p": 1, "min_p": 0}.items():
+        others, other_path, _ = verify_tree_sampled_from_logits(**{**case, name: np.full_like(case[name], value)})
+        nodes = path[path >= 0]
+        if (path != other_path).any() or (tokens[nodes] != others[nodes]).any():
+            found.add(name)
+    return len(found) == 3
+
+
 TREES: dict[str, Callable[[Case], Any]] = {
+    "a chance at the single threshold that decides": lambda case: decides(
+        case, threshold_single=np.nextafter(case["threshold_single"], np.float32(2))
+    ),
+    "two thresholds of which each decides in its place": lambda case: decides(
+        case, threshold_single=case["threshold_acc"], threshold_acc=case["threshold_single"]
+    ),
+    "equal siblings whose mass decides": lambda case: decides(case, skip_duplicates=not case["skip_duplicates"]),
+    "a rule that decides": lambda case: decides(case, strict=not case["strict"]),
+    "no chance at a single threshold of 0": lambda case: (
+        not case["strict"]
+        and decides(case, strict=True)
+        and decides(case, threshold_single=np.nextafter(case["threshold_single"], np.float32(2)))
+    ),
+    "more than one request on trial": lambda case: (
+        sum(len(walk.path) > 1 for _, walk in walks(case)) > 2 and len(set(case["threshold_acc"].tolist())) > 1
+    ),
     "a coin equal to a mass": lambda case: any(
         coin == mass > 0 for r in range(len(case["candidates"])) for coin, mass in masses(case, r)
     ),
@@ -172,6 +212,37 @@ OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
     "all filters at once": (
         TARGET,
         lambda case: ((case["top_k"] < case["logits"].shape[1]) & (case["top_p"] < 1) & (case["min_p"] > 0)).any(),
+    ),
+    "filters whose order decides": (
+        TARGET,
+        lambda case: (
+            support(case, "top_k", "top_p", "min_p")
+            != (support(case, "top_k") & support(case, "top_p") & support(case, "min_p"))
+        ).any(),
+    ),
+    "several largest logits at temperature 0": (
+        TARGET,
+        lambda case: any(
+            (row == row.max()).sum() > 1
+            for row, cold in zip(
+                case["logits"].astype(np.float32),
+                np.repeat(case["temperature"] == 0, case["num_draft_tokens"]),
+                strict=True,
+            )
+            if cold
+        ),
+    ),
+    "filters each of which decides": (SAMPLED, does_one_filter_decide),
+    "a count right beyond the vocabulary": (
+        "top_k_renorm",
+        lambda case: any(
+            count == len(row) + 1 and (row > 0).sum() > 2
+            for row, count in zip(case["probabilities"], case["top_k"], strict=True)
+        ),
+    ),
+    "several words and no mask": (
+        "prepare_logits",
+        lambda case: case["vocab_mask"] is None and case["logits"].shape[1] > 64 and len(case["logits"]) > 2,
     ),
     "logits in bfloat16": (TARGET, lambda case: case["logits"].dtype.name == "bfloat16" and len(case["logits"]) > 2),
     "forbidden tokens": (SAMPLED, lambda case: np.isneginf(case["logits"].astype(np.float32)).any()),
