@@ -20,8 +20,6 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.distributions import (
-    TABLE_TRIALS,
-    TRIALS,
     Chance,
     chances,
     moved,
@@ -31,14 +29,13 @@ from specsim.properties.strategies.distributions import (
 )
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
-from specsim.properties.strategies.trials import sampled_request
+from specsim.properties.strategies.trials import STAR_TRIALS, TABLE_TRIALS, USUAL_TRIALS, sampled_request
 
 T = TypeVar("T")
 
 SMALL_TREES = 8
 STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300
-STAR_TRIALS = ("rejected", "rejected", "coin", "twins")
 DRAFTS = ("likely", "random", "same", "impossible")
 UNREAD = (None, 0.0, float("nan"), -7.0)
 """What stands in the rows that a chain's walk does not read: a distribution, no mass, nothing, or no probability."""
@@ -72,11 +69,12 @@ def tree_speculative_sampling_target_only(
     is_wide : bool
         Draw stars of many siblings only.
     """
-    one = chances(is_table, STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else TRIALS)
+    one = chances(is_table)
+    trials = STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else USUAL_TRIALS
     drawn, vocab = draw(wide_stars(one, max_requests) if is_wide else sampled_trees(one, max_requests))
     scale = draw(mostly(st.just(1.0), st.just(0.5), one_in=4 if is_table else 10))
     requests = [
-        sampled_request(tree, chance, vocab, drawn.num_steps, scale)
+        sampled_request(tree, chance, vocab, drawn.num_steps, scale, trials)
         for tree, chance in zip(drawn.requests, drawn.others, strict=True)
     ]
     drawn = replace(drawn, requests=[one.tree for one in requests])

@@ -4,7 +4,6 @@ Rows of an exact kind are multiples of a power of 2 with a sum of 1: every sum o
 coin may lie right on a boundary.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +19,6 @@ LARGE_VOCABULARIES = (1000, 1025, 2049)
 EXACT_ROWS = ("coarse", "dyadic", "one-hot", "zero tail", "even")
 ROWS = (*EXACT_ROWS, "equal", "softmax", "peaked")
 GUIDES = ("free", "path", "children", "first child", "barren")
-TRIALS = ("coin", "single", "either", "twins", "nothing", "rejected")
-"""What decides a trial: a coin on the mass of some children or beside it; a chance that equals the single threshold;
-which of the two thresholds is below 1; whether the mass of equal siblings counts once; whether no chance is enough for
-a single threshold of 0; nothing, as all are rejected."""
-TABLE_TRIALS = ("coin", "coin", "single", "either", "twins", "nothing")
-"""Trials of the table of boundaries."""
 COINS = ("uniform", "uniform", "low", "edges", "extreme")
 TABLE_COINS = ("edges", "edges", "extreme", "uniform")
 """Coins of the table of boundaries."""
@@ -34,11 +27,10 @@ _TOKENS_OF_A_ROW = {"coarse": 8, "dyadic": 4096, "zero tail": 64}
 
 @dataclass(frozen=True)
 class Chance:
-    """How the rows and coins of one request are made, its thresholds, a trial or none, and a source of the rest."""
+    """How the rows and coins of one request are made, its thresholds, and a source of everything else."""
 
     rows: str
     guide: str
-    trial: str | None
     coins: str
     thresholds: tuple[float, float]
     source: Bulk
@@ -49,22 +41,15 @@ class Chance:
         return self.rows in EXACT_ROWS
 
 
-def chances(is_table: bool = False, trials: Sequence[str] = TRIALS) -> SearchStrategy[Chance]:
+def chances(is_table: bool = False) -> SearchStrategy[Chance]:
     """Return a strategy of the ways in which one request meets chance.
 
-    Parameters
-    ----------
-    is_table : bool
-        For the table of boundaries rows are exact, coins lie on boundaries, and thresholds are often below 1.
-    trials : sequence of str
-        Kinds of trials. One request in three is one; if they are not of all kinds, three in four.
+    For the table of boundaries rows are exact, coins lie on boundaries, and thresholds are often below 1.
     """
-    on_trial, none = st.sampled_from(trials), st.none()
     return st.builds(
         Chance,
         st.sampled_from(EXACT_ROWS if is_table else ROWS),
         st.sampled_from(GUIDES),
-        mostly(none, on_trial, one_in=3) if trials == TRIALS else mostly(on_trial, none, one_in=4),
         st.sampled_from(TABLE_COINS if is_table else COINS),
         thresholds(2 if is_table else 5),
         bulk(),

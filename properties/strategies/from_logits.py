@@ -8,7 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.acceptance import sampled_trees, switches
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds, uniform_coins
 from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
@@ -46,7 +46,7 @@ def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUEST
 @st.composite
 def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
-    drawn, vocab = draw(_trees(max_requests, mostly(st.just(False), st.just(True), one_in=2)))
+    drawn, vocab = draw(_trees(max_requests, st.booleans()))
     coins = [_coins(one, drawn.width) for one in drawn.others]
     logits = draw(_logits(drawn, vocab))
     parameters = [_filters(one, logits[place * drawn.width :]) for place, one in enumerate(drawn.others)]
@@ -86,7 +86,7 @@ def _logits(draw: DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
 
 def _rows(tree: Tree, one: Draw, vocab: int) -> Array:
     """Return logits [node, vocab] in which one child of every node is lifted, or all are in falling order."""
-    kind = "eighths" if one.is_telling else one.logits
+    kind = one.logits if one.logits == "masked" or not one.is_telling else "eighths"
     rows = np.stack([logit_row(kind, vocab, one.source) for _ in tree.tokens])
     if one.is_telling:
         rows = -np.sort(-rows, axis=1)

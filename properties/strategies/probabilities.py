@@ -16,6 +16,8 @@ from specsim.properties.strategies.topologies import batch
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
 LOGIT_KINDS = ("eighths", "fine", "peaked", "equal", "masked", "few")
 MOST_ROWS = 8
+BELOW_ZERO = 3.0
+"""Taken away from each logit of every other row with forbidden tokens, it leaves none that is positive."""
 SEVERAL_WORDS = (33, 40, 64, 65, 96)
 
 
@@ -93,15 +95,14 @@ def target_probabilities(
         One request in so many has filters whose order decides about one of its rows, if it has such a row.
     """
     vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
-    is_ordered = mostly(st.just(False), st.just(True), one_in)
-    requests = draw(batch(st.tuples(bulk(), filters() if of_request is None else of_request, is_ordered), max_requests))
-    logits = draw(_logits([source for source, *_ in requests], count, vocab))
+    requests = draw(batch(st.tuples(bulk(), filters() if of_request is None else of_request), max_requests))
+    logits = draw(_logits([source for source, _ in requests], count, vocab))
     chosen = []
-    for place, (source, one, decides) in enumerate(requests):
+    for place, (source, one) in enumerate(requests):
         rows = logits[place * count : (place + 1) * count]
         if one.temperature == 0:
             tie_largest(rows, source)
-        elif decides:
+        elif source.integer(1, one_in) == one_in:
             one = ordered_filters(rows[source.integer(0, count - 1)], source) or one
         chosen.append(one)
     return {"logits": logits, **filters_of(chosen), "num_draft_tokens": count}
@@ -134,14 +135,16 @@ def logit_row(kind: str, vocab: int, source: Bulk) -> Array:
         most = vocab if kind == "masked" else min(3, vocab)
         kept = source.order(vocab)[: source.integer(1, most)]
         row[np.setdiff1d(np.arange(vocab), kept)] = -np.inf
+        if source.integer(0, 1):
+            row -= BELOW_ZERO
     return row
 
 
 def tie_largest(rows: Array, source: Bulk) -> None:
     """Write the largest logit of about every other row to one more place."""
-    for row in rows:
-        if source.integer(0, 1):
-            row[source.integer(0, len(row) - 1)] = row.max()
+    chosen = np.flatnonzero(source.integers(len(rows), 0, 1))
+    places = source.integers(len(chosen), 0, rows.shape[1] - 1)
+    rows[chosen, places] = rows[chosen].max(axis=1)
 
 
 @st.composite

@@ -3,6 +3,7 @@
 Chances and coins of a trial are multiples of a power of 2, so that every sum of them is exact in float32.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,6 +14,14 @@ from specsim.properties.strategies.arrays import Array, Bulk
 from specsim.properties.strategies.distributions import Chance, coins_of, moved, target_rows
 from specsim.properties.strategies.trees import Tree
 
+TRIALS = ("coin", "single", "either", "twins", "nothing", "rejected")
+"""What decides a trial: a coin on the mass of some children or beside it; a chance that equals the single threshold;
+which of the two thresholds is below 1; whether the mass of equal siblings counts once; whether no chance is enough for
+a single threshold of 0; nothing, as all are rejected."""
+USUAL_TRIALS = (None,) * (2 * len(TRIALS)) + TRIALS
+TABLE_TRIALS = (None, None, "coin", "coin", "single", "either", "twins", "nothing")
+STAR_TRIALS = (None, "rejected", "rejected", "coin", "twins")
+"""Among any requests, in the table of boundaries, and for stars of many siblings; None is no trial."""
 LOWER = 0.5
 """The threshold below 1 where one is."""
 
@@ -37,10 +46,12 @@ class Masses:
     again: Array
 
 
-def sampled_request(tree: Tree, chance: Chance, vocab: int, num_steps: int, scale: float) -> SampledRequest:
+def sampled_request(
+    tree: Tree, chance: Chance, vocab: int, num_steps: int, scale: float, trials: Sequence[str | None]
+) -> SampledRequest:
     """Return a request whose rows and coins are made as its chance says, each row with a sum of ``scale``.
 
-    Beside coins on edges a single threshold below 1 is the probability of some child.
+    Beside coins on edges a single threshold below 1 is the probability of some child. Its trial is one of ``trials``.
     """
     rows = target_rows(tree, chance, vocab) * np.float32(scale)
     coins, final_coin = coins_of(tree, rows, chance)
@@ -49,7 +60,8 @@ def sampled_request(tree: Tree, chance: Chance, vocab: int, num_steps: int, scal
         child = chance.source.integer(1, len(tree.tokens) - 1)
         single = float(rows[tree.topology.parents[child], tree.tokens[child]])
     request = SampledRequest(tree, rows, coins, float(final_coin), (single, accumulated))
-    return request if chance.trial is None else put_on_trial(request, chance.trial, num_steps, scale, chance.source)
+    kind = trials[chance.source.integer(0, len(trials) - 1)]
+    return request if kind is None else put_on_trial(request, kind, num_steps, scale, chance.source)
 
 
 def put_on_trial(request: SampledRequest, kind: str, num_steps: int, scale: float, source: Bulk) -> SampledRequest:
