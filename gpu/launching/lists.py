@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-MOST_KEPT = 1024
-MOST_LENGTHS = 256
+MOST_KEPT, MOST_LENGTHS = 1024, 256
+"""Lists that never change, and lengths of lists, of which something is kept; an engine has one a layer count."""
 
 
 class ListIdentity(NamedTuple):

@@ -12,8 +12,8 @@ from specsim.gpu.launching.plan import Plan
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel anew for pointers that they do not divide."""
 
-MOST_FORMS = 4096
-MOST_FORMS_OF_A_PLAN = 64
+MOST_FORMS, MOST_FORMS_OF_A_PLAN = 4096, 64
+"""Forms that are kept; an engine has one a stream and kind of buffers, and what is dropped is prepared anew."""
 
 
 class Form:

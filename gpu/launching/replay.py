@@ -21,6 +21,7 @@ from specsim.gpu.launching.recording import Part, Parts, Recording
 from specsim.gpu.switches import poison_pattern
 
 MOST_STREAMS = 16
+"""Streams of which a replay keeps started launches: an engine has a few."""
 
 Pick = Callable[[Sequence[Any]], Sequence[Any]]
 Started = tuple[tuple[Callable[..., None], Pick, tuple[Any, ...]], ...]

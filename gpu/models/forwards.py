@@ -26,6 +26,7 @@ KEYS, BEAM_KEYS, INTERPRETED_KEYS = 128, 256, 64
 """Keys that a program digests at a time, for a block of queries and for one beam."""
 
 INTERPRETED_BEAMS = 1024
+"""Beams or rows of an interpreted program, which costs by the program and hardly by what it holds."""
 
 Pool = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Slots of a layer's buffers, and the strides of its keys and values."""
