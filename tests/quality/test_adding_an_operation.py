@@ -50,7 +50,7 @@ mutants = [mutant for mutant in all_mutants() if mutant.operation == "{NAME}"]
 properties = [one for one in all_properties() if "{NAME}" in one.operations and not one.is_slow]
 assert {{group_of(one) for one in properties}} == {{*GENERATED, "{GROUP}"}}
 matrix = kill_matrix(seeds=[1], max_examples=20, mutants=mutants, properties=properties, judges_properties=False)
-assert len(mutants) == 6 and matrix.survivors == (), matrix.survivors
+assert len(mutants) == 8 and matrix.survivors == (), matrix.survivors
 laws = [one for one in properties if group_of(one) == "{GROUP}"]
 alone = kill_matrix(seeds=[1], max_examples=20, mutants=mutants[:1], properties=laws, judges_properties=False)
 assert (mutants[0].id, alone.survivors) == ("OWN-TRIAL", ()), alone.survivors
