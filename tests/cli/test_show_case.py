@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from specsim.cli.drawing import draw_trees
+from specsim.cli.drawing import arrays_table, draw_trees
 from specsim.cli.output import progress
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
@@ -65,3 +65,18 @@ def test_no_progress_bar_without_a_terminal(capsys):
     with progress("work") as on_progress:
         assert on_progress is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_lists_are_shown_entry_by_entry_and_long_arrays_with_their_beginning():
+    table = arrays_table("arguments", {"kv_buffers": [np.zeros(2), None], "slots": np.arange(1000), "num_steps": 3})
+    columns = [list(column.cells) for column in table.columns]
+    assert columns[0] == ["kv_buffers[0]", "kv_buffers[1]", "slots", "num_steps"]
+    assert columns[1] == ["float64", "", "int64", ""]
+    assert columns[3][0] == "[0.0, 0.0]"
+    assert columns[3][2].endswith(" …") and len(columns[3][2]) < 400
+    assert columns[3][3] == "3"
+
+
+def test_a_case_without_links_has_no_tree_to_draw():
+    case = Case("fast_topk", "law", {"k": 1}, Observation(), Observation(), "", Provenance("my_kernels", 7))
+    assert draw_trees(case) == []
