@@ -1,9 +1,7 @@
 """Grammar: which tokens each node of a tree may be followed by."""
 
-import numpy as np
-
 from specsim.conformance.arrays import Array
-from specsim.host.grammar import BITS_PER_WORD, EVERYTHING, TableGrammar, traverse_tree
+from specsim.host.grammar import TableGrammar, allow_everything, traverse_tree
 from specsim.validation.checking import check_call
 
 
@@ -49,8 +47,7 @@ def generate_token_bitmask(
     """
     axes = check_call("generate_token_bitmask", locals())
     num_nodes, vocab = axes["node"], axes["vocab"]
-    shape = (axes["request"] * num_nodes, -(-vocab // BITS_PER_WORD))
-    vocab_mask = np.full(shape, EVERYTHING, dtype=np.int32)
+    vocab_mask = allow_everything(axes["request"] * num_nodes, vocab)
     for request in range(axes["request"]):
         if grammar_state[request] >= 0:
             traverse_tree(

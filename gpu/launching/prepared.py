@@ -29,7 +29,7 @@ class Prepared(NamedTuple):
     """A kernel compiled for a plan and a form of buffers; ``begin(*pick(addresses), *fixed)`` starts it."""
 
     begin: Callable[..., None]
-    pick: Callable[[Sequence[Any]], tuple[Any, ...]]
+    pick: Callable[[Sequence[Any]], Sequence[Any]]
     fixed: tuple[Any, ...]
 
 
@@ -109,8 +109,12 @@ def _prepare(plan: Plan, compiled: Any, buffers: tuple[str, ...], stream: int) -
     x, y, z = (*plan.grid, 1, 1)[:3]
     begin = partial(compiled.run, x, y, z, stream, compiled.function, compiled.packed_metadata, None, None, None)
     places = [len(buffers) if name is None else buffers.index(name) for name in plan.pointers]
-    pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
-    return Prepared(begin, pick, tuple(plan.fixed[name] for name in plan.kernel.arg_names[len(places) :]))
+    return Prepared(begin, picking(places), tuple(plan.fixed[name] for name in plan.kernel.arg_names[len(places) :]))
+
+
+def picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return what takes entries by their places, as a sequence even if it is one."""
+    return itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
 
 
 def _keep(plan: Plan, form: Form, prepared: Prepared) -> None:

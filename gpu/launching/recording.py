@@ -116,9 +116,11 @@ class _Roots:
 
     def of_outputs(self, outputs: Any) -> Any:
         """Return what stands for outputs."""
-        if isinstance(outputs, tuple):
-            return type(outputs)._make(map(self.of_outputs, outputs))  # type: ignore[attr-defined]
-        return None if outputs is None else self._add(outputs, 0)
+        if outputs is None:
+            return None
+        if isinstance(outputs, torch.Tensor):
+            return self._add(outputs, 0)
+        return outputs._make(map(self.of_outputs, outputs))
 
     def add_scratch(self, allocated: Sequence[torch.Tensor]) -> None:
         """Make what was allocated one root."""

@@ -16,7 +16,7 @@ from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.buffers import Call, poison
 from specsim.gpu.launching.launcher import run_plans
 from specsim.gpu.launching.pointers import tensors_of
-from specsim.gpu.launching.prepared import Prepared
+from specsim.gpu.launching.prepared import Prepared, picking
 from specsim.gpu.launching.recording import Part, Parts, Recording
 from specsim.gpu.switches import poison_pattern
 
@@ -152,27 +152,22 @@ def _lay_out(recording: Recording, num_roots: int) -> _Pointers:
         return num_roots + offsets.index((parts.root, parts.offset)) if parts.offset else parts.root
 
     picks = tuple(
-        _picking([place(None if name is None else buffers[name]) for name in plan.pointers])
+        picking([place(None if name is None else buffers[name]) for name in plan.pointers])
         for plan, buffers in recording.launches
     )
-    return _Pointers(picks, tuple(offsets), tuple(_picking([place(part) for part in parts]) for parts in tuples))
-
-
-def _picking(places: Sequence[int]) -> Pick:
-    """Return what takes entries by their places, as a sequence even if it is one."""
-    return itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+    return _Pointers(picks, tuple(offsets), tuple(picking([place(part) for part in parts]) for parts in tuples))
 
 
 def _packing_of(outputs: Any) -> Callable[[list[torch.Tensor]], Any]:
     """Return what makes of the outputs that are not absent what the operation returns."""
     if outputs is None:
         return lambda given: None
-    if not isinstance(outputs, tuple):
+    if isinstance(outputs, torch.Tensor):
         return itemgetter(0)
-    make: Callable[[Any], Any] = type(outputs)._make  # type: ignore[attr-defined]
-    if None not in [output if output is None else 0 for output in outputs]:
-        return make
+    make: Callable[[Any], Any] = outputs._make
     is_given = [output is not None for output in outputs]
+    if all(is_given):
+        return make
 
     def pack(given: list[torch.Tensor]) -> Any:
         remaining = iter(given)

@@ -5,13 +5,12 @@ Both are functions of the host, so that a batch with one of them waits for its t
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from specsim.gpu.arrays import to_numpy
 from specsim.host.choice import TokenChoice
-from specsim.host.grammar import BITS_PER_WORD, EVERYTHING, traverse_tree
+from specsim.host.grammar import BITS_PER_WORD, allow_everything, traverse_tree
 from specsim.host.processors import apply_logit_processors
 from specsim.simulation.models.batches import TargetOutput
 from specsim.topology import NONE
@@ -36,7 +35,7 @@ def constrain(
     if all(choice.matcher is None for choice in choices):
         return
     vocab_size = output.logits.shape[1]
-    vocab_mask = np.full((num_requests * num_nodes, -(-vocab_size // BITS_PER_WORD)), EVERYTHING, dtype=np.int32)
+    vocab_mask = allow_everything(num_requests * num_nodes, vocab_size)
     children, siblings, ids = (to_numpy(one).tolist() for one in (next_token, next_sibling, tokens))
     for request, choice in enumerate(choices):
         if choice.matcher is not None:

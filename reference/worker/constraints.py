@@ -8,7 +8,7 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.host.choice import TokenChoice
-from specsim.host.grammar import BITS_PER_WORD, EVERYTHING
+from specsim.host.grammar import BITS_PER_WORD, allow_everything
 from specsim.simulation.models.batches import TargetOutput
 from specsim.topology import NONE
 
@@ -38,7 +38,7 @@ def constrain(
         return output
     num_nodes, processors = tokens.shape[1], [choice.processor for choice in choices]
     vocab_size = output.logits.shape[1]
-    vocab_mask = np.full((tokens.size, -(-vocab_size // BITS_PER_WORD)), EVERYTHING, dtype=np.int32)
+    vocab_mask = allow_everything(tokens.size, vocab_size)
     for request, choice in enumerate(choices):
         if choice.matcher is not None:
             operations.traverse_tree(

@@ -88,6 +88,11 @@ class TableGrammar:
             row[token // BITS_PER_WORD] |= np.uint32(1 << (token % BITS_PER_WORD)).astype(np.int32)
 
 
+def allow_everything(num_rows: int, vocab_size: int) -> NDArray[np.int32]:
+    """Return packed rows int32 [row, word] that allow every token."""
+    return np.full((num_rows, -(-vocab_size // BITS_PER_WORD)), EVERYTHING, dtype=np.int32)
+
+
 def is_allowed(row: NDArray[np.int32], token: int) -> bool:
     """Return whether a row of a mask allows a token."""
     return bool((int(row[token // BITS_PER_WORD]) >> (token % BITS_PER_WORD)) & 1)

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
-from specsim.host.grammar import BITS_PER_WORD, EVERYTHING, Grammar, is_allowed
+from specsim.host.grammar import Grammar, allow_everything, is_allowed
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.models.ground_truth import greedy_choice
@@ -106,7 +106,7 @@ def decode_alone(
 
 def _allowed(matcher: Grammar | None, vocab_size: int) -> list[int]:
     """Return the tokens that a matcher allows."""
-    row = np.full(-(-vocab_size // BITS_PER_WORD), EVERYTHING, dtype=np.int32)
+    (row,) = allow_everything(1, vocab_size)
     if matcher is not None and not matcher.is_terminated():
         matcher.fill_bitmask(row)
     return [token for token in range(vocab_size) if is_allowed(row, token)]
