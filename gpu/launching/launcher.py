@@ -16,6 +16,7 @@ import torch
 from triton.runtime import driver
 
 from specsim.gpu.launching.blocks import INTERPRETED
+from specsim.gpu.launching.interpreter import interpret
 from specsim.gpu.launching.mode import current_mode
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.prepared import Prepared, form_of, start
@@ -89,7 +90,7 @@ def run_plans(plans: Sequence[Plan], buffers: Buffers) -> list[Prepared]:
 
 def _interpret(plans: Sequence[Plan], buffers: Buffers) -> None:
     for plan in plans:
-        plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
+        interpret(plan, plan.arguments(buffers))
 
 
 def _device_of(buffers: Buffers) -> int:

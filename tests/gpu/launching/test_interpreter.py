@@ -1,0 +1,46 @@
+"""The interpreter looks through its language once a launch, and what finds nothing more to replace is not asked."""
+
+from collections import Counter
+
+import pytest
+from triton.runtime import interpreter
+
+from specsim import gpu
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.launching.blocks import INTERPRETED
+from specsim.gpu.launching.examples import SMALL, example
+from specsim.gpu.launching.interpreter import LOOK, interpret
+from specsim.gpu.launching.mode import launching
+
+pytestmark = pytest.mark.skipif(not INTERPRETED, reason="kernels are compiled here")
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Count the looks by the module of the function that asked for one."""
+    seen, look = Counter(), vars(interpreter)[LOOK]
+
+    def counted(function):
+        seen[function.__module__] += 1
+        return look(function)
+
+    monkeypatch.setattr(interpreter, LOOK, counted)
+    return seen
+
+
+def test_a_launch_looks_once_at_what_each_module_sees(looks):
+    launches = []
+    with launching(launches.append):
+        gpu.target_probabilities(**example("target_probabilities", SMALL, DEVICE))
+    num_launches = len(launches)
+    assert 0 < num_launches <= sum(looks.values()) <= 2 * num_launches, looks
+
+
+def test_the_look_is_put_back_also_when_a_launch_fails():
+    before, launches = vars(interpreter)[LOOK], []
+    with launching(launches.append):
+        gpu.target_probabilities(**example("target_probabilities", SMALL, DEVICE))
+    assert vars(interpreter)[LOOK] is before
+    with pytest.raises(TypeError, match="missing"):
+        interpret(launches[0].plan, {})
+    assert vars(interpreter)[LOOK] is before
