@@ -66,7 +66,7 @@ def run(root, *command):
 def copy(tmp_path):
     """Return a copy of the tree in which nothing has been edited."""
     root = tmp_path / "tree"
-    left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    left_out = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist")
     shutil.copytree(ROOT, root, symlinks=True, ignore=left_out)
     return root
 

@@ -28,19 +28,35 @@ def scrape(url):
         return response.read().decode()
 
 
+class Shown:
+    """Stands for one collector after another, so that one server shows them all."""
+
+    collector = SpecCollector(1, 2, LABELS)
+
+    def collect(self):
+        return self.collector.collect()
+
+
+@pytest.fixture(scope="module")
+def page():
+    shown = Shown()
+    with served(shown, 0) as url:
+        yield shown, url
+
+
 @settings(max_examples=20, deadline=None)
-@given(histories())
-def test_a_scrape_shows_the_last_report_and_all_verifies(history):
-    collector = SpecCollector(history.num_steps, history.num_draft_tokens, LABELS)
+@given(history=histories())
+def test_a_scrape_shows_the_last_report_and_all_verifies(page, history):
+    shown, url = page
+    shown.collector = collector = SpecCollector(history.num_steps, history.num_draft_tokens, LABELS)
     counters, last = SpecCounters(), Rates(0.0, 0.0)
-    with served(collector, 0) as url:
-        for batch in history.batches:
-            counters = update_spec_metrics(counters, len(batch), sum(row.num_accepted_drafts for row in batch))
-            counters, stats = report_decode_stats(counters, history.num_drafts_per_round, history.decode_log_interval)
-            if stats is not None:
-                last = stats.rates
-                collector.show(last, counters.total_verifies)
-        values, types = samples(scrape(url))
+    for batch in history.batches:
+        counters = update_spec_metrics(counters, len(batch), sum(row.num_accepted_drafts for row in batch))
+        counters, stats = report_decode_stats(counters, history.num_drafts_per_round, history.decode_log_interval)
+        if stats is not None:
+            last = stats.rates
+            collector.show(last, counters.total_verifies)
+    values, types = samples(scrape(url))
     assert values == {
         "sglang:spec_accept_length": last.tokens_per_verify,
         "sglang:spec_accept_rate": last.accept_rate,
