@@ -18,16 +18,16 @@ def prepare_logits(
     vocab_mask: Array | None,
     num_draft_tokens: int,
 ) -> Array:
-    """Apply penalties, bias and grammar mask, in this order, to the rows of every request.
+    """Apply the additive and the scaling penalty, bias and grammar mask, in this order, to every request.
 
     Parameters
     ----------
     logits : float32 or bfloat16 [request*node, vocab]
         Row ``b*N+i`` belongs to node i of request b.
     scaling_penalty : float32 [request, vocab] or None
-        Positive logits are divided by it, the others multiplied.
+        Logits that the additive penalty leaves positive are divided by it, the others multiplied.
     additive_penalty : float32 [request, vocab] or None
-        Added; a penalty is negative.
+        Added first; a penalty is negative.
     logit_bias : float32 [request, vocab] or None
         Added.
     vocab_mask : int32 [request*node, ceil(vocab/32)] or None
@@ -55,11 +55,11 @@ def prepare_logits(
     for row in range(axes["request"] * num_draft_tokens):
         request = row // num_draft_tokens
         values = logits[row].astype(np.float32)
+        if additive_penalty is not None:
+            values = values + additive_penalty[request]
         if scaling_penalty is not None:
             scale = scaling_penalty[request]
             values = np.where(values > 0, values / scale, values * scale)
-        if additive_penalty is not None:
-            values = values + additive_penalty[request]
         if logit_bias is not None:
             values = values + logit_bias[request]
         if vocab_mask is not None:

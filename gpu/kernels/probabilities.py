@@ -46,11 +46,11 @@ def _prepare_logits_kernel(
     of_request = row // num_nodes * vocab + token
     logit = tl.load(logits_ptr + row * row_stride + token.to(tl.int64) * column_stride, mask=inside, other=0.0)
     logit = logit.to(tl.float32)
+    if additive_penalty_ptr is not None:
+        logit += tl.load(additive_penalty_ptr + of_request, mask=inside, other=0.0)
     if scaling_penalty_ptr is not None:
         scale = tl.load(scaling_penalty_ptr + of_request, mask=inside, other=1.0)
         logit = tl.where(logit > 0, tl.math.div_rn(logit, scale), logit * scale)
-    if additive_penalty_ptr is not None:
-        logit += tl.load(additive_penalty_ptr + of_request, mask=inside, other=0.0)
     if logit_bias_ptr is not None:
         logit += tl.load(logit_bias_ptr + of_request, mask=inside, other=0.0)
     if vocab_mask_ptr is not None:

@@ -28,15 +28,17 @@ _SWITCHED_OFF = {"top_k_renorm": ("top_k", 2**30), "top_p_renorm": ("top_p", 1.0
 
 
 def logits_are_prepared_step_by_step(backend: Backend, case: Case) -> None:
-    """Row b*N+i: scale by the request's penalty, add the other, add its bias, and at last forbid what the mask does."""
+    """Row b*N+i: add the request's penalty, scale by the other, add its bias, and at last forbid what the mask does."""
     rows = np.repeat(np.arange(len(case["logits"]) // case["num_draft_tokens"]), case["num_draft_tokens"])
     values = case["logits"].astype(np.float32)
     scale, additive, bias = (None if case[name] is None else case[name][rows] for name in _PENALTIES)
+    if additive is not None:
+        values = values + additive
     if scale is not None:
         positive = values > 0
         values = np.where(positive, values / scale, values * scale)
-    for addend in (additive, bias):
-        values = values if addend is None else values + addend
+    if bias is not None:
+        values = values + bias
     if case["vocab_mask"] is not None:
         values = np.where(allowed_tokens(case["vocab_mask"], values.shape[1]), values, -np.inf)
     require_equal("prepared_logits", outputs_of(backend, "prepare_logits", case)["prepared_logits"], values)

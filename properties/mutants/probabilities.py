@@ -42,7 +42,7 @@ def _in_order(steps: str, forbidden: float = -np.inf) -> Callable[..., Array]:
 def _rows_by_place(**arguments: Any) -> Array:
     count = len(arguments["logits"])
     rows = np.arange(count) % max(count // arguments["num_draft_tokens"], 1)
-    return _prepared(arguments, rows, -np.inf, "sabm")
+    return _prepared(arguments, rows, -np.inf, "asbm")
 
 
 def _neutral_rows_left_out(arguments: Named) -> None:
@@ -155,10 +155,10 @@ _PREPARE = "prepare_logits"
 MUTANTS = (
     Mutant("OWN-356", _PREPARE, "Rows of requests without penalty are left out.", given(_neutral_rows_left_out)),
     Mutant("OWN-220", _PREPARE, "A row belongs to the request of its place in the batch.", instead(_rows_by_place)),
-    Mutant("OWN-221", _PREPARE, "Forbidden tokens get a finite logit.", instead(_in_order("sabm", FINITE))),
-    Mutant("OWN-222", _PREPARE, "The bias comes before the scaling penalty.", instead(_in_order("bsam"))),
-    Mutant("OWN-223", _PREPARE, "The additive penalty comes before the scaling one.", instead(_in_order("asbm"))),
-    Mutant("OWN-224", _PREPARE, "Negative logits are divided too.", instead(_in_order("dabm"))),
+    Mutant("OWN-221", _PREPARE, "Forbidden tokens get a finite logit.", instead(_in_order("asbm", FINITE))),
+    Mutant("OWN-222", _PREPARE, "The bias comes before the scaling penalty.", instead(_in_order("absm"))),
+    Mutant("OWN-223", _PREPARE, "The scaling penalty comes before the additive one.", instead(_in_order("sabm"))),
+    Mutant("OWN-224", _PREPARE, "Negative logits are divided too.", instead(_in_order("adbm"))),
     Mutant("OWN-225", _PREPARE, "Bits of a word are counted from the other end.", given(_words_from_the_other_end)),
     Mutant("OWN-226", _PREPARE, "Every node has the root's mask.", given(_mask_of_the_root)),
     Mutant("OWN-246", _PREPARE, "Without a mask only a word of tokens is allowed.", returning(_nothing_masked_forbids)),

@@ -20,7 +20,7 @@ OPERATIONS = (
     Operation(
         name="prepare_logits",
         group="probabilities",
-        summary="Apply penalties, bias and grammar mask, in this order, to the rows of every request.",
+        summary="Apply the additive and the scaling penalty, bias and grammar mask, in this order, to every request.",
         contract=Contract(
             parameters=(
                 FLOAT_LOGITS,

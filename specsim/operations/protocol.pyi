@@ -186,7 +186,7 @@ class Operations(Protocol[ArrayT]):
         vocab_mask: ArrayT | None,
         num_draft_tokens: int,
     ) -> ArrayT:
-        """Apply penalties, bias and grammar mask, in this order, to the rows of every request."""
+        """Apply the additive and the scaling penalty, bias and grammar mask, in this order, to every request."""
 
     def top_k_renorm(self, probabilities: ArrayT, top_k: ArrayT) -> ArrayT:
         """Keep the k most probable tokens of a row, ties at the threshold included, and renormalise."""

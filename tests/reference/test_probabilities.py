@@ -12,13 +12,13 @@ INF = float("inf")
 def test_penalties_and_bias_are_the_requests_and_the_mask_is_last(equal, f32, i32):
     got = reference.prepare_logits(
         f32([[4, -4, 1], [8, -8, 2], [1, 1, 1], [0, 0, 0]]),
-        f32([[2, 2, 1], [1, 1, 1]]),
+        f32([[2, 2, 1], [1, 4, 1]]),
         f32([[-1, 0, 0], [0, -2, 0]]),
         f32([[0, 0, 5], [0, 0, 100]]),
         i32([[7], [7], [3], [7]]),
         2,
     )
-    equal(got, f32([[1, -8, 6], [3, -16, 7], [1, -1, -INF], [0, -2, 100]]))
+    equal(got, f32([[1.5, -8, 6], [3.5, -16, 7], [1, -4, -INF], [0, -8, 100]]))
 
 
 def test_absent_steps_leave_logits_alone(equal, f32):
