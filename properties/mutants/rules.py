@@ -112,6 +112,20 @@ def _v2_not_insisted_on(correct: Function) -> Function:
     return faulty
 
 
+def _snapshots_inside_pages(correct: Function) -> Function:
+    def faulty(config: ServerConfig) -> ExecutionPlan:
+        try:
+            plan: ExecutionPlan = correct(config)
+        except SpecRejection as said:
+            if said.what != "snapshot_interval" or not config.snapshot_interval % config.page_size:
+                raise
+            whole = correct(replace(config, snapshot_interval=config.snapshot_interval * config.page_size))
+            plan = replace(whole, config=replace(whole.config, snapshot_interval=config.snapshot_interval))
+        return plan
+
+    return faulty
+
+
 def _words_withheld(correct: Function) -> Function:
     def faulty(config: ServerConfig) -> ExecutionPlan:
         try:
@@ -143,5 +157,6 @@ MUTANTS = (
     Mutant("OWN-140", _RESOLVE, "The bound of a batch is halved every time.", _planned(_bound_halved)),
     Mutant("OWN-141", _RESOLVE, "V2 is asked for, cannot run, and V1 runs without a word.", _v2_not_insisted_on),
     Mutant("OWN-142", _RESOLVE, "The worker that is asked for is ignored.", _blind_to(mode="auto")),
+    Mutant("OWN-470", _RESOLVE, "A snapshot may lie inside a page.", _snapshots_inside_pages),
     Mutant("OWN-143", _RESOLVE, "A refusal does not say what to change.", _words_withheld),
 )

@@ -99,6 +99,16 @@ ROWS = (
     _row("snapshots closer than a verify", settled(recurrent=True, snapshot_interval=3), refused="snapshot_interval"),
     _row("snapshots as far as a verify", settled(recurrent=True, snapshot_interval=4)),
     _row("close snapshots of nothing", settled(snapshot_interval=1)),
+    _row(
+        "snapshots inside a page",
+        settled(recurrent=True, snapshot_interval=6, page_size=4),
+        refused="snapshot_interval",
+    ),
+    _row("snapshots at ends of pages", settled(recurrent=True, snapshot_interval=8, page_size=4)),
+    _row(
+        "close snapshots without a buffer",
+        settled(recurrent=True, snapshot_interval=3, page_size=2, state_strategy="no_buffer", radix_cache=False),
+    ),
     _row("unknown mode", settled(mode="v3"), refused="mode"),
     _row("page size 0", settled(page_size=0), refused="page_size"),
     _row("batch bound 0", settled(max_running_requests=0), refused="max_running_requests"),

@@ -95,8 +95,10 @@ CHOICE = (
     _choice("V2 forced without overlap", settled(mode="v2", **_NO_OVERLAP), "v2", ((Code.V2_SYNCHRONOUS, INFO),)),
     _choice("V2 forced but not enabled", tree(mode="v2", enable_spec_v2=False), "v2",
             ((Code.V2_SYNCHRONOUS, INFO),), _NO_OVERLAP),
-    _choice("V2 forced on a paged tree", tree(mode="v2", page_size=4), refused="page_size"),
-    _choice("V2 forced on a recurrent tree", tree(mode="v2", recurrent=True), refused="topk"),
+    _choice("V2 forced on a paged tree", tree(mode="v2", page_size=4), "v2", ((Code.FORCED_V2, INFO),)),
+    _choice("V2 forced on a paged tree of another backend", tree(mode="v2", page_size=4, attention_backend="aiter"),
+            refused="attention_backend"),
+    _choice("V2 forced on a recurrent tree", tree(mode="v2", recurrent=True), "v2", ((Code.FORCED_V2, INFO),)),
     _choice("V2 forced on FROZEN_KV_MTP", settled("FROZEN_KV_MTP", mode="v2"), refused="mode"),
     _choice("V1 forced on NGRAM", settled("NGRAM", mode="v1", topk=10), "v1", ((Code.FORCED_V1, INFO),), _NO_OVERLAP),
 )  # fmt: skip

@@ -32,8 +32,6 @@ def family_configs(draw: DrawFn) -> ServerConfig:
     if is_chain:
         values["attention_backend"] = draw(st.sampled_from(("flashinfer", "trtllm_mha", "aiter")))
     values["mode"] = draw(mostly(st.just("auto"), st.sampled_from(("v1", "v2")), one_in=4))
-    if values["mode"] == "v2" and not is_chain:
-        values.update(page_size=1, recurrent=False)
     if is_chain and values["num_steps"] not in (1, 3, 7):
         values["adaptive"] = False
     return ServerConfig(**values)

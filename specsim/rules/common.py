@@ -103,12 +103,18 @@ def check_recurrent_buffer(state: Resolution) -> None:
 
 
 def check_snapshots(state: Resolution) -> None:
-    """Reject snapshots of a recurrent state that are closer than one verify."""
+    """Reject buffered snapshots of a recurrent state that are closer than one verify, or lie inside a page."""
     config = state.config
-    if config.recurrent and config.num_draft_tokens is not None and config.snapshot_interval < config.num_draft_tokens:
+    if not (config.recurrent and config.state_strategy == "extra_buffer"):
+        return
+    interval = config.snapshot_interval
+    if config.num_draft_tokens is not None and interval < config.num_draft_tokens:
         expected = f"at least num_draft_tokens, {config.num_draft_tokens}"
         because = "one verify may pass at most one snapshot"
-        raise contradiction("snapshot_interval", config.snapshot_interval, expected, because)
+        raise contradiction("snapshot_interval", interval, expected, because)
+    if interval % config.page_size:
+        because = "a prefix is shared by whole pages, and its state is that of its end"
+        raise contradiction("snapshot_interval", interval, f"a multiple of page_size, {config.page_size}", because)
 
 
 def bound_running_requests(state: Resolution) -> None:

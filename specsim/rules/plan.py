@@ -30,10 +30,13 @@ class Code(StrEnum):
     NOT_SPECULATIVE = "not-speculative", "Nothing is drafted, so there is no worker."
     V2_CHOSEN = "v2-chosen", "V2 can run the configuration."
     OVERLAP_DISABLED = "overlap-disabled", "Overlap is disabled, so V1 runs it."
-    PAGED_TREE = "topk-needs-page-size-1", "V2 drafts trees only with page size 1, so V1 runs it without overlap."
+    PAGED_TREE = (
+        "topk-needs-page-size-1",
+        "Trees on larger pages run on V2 only if asked for: V1 without overlap.",
+    )
     RECURRENT_TREE = (
         "topk-needs-no-recurrent-state",
-        "V2 drafts trees only for targets without recurrent layers, so V1 runs it without overlap.",
+        "Trees of a recurrent target run on V2 only if asked for: V1 without overlap.",
     )
     V2_NOT_ENABLED = "v2-not-enabled", "V2 is not enabled, so V1 runs it without overlap."
     ALGORITHM_WITHOUT_V2 = "algorithm-without-v2", "V2 does not have the algorithm, so V1 runs it without overlap."

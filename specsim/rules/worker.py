@@ -15,12 +15,6 @@ def choose_worker(state: Resolution) -> None:
     if config.mode == "v1":
         force_v1(state)
     elif config.mode == "v2":
-        if is_paged_tree:
-            because = "V2 drafts trees on single slots only"
-            raise contradiction("page_size", config.page_size, "1, or topk 1, or mode auto or v1", because)
-        if is_recurrent_tree:
-            because = "V2 does not move recurrent states along the accepted path"
-            raise contradiction("topk", topk, "1 for a recurrent target, or mode auto or v1", because)
         force_v2(state)
     elif config.disable_overlap:
         _fall_back(state, Code.OVERLAP_DISABLED)

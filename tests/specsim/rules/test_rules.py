@@ -48,7 +48,7 @@ def test_sizes_alone_make_a_configuration():
     assert (plan.worker, plan.sizes, plan.is_overlapped) == ("v1", SpecConfig(2, 3, 6), False)
     assert plan.fallback == Decision(
         Code.PAGED_TREE,
-        "V2 drafts trees only with page size 1, so V1 runs it without overlap. Here topk is 2 and the page size 16.",
+        "Trees on larger pages run on V2 only if asked for: V1 without overlap. Here topk is 2 and the page size 16.",
         Level.WARNING,
         ("disable_overlap",),
     )
@@ -62,10 +62,10 @@ def test_a_plan_without_fallback():
 
 def test_a_refusal_says_what_to_change():
     with pytest.raises(SpecRejection) as caught:
-        resolve(tree(mode="v2", page_size=64))
+        resolve(tree(mode="v2", page_size=64, attention_backend="aiter"))
     assert str(caught.value) == (
-        "BAD_CONFIGURATION: page_size is 64, but should be 1, or topk 1, or mode auto or v1, "
-        "because V2 drafts trees on single slots only"
+        "BAD_CONFIGURATION: attention_backend is aiter, but should be one of flashinfer, fa3, triton, or page size 1, "
+        "or topk 1, because it cannot read a tree of topk 2 out of pages of 64"
     )
 
 
