@@ -20,12 +20,13 @@ class AdaptiveSlot:
     candidates : tuple of int
         Numbers of steps, ascending, each at least 1.
     down, up : float
-        Hysteresis: how far the thresholds of a lower and of a higher candidate move.
+        Hysteresis: how far the thresholds of a lower and of a higher candidate move. A range that does not say
+        otherwise goes down later than its candidates alone would have it.
     """
 
     batch_size: int
     candidates: tuple[int, ...]
-    down: float = 0.0
+    down: float = -0.25
     up: float = 0.0
 
     def __post_init__(self) -> None:
@@ -34,8 +35,8 @@ class AdaptiveSlot:
             raise _contradiction("candidates", self.candidates, "ascending whole numbers from 1", "steps are tried")
 
     def start(self, initial_steps: int) -> int:
-        """Return the candidate that a range starts with: the largest up to the initial one, else the least."""
-        return max((steps for steps in self.candidates if steps <= initial_steps), default=self.candidates[0])
+        """Return the candidate that a range starts with: the initial one, or the middle one where that is missing."""
+        return initial_steps if initial_steps in self.candidates else self.candidates[len(self.candidates) // 2]
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class AdaptiveConfig:
     """
 
     slots: tuple[AdaptiveSlot, ...] = (
-        AdaptiveSlot(1, (1, 3, 7), down=-0.25),
-        AdaptiveSlot(8, (1, 3)),
-        AdaptiveSlot(32, (1,)),
+        AdaptiveSlot(1, (1, 3, 7)),
+        AdaptiveSlot(8, (1, 3), down=0.0),
+        AdaptiveSlot(32, (1,), down=0.0),
     )
     alpha: float = 0.2
     warmup: int = 10

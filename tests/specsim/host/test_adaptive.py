@@ -86,8 +86,18 @@ def test_each_range_has_its_own_state():
     assert controller.states[1] == AdaptiveState.initial(3)
 
 
-def test_a_range_starts_at_its_largest_candidate_up_to_the_first_steps():
-    assert [AdaptiveSlot(1, (2, 4, 8)).start(steps) for steps in (1, 2, 5, 9)] == [2, 2, 4, 8]
+def test_a_range_starts_at_the_first_steps_or_in_the_middle_of_its_candidates():
+    assert [AdaptiveSlot(1, (2, 4, 8)).start(steps) for steps in (1, 2, 5, 8, 9)] == [4, 2, 4, 8, 4]
+    assert [AdaptiveSlot(1, candidates).start(9) for candidates in ((3,), (1, 3), (1, 2, 3, 4))] == [3, 3, 3]
+
+
+def test_a_range_goes_down_late_unless_it_says_otherwise():
+    assert AdaptiveSlot(1, (1, 3)) == AdaptiveSlot(1, (1, 3), down=-0.25, up=0.0)
+    assert [(one.batch_size, one.candidates, one.down, one.up) for one in AdaptiveConfig().slots] == [
+        (1, (1, 3, 7), -0.25, 0.0),
+        (8, (1, 3), 0.0, 0.0),
+        (32, (1,), 0.0, 0.0),
+    ]
 
 
 @pytest.mark.parametrize(
