@@ -8,9 +8,9 @@ from specsim.operations import RECORDS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("specsim", "reference", "gpu", "properties", "tests", "docs")
-SECTION = r"(?:[0-9A-M]\.\d+|tagged KV)"
+SECTION = r"(?:[0-9A-M]\.\d+b?|tagged KV)"
 CITATION = re.compile(rf"semantics,?\s+({SECTION}(?:,\s+{SECTION})*)")
-HEADING = re.compile(r"^#{2,3} ([0-9A-M]\.\d+|Tagged KV)\b", flags=re.MULTILINE)
+HEADING = re.compile(r"^#{2,3} ([0-9A-M]\.\d+b?|Tagged KV)\b", flags=re.MULTILINE)
 PAGE = (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")
 
 
@@ -30,8 +30,8 @@ def citing_files():
 
 
 def test_citations_are_read():
-    assert cited_in("Source: semantics 0.3, C.3. And semantics, tagged KV; semantics D.6, tagged KV.") == [
-        *("0.3", "c.3"),
+    assert cited_in("Source: semantics 0.3, C.3, A.11b. And semantics, tagged KV; semantics D.6, tagged KV.") == [
+        *("0.3", "c.3", "a.11b"),
         "tagged kv",
         *("d.6", "tagged kv"),
     ]

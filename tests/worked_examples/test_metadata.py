@@ -1,0 +1,65 @@
+"""K.5 by steps, K.7, K.8 and K.9: slots of a draft, a tree from its matrix, metadata, a fixed-width extend."""
+
+import pytest
+
+from tests.worked_examples.numbers import i32, i64, squares
+
+
+def test_k5_slots_by_step(computes):
+    out_cache_loc = i64([13, 14, 15, 25, 26, 27, 28, 29, 30, 32, 33, 34])
+    computes(
+        "per_step_draft_out_cache_loc",
+        {"out_cache_loc": out_cache_loc, "topk": 2, "num_steps": 3},
+        {"step_cache_loc": i64([[13, 25, 28, 32], [14, 26, 29, 33], [15, 27, 30, 34]])},
+    )
+
+
+def test_k7_reconstruction(computes):
+    mask = squares([["100000", "110000", "101000", "110100", "110110", "100001"]])
+    computes(
+        "reconstruct_indices_from_tree_mask",
+        {"tree_mask": mask, "seq_lens": i64([20])},
+        {
+            "positions": i64([20, 21, 21, 22, 23, 21]),
+            "retrieve_index": i64([[0, 1, 2, 3, 4, 5]]),
+            "retrieve_next_token": i64([[1, 3, -1, 4, -1, -1]]),
+            "retrieve_next_sibling": i64([[-1, 2, 5, -1, -1, -1]]),
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "cache_seqlens", "cu_seqlens_q", "cu_seqlens_k"),
+    [
+        (18, [15, 14, 9], [0, 6, 12, 18], [0, 15, 29, 38]),
+        (15, [14, 13, 8], [0, 5, 10, 15], [0, 14, 27, 35]),
+    ],
+)
+def test_k8_metadata(num_tokens, cache_seqlens, cu_seqlens_q, cu_seqlens_k, computes):
+    arguments = {
+        "req_pool_indices": i64([2, 4, 1]),
+        "req_to_token": i32(range(5 * 16)).reshape(5, 16) + 16,
+        "seq_lens": i64([9, 8, 3]),
+        "num_tokens": num_tokens,
+        "max_seq_len_k": 9 + num_tokens // 3,
+        "page_size": 4,
+    }
+    expected = {
+        "cache_seqlens": i32(cache_seqlens),
+        "cu_seqlens_q": i32(cu_seqlens_q),
+        "cu_seqlens_k": i32(cu_seqlens_k),
+        "page_table": i32([[12, 13, 14, 15], [20, 21, 22, 23], [8, 9, 10, 11]]),
+    }
+    computes("target_verify_metadata", arguments, expected)
+
+
+def test_k9_select_index(computes):
+    computes(
+        "prepare_for_extend_to_fill_draft_kvcache",
+        {"seq_lens": i64([9, 8, 3]), "num_accepted_tokens": i32([2, 4, 1]), "num_draft_tokens": 4},
+        {
+            "positions": i64([9, 10, 11, 12, 8, 9, 10, 11, 3, 4, 5, 6]),
+            "forward_seq_lens": i64([13, 12, 7]),
+            "select_index": i64([1, 7, 8]),
+        },
+    )
