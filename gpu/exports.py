@@ -44,12 +44,14 @@ from specsim.gpu.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.gpu.penalties import apply_penalties
 from specsim.gpu.probabilities import min_p_renorm, prepare_logits, target_probabilities, top_k_renorm, top_p_renorm
 from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 __all__ = [
+    "apply_penalties",
     "argmax_target_predict",
     "assign_draft_cache_locs",
     "assign_extend_cache_locs",

@@ -44,6 +44,7 @@ from specsim.reference.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.reference.penalties import apply_penalties
 from specsim.reference.probabilities import (
     min_p_renorm,
     prepare_logits,
@@ -56,6 +57,7 @@ from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mas
 from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 __all__ = [
+    "apply_penalties",
     "argmax_target_predict",
     "assign_draft_cache_locs",
     "assign_extend_cache_locs",

@@ -11,6 +11,7 @@ GROUPS = (
     "verify",
     "attention",
     "grammar",
+    "penalties",
     "probabilities",
     "acceptance",
     "from_logits",

@@ -177,6 +177,20 @@ class Operations(Protocol[ArrayT]):
     ) -> ArrayT:
         """Walk each tree with its request's grammar and pack the tokens that may follow each reached node."""
 
+    def apply_penalties(
+        self,
+        logits: ArrayT,
+        token_counts: ArrayT,
+        draft_token: ArrayT,
+        tree_mask: ArrayT,
+        frequency_penalty: ArrayT,
+        presence_penalty: ArrayT,
+        repetition_penalty: ArrayT,
+        num_draft_tokens: int,
+        exact: bool = True,
+    ) -> ArrayT:
+        """Penalise the tokens that a request has output, and in exact mode those on the path to each node too."""
+
     def prepare_logits(
         self,
         logits: ArrayT,

@@ -101,6 +101,13 @@ _LOGITS = (
 _NO_MASS = (empty_row("probabilities", 0.0), empty_row("probabilities", _INFINITE))
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
+    "apply_penalties": (
+        entry("logits", _INFINITE),
+        entry("frequency_penalty", -(2.0**21)),
+        entry("presence_penalty", _INFINITE),
+        entry("repetition_penalty", 0.0),
+        entry("repetition_penalty", 2.0**21),
+    ),
     "prepare_logits": (
         entry("logits", _INFINITE),
         entry("scaling_penalty", 0.0),

@@ -1,0 +1,44 @@
+"""Kernels of ``specsim.gpu.penalties``."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["num_nodes"])
+def _apply_penalties_kernel(
+    logits_ptr,
+    token_counts_ptr,
+    draft_token_ptr,
+    tree_mask_ptr,
+    frequency_penalty_ptr,
+    presence_penalty_ptr,
+    repetition_penalty_ptr,
+    penalised_logits_ptr,
+    num_nodes,
+    vocab,
+    row_stride,
+    column_stride,
+    EXACT: tl.constexpr,
+    NODES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Penalise some tokens of one node. Every operation rounds once: launch it without fusion of products and sums."""
+    row = tl.program_id(0).to(tl.int64)
+    request = row // num_nodes
+    token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = token < vocab
+    logit = tl.load(logits_ptr + row * row_stride + token.to(tl.int64) * column_stride, mask=inside, other=0.0)
+    logit = logit.to(tl.float32)
+    count = tl.load(token_counts_ptr + request * vocab + token, mask=inside, other=0)
+    if EXACT:
+        node = tl.arange(0, NODES)
+        # NOTE: the root is output already, so that the counts have it.
+        sees = tl.load(tree_mask_ptr + row * num_nodes + node, mask=(node > 0) & (node < num_nodes), other=0) != 0
+        draft = tl.load(draft_token_ptr + request * num_nodes + node, mask=sees, other=-1)
+        count += tl.sum((token[:, None] == draft[None, :]).to(tl.int32), axis=1)
+    occurs = count > 0
+    logit -= tl.load(frequency_penalty_ptr + request) * count.to(tl.float32)
+    logit = tl.where(occurs, logit - tl.load(presence_penalty_ptr + request), logit)
+    scale = tl.load(repetition_penalty_ptr + request)
+    scaled = tl.where(logit > 0, tl.math.div_rn(logit, tl.zeros_like(logit) + scale), logit * scale)
+    tl.store(penalised_logits_ptr + row * vocab + token, tl.where(occurs, scaled, logit), mask=inside)
