@@ -44,6 +44,11 @@ from specsim.gpu.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.gpu.pages import (
+    align_evict_mask_to_page_size,
+    create_num_accepted_drafts_filter,
+    filter_finished_cache_loc,
+)
 from specsim.gpu.penalties import apply_penalties
 from specsim.gpu.probabilities import min_p_renorm, prepare_logits, target_probabilities, top_k_renorm, top_p_renorm
 from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
@@ -51,6 +56,7 @@ from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 __all__ = [
+    "align_evict_mask_to_page_size",
     "apply_penalties",
     "argmax_target_predict",
     "assign_draft_cache_locs",
@@ -60,12 +66,14 @@ __all__ = [
     "chain_speculative_sampling",
     "compact_accepted_to_front",
     "create_extend_after_decode_spec_info",
+    "create_num_accepted_drafts_filter",
     "draft_decode_forward",
     "draft_extend_forward",
     "fast_topk",
     "fill_accept_out_cache_loc",
     "fill_accept_target_cache_loc",
     "fill_bonus_tokens",
+    "filter_finished_cache_loc",
     "gather_accept_tokens",
     "generate_attn_arg_prefill",
     "generate_coins",

@@ -44,6 +44,11 @@ from specsim.reference.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.reference.pages import (
+    align_evict_mask_to_page_size,
+    create_num_accepted_drafts_filter,
+    filter_finished_cache_loc,
+)
 from specsim.reference.penalties import apply_penalties
 from specsim.reference.probabilities import (
     min_p_renorm,
@@ -57,6 +62,7 @@ from specsim.reference.tree import build_tree, reconstruct_indices_from_tree_mas
 from specsim.reference.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
 
 __all__ = [
+    "align_evict_mask_to_page_size",
     "apply_penalties",
     "argmax_target_predict",
     "assign_draft_cache_locs",
@@ -66,12 +72,14 @@ __all__ = [
     "chain_speculative_sampling",
     "compact_accepted_to_front",
     "create_extend_after_decode_spec_info",
+    "create_num_accepted_drafts_filter",
     "draft_decode_forward",
     "draft_extend_forward",
     "fast_topk",
     "fill_accept_out_cache_loc",
     "fill_accept_target_cache_loc",
     "fill_bonus_tokens",
+    "filter_finished_cache_loc",
     "gather_accept_tokens",
     "generate_attn_arg_prefill",
     "generate_coins",

@@ -17,6 +17,7 @@ GROUPS = (
     "from_logits",
     "compact",
     "slots",
+    "pages",
     "extend",
 )
 """The groups in pipeline order, which is the order of everything that follows from the tables."""

@@ -348,6 +348,32 @@ class Operations(Protocol[ArrayT]):
     ) -> ArrayT:
         """Point each request's next positions at the slots of its accepted nodes, and mark the other slots."""
 
+    def align_evict_mask_to_page_size(
+        self,
+        seq_lens: ArrayT,
+        evict_mask: ArrayT,
+        num_draft_tokens: int,
+        page_size: int,
+    ) -> None:
+        """Keep every slot on the page of a chain's last accepted node, so that whole pages are freed."""
+
+    def create_num_accepted_drafts_filter(
+        self,
+        num_accepted_drafts: ArrayT,
+        unfinished_index: ArrayT,
+        seq_lens: ArrayT,
+    ) -> ArrayT:
+        """Advance every length by its accepted tokens, and count them once more for unfinished requests alone."""
+
+    def filter_finished_cache_loc(
+        self,
+        target_slots: ArrayT,
+        num_accepted_drafts: ArrayT,
+        num_unfinished_tokens: ArrayT,
+        num_locations: int,
+    ) -> ArrayT:
+        """Keep the slots of unfinished requests in a list that is cut by accepted tokens."""
+
     def rotate_prefill_input_ids(self, input_ids: ArrayT, extend_lens: ArrayT, tail_tokens: ArrayT) -> ArrayT:
         """Shift each prompt left by one and append its tail token: the draft model's prefill input."""
 

@@ -1,4 +1,5 @@
-"""Bad calls: a valid call with one fault that the table can name; structural faults stand in ``malformed_structure``.
+"""Bad calls: a valid call with one fault that the table can name; structural faults stand in ``structure``
+and beside the strategies of their group.
 
 A drawn fault may happen to leave the call valid; the user of these strategies filters such draws away.
 """
@@ -14,8 +15,8 @@ from specsim.contracts.binding import bind, bound_of, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
 from specsim.properties import strategies
+from specsim.properties.strategies.malformed import structure
 from specsim.properties.strategies.malformed.arguments import Arguments, array_at, num_arrays, with_array
-from specsim.properties.strategies.malformed.structure import FAULTS
 
 _OTHER_DTYPE = {
     "int64": "int32",
@@ -29,6 +30,11 @@ _OTHER_DTYPE = {
 _BARELY = 2.0**-20
 
 Fault = Callable[[DrawFn, str, Arguments], Arguments]
+
+FAULTS = dict(structure.FAULTS)
+"""Structural faults of each operation that has any; a group's strategies may state their own."""
+for module in strategies.MODULES.values():
+    FAULTS |= vars(module).get("FAULTS", {})
 
 
 def calls(operation: str) -> SearchStrategy[Arguments]:

@@ -1,0 +1,146 @@
+"""Faults in what a verify keeps and gives back where a page holds several slots."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Mutant, Named, given, instead
+
+Array = Any
+
+
+def _aligned(start_of: Callable[[int, int, int], int], fits: bool = True) -> Any:
+    """Return an alignment that keeps a page from where ``start_of`` says: of length, kept nodes and page size."""
+
+    def align(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size: int) -> None:
+        page_size = int(page_size)
+        for request, length in enumerate(seq_lens.tolist()):
+            first = request * num_draft_tokens
+            kept = num_draft_tokens - int(evict_mask[first : first + num_draft_tokens].sum())
+            start = start_of(length, kept, page_size)
+            most = num_draft_tokens if fits else len(evict_mask) - first
+            evict_mask[first + max(start, 0) : first + max(min(start + page_size, most), 0)] = False
+
+    return instead(align)
+
+
+def _floored(position: int, page_size: int) -> int:
+    return position // page_size * page_size
+
+
+def _wraps(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size: int) -> None:
+    mask, page_size = evict_mask.reshape(-1, num_draft_tokens), int(page_size)
+    for row, length in zip(mask, seq_lens.tolist(), strict=True):
+        start = _floored(length + int((~row).sum()) - 1, page_size) - length
+        for place in range(start, min(start + page_size, num_draft_tokens)):
+            row[place % num_draft_tokens] = False
+    evict_mask[...] = mask.reshape(-1)
+
+
+def _filter(advance: Callable[[Array, Array], Array], count: Callable[[Array], Array] = lambda d: d + 1) -> Any:
+    """Return a filter that advances by what ``advance`` makes of drafts and goers-on, and counts by ``count``."""
+
+    def create(num_accepted_drafts: Array, unfinished_index: Array, seq_lens: Array) -> Array:
+        goes_on = np.isin(np.arange(len(seq_lens)), unfinished_index)
+        seq_lens += advance(num_accepted_drafts, goes_on).astype(seq_lens.dtype)
+        return np.where(goes_on, count(num_accepted_drafts), 0).astype(np.int32)
+
+    return instead(create)
+
+
+def _first_ones_go_on(arguments: Named) -> None:
+    arguments["unfinished_index"] = np.arange(len(arguments["unfinished_index"]))
+
+
+def _kept(begin_of: Callable[[Array, Array], Array], kept_of: Callable[[Array, Array], Array]) -> Any:
+    """Return a filter that takes segments from where ``begin_of`` says: of drafts and of counts, both by request."""
+
+    def keep(
+        target_slots: Array, num_accepted_drafts: Array, num_unfinished_tokens: Array, num_locations: int
+    ) -> Array:
+        drafts, counts = num_accepted_drafts.astype(np.int64), num_unfinished_tokens.astype(np.int64)
+        slots = [
+            int(target_slots[(begin + place) % len(target_slots)])
+            for begin, kept in zip(begin_of(drafts, counts), kept_of(drafts, counts), strict=True)
+            for place in range(kept)
+        ]
+        return np.array((slots + [0] * num_locations)[:num_locations], dtype=np.int64)
+
+    return instead(keep)
+
+
+def _before(counts: Array) -> Array:
+    return np.cumsum(counts) - counts
+
+
+_ALIGN = "align_evict_mask_to_page_size"
+_FILTER = "create_num_accepted_drafts_filter"
+_KEEP = "filter_finished_cache_loc"
+
+MUTANTS = (
+    Mutant("OWN-700", _ALIGN, "Slots are freed one by one, pages in use among them.", _aligned(lambda *_: 2**31)),
+    Mutant(
+        "OWN-701",
+        _ALIGN,
+        "The page of the bonus token is kept, which has no slot yet.",
+        _aligned(lambda length, kept, size: _floored(length + kept, size) - length),
+    ),
+    Mutant(
+        "OWN-702",
+        _ALIGN,
+        "The root is not counted, so the page of the draft before the last is kept.",
+        _aligned(lambda length, kept, size: _floored(length + max(kept - 2, 0), size) - length),
+    ),
+    Mutant(
+        "OWN-703",
+        _ALIGN,
+        "Pages are counted from the start of the verify window.",
+        _aligned(lambda length, kept, size: _floored(kept - 1, size)),
+    ),
+    Mutant("OWN-704", _ALIGN, "A page that begins before the window wraps to its end.", instead(_wraps)),
+    Mutant(
+        "OWN-705",
+        _ALIGN,
+        "A page that ends behind the window keeps slots of the next request.",
+        _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
+    ),
+    Mutant(
+        "OWN-706",
+        _FILTER,
+        "Lengths of ended requests stay, so that their last slots are never freed.",
+        _filter(lambda drafts, goes_on: np.where(goes_on, drafts + 1, 0)),
+    ),
+    Mutant(
+        "OWN-707",
+        _FILTER,
+        "Without a request that goes on, no length grows.",
+        _filter(lambda drafts, goes_on: (drafts + 1) * goes_on.any()),
+    ),
+    Mutant("OWN-708", _FILTER, "Lengths grow by drafts, not by tokens.", _filter(lambda drafts, goes_on: drafts)),
+    Mutant(
+        "OWN-709",
+        _FILTER,
+        "Drafts are counted, not tokens.",
+        _filter(lambda drafts, goes_on: drafts + 1, count=lambda drafts: drafts),
+    ),
+    Mutant("OWN-710", _FILTER, "The first requests go on, as many as do.", given(_first_ones_go_on)),
+    Mutant(
+        "OWN-711",
+        _KEEP,
+        "Segments are as long as drafts, the bonus token left out.",
+        _kept(lambda drafts, counts: _before(drafts), lambda drafts, counts: counts),
+    ),
+    Mutant(
+        "OWN-712",
+        _KEEP,
+        "Segments are those of the filtered list.",
+        _kept(lambda drafts, counts: _before(counts), lambda drafts, counts: counts),
+    ),
+    Mutant(
+        "OWN-713",
+        _KEEP,
+        "Whoever has ended keeps its slots too.",
+        _kept(lambda drafts, counts: _before(drafts + 1), lambda drafts, counts: drafts + 1),
+    ),
+)

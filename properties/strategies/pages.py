@@ -1,0 +1,112 @@
+"""Strategies of the page operations: page sizes, and lengths on both sides of a page's end."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.properties.strategies.arrays import (
+    LENGTH_DTYPES,
+    MAX_REQUESTS,
+    Arguments,
+    Array,
+    bulk,
+    mostly,
+)
+from specsim.properties.strategies.malformed.arguments import Fault, with_entry
+from specsim.properties.strategies.malformed.structure import one_less, one_more
+from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, num_nodes
+
+PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
+
+
+def page_sizes() -> SearchStrategy[int]:
+    """Return a strategy of slots a page."""
+    return st.sampled_from(PAGE_SIZES)
+
+
+def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
+    """Return a strategy of lengths: most often one below, at or above a page's end, or up to ``reach`` before it."""
+    before = st.one_of(st.sampled_from((0, 1, -1)), st.integers(1, reach))
+    near = st.builds(lambda pages, short: max(0, pages * page_size - short), st.integers(1, 3), before)
+    return mostly(near, lengths(), one_in=6)
+
+
+@st.composite
+def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, int]:
+    """Draw a length and its accepted tokens: the root alone, all, some, or so many that they end near a page's end."""
+    length = draw(near_a_page(page_size, most))
+    kind = draw(st.sampled_from(("page", "page", "root", "all", "some")))
+    if kind == "page":
+        end = -(-(length + 1) // page_size) * page_size + draw(st.sampled_from((1, 0, 1, -1)))
+        return length, min(max(end - length, 1), most)
+    return length, {"root": 1, "all": most}.get(kind) or draw(st.integers(1, most))
+
+
+@st.composite
+def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw chains whose first nodes were accepted."""
+    page_size, count = draw(page_sizes()), draw(num_nodes())
+    requests = draw(batch(accepted_near_a_page(page_size, count), max_requests))
+    kept = np.array([tokens for _, tokens in requests], dtype=np.int64)
+    return {
+        "seq_lens": _lengths(draw, [length for length, _ in requests]),
+        "evict_mask": (np.arange(count) >= kept[:, None]).reshape(-1),
+        "num_draft_tokens": count,
+        "page_size": page_size,
+    }
+
+
+@st.composite
+def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw counts, and which requests go on: all, none or some of them, in any order."""
+    requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
+    kind = draw(st.sampled_from(("some", "some", "all", "none")))
+    places = [place for place, (_, _, goes_on) in enumerate(requests) if kind == "all" or (goes_on and kind == "some")]
+    order = draw(bulk()).order(len(places))
+    return {
+        "num_accepted_drafts": np.array([drafts for _, drafts, _ in requests], dtype=np.int32),
+        "unfinished_index": np.array(places, dtype=np.int64)[order],
+        "seq_lens": _lengths(draw, [length for length, _, _ in requests]),
+    }
+
+
+@st.composite
+def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw the slots of accepted tokens, of which a request keeps all, none or the first ones."""
+    kept = st.sampled_from((1.0, 1.0, 0.0, 0.5))
+    requests = draw(batch(st.tuples(_drafts(), kept), max_requests))
+    drafts = np.array([count for count, _ in requests], dtype=np.int32)
+    shares = np.array([share for _, share in requests], dtype=np.float64)
+    num_unfinished_tokens = ((drafts + 1) * shares).astype(np.int32)
+    num_slots = int((drafts + 1).sum())
+    return {
+        "target_slots": distinct_slots(draw(bulk()), num_slots, 2 * num_slots + 2).astype(np.int64),
+        "num_accepted_drafts": drafts,
+        "num_unfinished_tokens": num_unfinished_tokens,
+        "num_locations": int(num_unfinished_tokens.sum()),
+    }
+
+
+def _drafts() -> SearchStrategy[int]:
+    return mostly(st.integers(0, 6), st.sampled_from((0, 31, 32, 63)), one_in=5)
+
+
+def _lengths(draw: DrawFn, values: list[int]) -> Array:
+    return np.array(values, dtype=draw(st.sampled_from(LENGTH_DTYPES)))
+
+
+def _kept_behind_a_gap(arguments: Arguments, where: int) -> Arguments:
+    """One node is evicted that was kept, or the other way round."""
+    mask = arguments["evict_mask"]
+    return with_entry(arguments, "evict_mask", where, not mask[where % mask.size] if mask.size else False)
+
+
+FAULTS: dict[str, tuple[Fault, ...]] = {
+    "align_evict_mask_to_page_size": (_kept_behind_a_gap,),
+    "filter_finished_cache_loc": (
+        one_more("num_accepted_drafts"),
+        one_more("num_unfinished_tokens"),
+        one_less("num_unfinished_tokens"),
+        one_more("num_locations"),
+    ),
+}

@@ -1,0 +1,63 @@
+"""Pages: what V1 gives back after a verify where a page holds several slots."""
+
+from dataclasses import replace
+
+from specsim.config import MOST_NODES
+from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
+from specsim.operations.record import Operation
+from specsim.operations.shared import MOST_POSITIONS, NUM_DRAFT_TOKENS, PAGE_SIZE, seq_lens
+
+_PAGE_SIZE = replace(PAGE_SIZE, default=None)
+
+OPERATIONS = (
+    Operation(
+        name="align_evict_mask_to_page_size",
+        group="pages",
+        summary="Keep every slot on the page of a chain's last accepted node, so that whole pages are freed.",
+        contract=Contract(
+            parameters=(
+                seq_lens(),
+                array("evict_mask", "bool [request*node]", Unit.VISIBLE),
+                NUM_DRAFT_TOKENS,
+                _PAGE_SIZE,
+            ),
+            writes=("evict_mask",),
+        ),
+        source="semantics C.7",
+    ),
+    Operation(
+        name="create_num_accepted_drafts_filter",
+        group="pages",
+        summary="Advance every length by its accepted tokens, and count them once more for unfinished requests alone.",
+        contract=Contract(
+            parameters=(
+                array("num_accepted_drafts", "int32 [request]", Unit.COUNT, within=("0", str(MOST_NODES - 1))),
+                array("unfinished_index", "int64 [unfinished]", Unit.ANY, within=("0", "request-1")),
+                array(
+                    "seq_lens",
+                    "int64|int32 [request]",
+                    Unit.COUNT,
+                    within=("0", f"{MOST_POSITIONS}-{MOST_NODES}"),
+                ),
+            ),
+            outputs=(array("num_unfinished_tokens", "int32 [request]", Unit.COUNT),),
+            writes=("seq_lens",),
+        ),
+        source="semantics C.7",
+    ),
+    Operation(
+        name="filter_finished_cache_loc",
+        group="pages",
+        summary="Keep the slots of unfinished requests in a list that is cut by accepted tokens.",
+        contract=Contract(
+            parameters=(
+                array("target_slots", "int64 [token]", Unit.SLOT, within=("0", None)),
+                array("num_accepted_drafts", "int32 [request]", Unit.COUNT, within=("0", "token-1")),
+                array("num_unfinished_tokens", "int32 [request]", Unit.COUNT, within=("0", "token")),
+                ScalarSpec("num_locations", axis="location", low="0"),
+            ),
+            outputs=(array("out_cache_loc", "int64 [location]", Unit.SLOT),),
+        ),
+        source="semantics C.7",
+    ),
+)

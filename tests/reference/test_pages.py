@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from specsim import Reason, SpecRejection, reference
+
+
+def chain(num_nodes, *kept):
+    """Return the mask of chains that accept their first nodes."""
+    return np.concatenate([np.arange(num_nodes) >= count for count in kept])
+
+
+@pytest.mark.parametrize(
+    ("length", "kept", "freed"),
+    [
+        (9, 1, [3, 4, 5, 6, 7]),
+        (9, 2, [3, 4, 5, 6, 7]),
+        (9, 4, [7]),
+        (11, 1, [1, 2, 3, 4, 5, 6, 7]),
+        (11, 2, [5, 6, 7]),
+        (8, 1, [4, 5, 6, 7]),
+        (10, 2, [2, 3, 4, 5, 6, 7]),
+        (8, 8, []),
+    ],
+)
+def test_the_page_of_the_last_accepted_node_is_kept(i64, length, kept, freed):
+    mask = chain(8, kept)
+    reference.align_evict_mask_to_page_size(i64([length]), mask, 8, 4)
+    assert np.flatnonzero(mask).tolist() == freed
+
+
+def test_with_one_slot_a_page_a_mask_stays(i32):
+    mask = chain(4, 1, 3)
+    reference.align_evict_mask_to_page_size(i32([5, 2]), mask, 4, 1)
+    assert mask.tolist() == chain(4, 1, 3).tolist()
+
+
+@pytest.mark.parametrize("mask", [[True, True], [True, False], [False, True, False]])
+def test_a_mask_that_keeps_no_front_is_rejected(i64, mask):
+    given = np.array(mask)
+    with pytest.raises(SpecRejection) as caught:
+        reference.align_evict_mask_to_page_size(i64([3]), given, len(mask), 4)
+    assert caught.value.reason is Reason.MALFORMED_PATH
+    assert given.tolist() == mask
+
+
+def test_lengths_grow_for_all_and_tokens_count_for_those_who_go_on(i32, i64):
+    lengths = i64([9, 8, 10])
+    counts = reference.create_num_accepted_drafts_filter(i32([1, 0, 3]), i64([0, 2]), lengths)
+    assert counts.tolist() == [2, 0, 4]
+    assert lengths.tolist() == [11, 9, 14]
+
+
+def test_lengths_grow_where_no_request_goes_on(i32, i64):
+    lengths = i32([9, 8])
+    assert reference.create_num_accepted_drafts_filter(i32([1, 0]), i64([]), lengths).tolist() == [0, 0]
+    assert lengths.tolist() == [11, 9]
+
+
+def test_slots_of_requests_that_go_on_are_kept(equal, i32, i64):
+    slots = i64([101, 102, 112, 126, 127, 128, 129])
+    kept = reference.filter_finished_cache_loc(slots, i32([1, 0, 3]), i32([2, 0, 4]), 6)
+    equal(kept, i64([101, 102, 126, 127, 128, 129]))
+
+
+@pytest.mark.parametrize(
+    ("drafts", "kept", "total", "reason"),
+    [
+        ([1, 1], [2, 0], 2, Reason.INCONSISTENT_LENGTHS),
+        ([1, 0], [2, 1], 2, Reason.INCONSISTENT_LENGTHS),
+        ([1, 0], [1, 2], 3, Reason.COUNT_OUT_OF_RANGE),
+    ],
+)
+def test_counts_that_do_not_cut_the_slots_are_rejected(i32, i64, drafts, kept, total, reason):
+    with pytest.raises(SpecRejection) as caught:
+        reference.filter_finished_cache_loc(i64([7, 8, 9]), i32(drafts), i32(kept), total)
+    assert caught.value.reason is reason
