@@ -9,9 +9,13 @@ from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
+from specsim.operations.outputs import GetSrcTgtCacheLocOutputs, GetTargetCacheLocOutputs
 
 TILE = 1024
 """Nodes of a program: eight a thread of four warps."""
+
+ENTRIES = 256
+"""Nodes, and requests, of a program: two of each a thread of four warps."""
 
 LOCATIONS, REQUESTS = 32, 128
 """Entries of a program, and requests or places of a step of its search: 32 comparisons a thread of four warps."""
@@ -48,6 +52,89 @@ def _plan_align(num_requests: int, num_nodes: int, page_size: int, mask_stride: 
         sizes={"num_requests": num_requests, "num_nodes": num_nodes, "mask_stride": mask_stride},
         constants={"PAGE_SIZE": page_size, "NODES": nodes},
         tunables={"REQUESTS": requests},
+    )
+
+
+def get_src_tgt_cache_loc(
+    seq_lens: torch.Tensor,
+    out_cache_loc: torch.Tensor,
+    accept_indices: torch.Tensor,
+    num_accepted_drafts: torch.Tensor,
+    num_draft_tokens: int,
+    page_size: int,
+) -> GetSrcTgtCacheLocOutputs[torch.Tensor]:
+    """List sources and count what is freed; a program owns a block of nodes and a block of requests."""
+    return run("get_src_tgt_cache_loc", launch_get_src_tgt_cache_loc, locals())
+
+
+def launch_get_src_tgt_cache_loc(call: Call) -> GetSrcTgtCacheLocOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["request"]:
+        launch(
+            _plan_sources(axes["token"], axes["request"], axes["node"], axes["page_size"]),
+            inputs=call.contiguous("seq_lens", "out_cache_loc", "accept_indices", "num_accepted_drafts"),
+            outputs=call.returned(),
+        )
+    return call.outputs
+
+
+@planned
+def _plan_sources(num_tokens: int, num_requests: int, num_nodes: int, page_size: int) -> Plan:
+    num_entries = max(num_tokens, num_requests)
+    block = choose_block(num_entries, ENTRIES)
+    return Plan(
+        kernels._get_src_tgt_cache_loc_kernel,
+        grid=(ceil_div(num_entries, block),),
+        sizes={
+            "num_tokens": num_tokens,
+            "num_requests": num_requests,
+            "num_nodes": num_nodes,
+            "num_slots": num_requests * num_nodes,
+        },
+        constants={"PAGE_SIZE": page_size},
+        tunables={"BLOCK": block},
+    )
+
+
+def get_target_cache_loc(
+    num_accepted_drafts: torch.Tensor,
+    to_free_num_slots: torch.Tensor,
+    out_cache_loc: torch.Tensor,
+    num_draft_tokens: int,
+    num_target_slots: int,
+    num_to_free_slots: int,
+) -> GetTargetCacheLocOutputs[torch.Tensor]:
+    """List targets and what is freed in one launch; a program owns a block of either and finds the request of each."""
+    return run("get_target_cache_loc", launch_get_target_cache_loc, locals())
+
+
+def launch_get_target_cache_loc(call: Call) -> GetTargetCacheLocOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes = call.axes
+    if axes["token"] or axes["location"]:
+        launch(
+            _plan_targets(axes["token"], axes["location"], axes["request"], axes["node"]),
+            inputs=call.contiguous("num_accepted_drafts", "to_free_num_slots", "out_cache_loc"),
+            outputs=call.returned(),
+        )
+    return call.outputs
+
+
+@planned
+def _plan_targets(num_targets: int, num_freed: int, num_requests: int, num_nodes: int) -> Plan:
+    requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
+    locations = choose_block(max(num_targets, num_freed), LOCATIONS, LARGEST_TILE // requests)
+    return Plan(
+        kernels._get_target_cache_loc_kernel,
+        grid=(ceil_div(max(num_targets, num_freed), locations), 2),
+        sizes={
+            "num_targets": num_targets,
+            "num_freed": num_freed,
+            "num_requests": num_requests,
+            "num_nodes": num_nodes,
+        },
+        tunables={"LOCATIONS": locations, "REQUESTS": requests},
     )
 
 

@@ -48,6 +48,8 @@ from specsim.reference.pages import (
     align_evict_mask_to_page_size,
     create_num_accepted_drafts_filter,
     filter_finished_cache_loc,
+    get_src_tgt_cache_loc,
+    get_target_cache_loc,
 )
 from specsim.reference.penalties import apply_penalties
 from specsim.reference.probabilities import (
@@ -86,6 +88,8 @@ __all__ = [
     "generate_draft_decode_kv_indices",
     "generate_simulated_accept_index",
     "generate_token_bitmask",
+    "get_src_tgt_cache_loc",
+    "get_target_cache_loc",
     "hash_draft_probabilities",
     "hash_sampling_logits",
     "hash_target_logits",

@@ -53,6 +53,16 @@ def path_width(num_steps: int) -> int:
     return num_steps + ROOTS_PER_TREE
 
 
+def floor_to(count: int, multiple: int) -> int:
+    """Return the largest multiple that is at most ``count``."""
+    return count // multiple * multiple
+
+
+def ceil_to(count: int, multiple: int) -> int:
+    """Return the smallest multiple that is at least ``count``."""
+    return -(-count // multiple) * multiple
+
+
 def decode_allocation(topk: int, num_steps: int, num_draft_tokens: int) -> int:
     """Return how many positions past the committed length one iteration may touch (page size 1)."""
     return max(num_steps * topk, num_draft_tokens)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.device.ranges import weigh_ranges
+from specsim.gpu.kernels.device.ranges import count_ranges, weigh_ranges
 
 
 @triton.jit
@@ -28,6 +28,74 @@ def _align_evict_mask_to_page_size_kernel(
     start = (length + num_kept - 1) // PAGE_SIZE * PAGE_SIZE - length
     is_on_page = (node[None, :] >= start[:, None]) & (node[None, :] - start[:, None] < PAGE_SIZE)
     tl.store(evict_mask_ptr + place, is_evicted & (is_on_page == 0), mask=is_node & is_evicted & is_on_page)
+
+
+@triton.jit
+def _get_src_tgt_cache_loc_kernel(
+    seq_lens_ptr,
+    out_cache_loc_ptr,
+    accept_indices_ptr,
+    num_accepted_drafts_ptr,
+    source_slots_ptr,
+    to_free_num_slots_ptr,
+    num_tokens,
+    num_requests,
+    num_nodes,
+    num_slots,
+    PAGE_SIZE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    is_token = entry < num_tokens
+    node = tl.load(accept_indices_ptr + entry, mask=is_token, other=-1).to(tl.int64)
+    is_slot = is_token & (node >= 0) & (node < num_slots)
+    tl.store(source_slots_ptr + entry, tl.load(out_cache_loc_ptr + node, mask=is_slot, other=0), mask=is_token)
+    is_request = entry < num_requests
+    length = tl.load(seq_lens_ptr + entry, mask=is_request, other=0).to(tl.int64)
+    num_kept = length + tl.load(num_accepted_drafts_ptr + entry, mask=is_request, other=0) + 1
+    page_end = (num_kept + PAGE_SIZE - 1) // PAGE_SIZE * PAGE_SIZE
+    to_free = tl.maximum(length + num_nodes - page_end, 0).to(tl.int32)
+    tl.store(to_free_num_slots_ptr + entry, to_free, mask=is_request)
+
+
+@triton.jit(do_not_specialize=["num_targets", "num_freed"])
+def _get_target_cache_loc_kernel(
+    num_accepted_drafts_ptr,
+    to_free_num_slots_ptr,
+    out_cache_loc_ptr,
+    target_slots_ptr,
+    to_free_slots_ptr,
+    num_targets,
+    num_freed,
+    num_requests,
+    num_nodes,
+    LOCATIONS: tl.constexpr,
+    REQUESTS: tl.constexpr,
+):
+    """Fill a block of one of the two lists: of each window the front, or the back."""
+    is_target = tl.program_id(1) == 0
+    location = tl.program_id(0) * LOCATIONS + tl.arange(0, LOCATIONS)
+    request = tl.zeros([LOCATIONS], dtype=tl.int32)
+    begin = tl.zeros([LOCATIONS], dtype=tl.int32)
+    before = 0
+    for first in range(0, num_requests, REQUESTS):
+        index = first + tl.arange(0, REQUESTS)
+        is_request = index < num_requests
+        num_tokens = tl.load(num_accepted_drafts_ptr + index, mask=is_request, other=-1) + 1
+        to_free = tl.load(to_free_num_slots_ptr + index, mask=is_request, other=0)
+        length = tl.minimum(tl.maximum(tl.where(is_target, num_tokens, to_free), 0), num_nodes)
+        num_past, past_length = count_ranges(location, length, is_request, before)
+        request += num_past
+        begin += past_length
+        before += tl.sum(length, 0)
+    is_listed = location < tl.where(is_target, num_targets, num_freed)
+    is_reached = is_listed & (request < num_requests)
+    to_free = tl.load(to_free_num_slots_ptr + request, mask=is_reached, other=0)
+    place = location - begin + tl.where(is_target, 0, num_nodes - to_free)
+    is_slot = is_reached & (place >= 0) & (place < num_nodes)
+    slot = tl.load(out_cache_loc_ptr + request.to(tl.int64) * num_nodes + place, mask=is_slot, other=0)
+    tl.store(target_slots_ptr + location, slot, mask=is_listed & is_target)
+    tl.store(to_free_slots_ptr + location, slot, mask=is_listed & (is_target == 0))
 
 
 @triton.jit(do_not_specialize=["num_unfinished"])

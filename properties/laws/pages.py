@@ -3,7 +3,15 @@
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import Case, outputs_of, require, require_equal, state
+from specsim.properties.laws.support.checks import (
+    Case,
+    arrangements,
+    outputs_of,
+    require,
+    require_equal,
+    state,
+    take_requests,
+)
 from specsim.properties.strategies import pages as pages_strategies
 
 
@@ -27,6 +35,78 @@ def freed_slots_lie_on_pages_of_their_own(backend: Backend, case: Case) -> None:
         in_use = {*pages[~given[request]].tolist(), *(range(-(-length // case["page_size"])))}
         shared = sorted(in_use & {*pages[mask[request]].tolist()})
         require_equal(f"pages of request {request} that are given back while in use", shared, [])
+
+
+def sources_are_slots_of_the_paths(backend: Backend, case: Case) -> None:
+    """An accepted node's KV comes from the slot that it wrote to."""
+    slots = outputs_of(backend, _SOURCES[0], case)["source_slots"]
+    require_equal("source_slots", slots, [case["out_cache_loc"][node] for node in case["accept_indices"].tolist()])
+
+
+def what_is_kept_ends_with_a_page(backend: Backend, case: Case) -> None:
+    """Kept is what was accepted and the rest of its last page: neither more nor less can be given back."""
+    to_free = outputs_of(backend, _SOURCES[0], case)["to_free_num_slots"].tolist()
+    page_size = case["page_size"]
+    for request, length in enumerate(case["seq_lens"].tolist()):
+        needed, end = length + int(case["num_accepted_drafts"][request]) + 1, length + case["num_draft_tokens"]
+        kept = end - to_free[request]
+        what = f"positions of request {request} that are kept, {needed} of {end} in use"
+        require(needed <= kept <= end, what, kept, f"{needed} to {end}")
+        require(kept - needed < page_size, what, kept, f"fewer than {needed + page_size}")
+        require(kept % page_size == 0 or kept == end, what, kept, "a multiple of the page size, or all")
+
+
+def both_rules_free_the_same_positions(backend: Backend, case: Case) -> None:
+    """A chain that accepts as many tokens gives back as many slots by its mask."""
+    to_free = outputs_of(backend, _SOURCES[0], case)["to_free_num_slots"]
+    accepted = case["num_accepted_drafts"] + 1
+    asked = {name: case[name] for name in ("seq_lens", "num_draft_tokens", "page_size")}
+    asked["evict_mask"] = (np.arange(case["num_draft_tokens"]) >= accepted[:, None]).reshape(-1)
+    mask = outputs_of(backend, _ALIGN[0], asked)["evict_mask"].reshape(-1, case["num_draft_tokens"])
+    require_equal("to_free_num_slots", to_free, mask.sum(axis=1))
+
+
+def windows_are_kept_in_front_and_freed_behind(backend: Backend, case: Case) -> None:
+    """Of each window the first slots are targets and the last ones are freed, request after request."""
+    outputs = outputs_of(backend, _TARGETS[0], case)
+    windows = case["out_cache_loc"].reshape(-1, case["num_draft_tokens"]).tolist()
+    accepted = (case["num_accepted_drafts"] + 1).tolist()
+    targets = [slot for window, count in zip(windows, accepted, strict=True) for slot in window[:count]]
+    require_equal("target_slots", outputs["target_slots"], targets)
+    backs = zip(windows, case["to_free_num_slots"].tolist(), strict=True)
+    freed = [slot for window, count in backs for slot in window[len(window) - count :]]
+    require_equal("to_free_slots", outputs["to_free_slots"], freed)
+
+
+def windows_are_moved_and_freed_one_by_one(backend: Backend, case: Case) -> None:
+    """What a request moves and gives back does not depend on its neighbours."""
+    num_requests = len(case["seq_lens"])
+    width, ends = case["num_draft_tokens"], np.cumsum(case["num_accepted_drafts"] + 1)
+    segments = np.split(case["accept_indices"], ends[:-1])
+    whole = _reclaimed(backend, case)
+    for requests in arrangements(num_requests):
+        nodes = [segments[old] + (new - old) * width for new, old in enumerate(requests)]
+        part = take_requests(case, ("seq_lens", "out_cache_loc", "num_accepted_drafts"), num_requests, requests)
+        part["accept_indices"] = np.concatenate([case["accept_indices"][:0], *nodes])
+        got = _reclaimed(backend, part)
+        for new, old in enumerate(requests):
+            require_equal(f"moves and freed slots of request {old} in {requests}", got[new], whole[old])
+
+
+def _reclaimed(backend: Backend, case: Case) -> list[list[int]]:
+    """Return (sources, targets, freed slots) of each request, one behind the other."""
+    sources = outputs_of(backend, _SOURCES[0], case)
+    to_free = sources["to_free_num_slots"]
+    asked = {name: case[name] for name in ("num_accepted_drafts", "out_cache_loc", "num_draft_tokens")}
+    sizes = {"num_target_slots": len(sources["source_slots"]), "num_to_free_slots": int(to_free.sum())}
+    targets = outputs_of(backend, _TARGETS[0], {**asked, **sizes, "to_free_num_slots": to_free})
+    kept, freed = np.cumsum(case["num_accepted_drafts"] + 1)[:-1], np.cumsum(to_free)[:-1]
+    parts = [
+        np.split(sources["source_slots"], kept),
+        np.split(targets["target_slots"], kept),
+        np.split(targets["to_free_slots"], freed),
+    ]
+    return [[*map(int, np.concatenate(mine))] for mine in zip(*parts, strict=True)][: len(to_free)]
 
 
 def every_length_grows_by_what_was_output(backend: Backend, case: Case) -> None:
@@ -77,6 +157,8 @@ def _page_end(length: int, page_size: int) -> int:
 
 _ALIGN = ("align_evict_mask_to_page_size",)
 
+_SOURCES = ("get_src_tgt_cache_loc",)
+_TARGETS = ("get_target_cache_loc",)
 _FILTER = ("create_num_accepted_drafts_filter",)
 _KEEP = ("filter_finished_cache_loc",)
 
@@ -84,6 +166,23 @@ PROPERTIES = (
     state("pages", kept_slots_end_with_their_page, pages_strategies.align_evict_mask_to_page_size, _ALIGN, "P42"),
     state(
         "pages", freed_slots_lie_on_pages_of_their_own, pages_strategies.align_evict_mask_to_page_size, _ALIGN, "P38"
+    ),
+    state("pages", sources_are_slots_of_the_paths, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P40"),
+    state("pages", what_is_kept_ends_with_a_page, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P38"),
+    state(
+        "pages",
+        both_rules_free_the_same_positions,
+        pages_strategies.get_src_tgt_cache_loc,
+        (*_SOURCES, *_ALIGN),
+        "P38",
+    ),
+    state("pages", windows_are_kept_in_front_and_freed_behind, pages_strategies.get_target_cache_loc, _TARGETS, "P40"),
+    state(
+        "pages",
+        windows_are_moved_and_freed_one_by_one,
+        pages_strategies.get_src_tgt_cache_loc,
+        (*_SOURCES, *_TARGETS),
+        "P31",
     ),
     state(
         "pages",

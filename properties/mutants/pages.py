@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead
+from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
 
 Array = Any
 
@@ -36,6 +36,60 @@ def _wraps(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size:
         for place in range(start, min(start + page_size, num_draft_tokens)):
             row[place % num_draft_tokens] = False
     evict_mask[...] = mask.reshape(-1)
+
+
+def _kept_until(keep_len_of: Callable[[int, int, int, int], int]) -> Any:
+    """Return a count of freed slots by where ``keep_len_of`` says that kept ones end: of L, a, N and page size."""
+
+    def count(outputs: Named, arguments: Named) -> None:
+        num_nodes, page_size = int(arguments["num_draft_tokens"]), int(arguments["page_size"])
+        pairs = zip(arguments["seq_lens"].tolist(), arguments["num_accepted_drafts"].tolist(), strict=True)
+        freed = [length + num_nodes - keep_len_of(length, drafts + 1, num_nodes, page_size) for length, drafts in pairs]
+        outputs["to_free_num_slots"] = np.array(freed, dtype=np.int32)
+
+    return returning(count)
+
+
+def _end_of_page(position: int, page_size: int) -> int:
+    return -(-position // page_size) * page_size
+
+
+def _nodes_of_the_first_tree(outputs: Named, arguments: Named) -> None:
+    nodes = arguments["accept_indices"] % int(arguments["num_draft_tokens"])
+    outputs["source_slots"] = arguments["out_cache_loc"][nodes]
+
+
+def _listed(targets_of: Callable[..., Any], freed_of: Callable[..., Any]) -> Any:
+    """Return a list of places of each window, by its width, its accepted tokens and its freed slots."""
+
+    def change(outputs: Named, arguments: Named) -> None:
+        windows = arguments["out_cache_loc"].reshape(-1, int(arguments["num_draft_tokens"]))
+        counts = [*zip(arguments["num_accepted_drafts"] + 1, arguments["to_free_num_slots"], strict=True)]
+        for name, places_of in (("target_slots", targets_of), ("to_free_slots", freed_of)):
+            rows = [
+                window[places_of(len(window), int(kept), int(freed)) % len(window)]
+                for window, (kept, freed) in zip(windows, counts, strict=True)
+            ]
+            outputs[name] = np.concatenate([outputs[name][:0], *rows])
+
+    return returning(change)
+
+
+def _front(width: int, kept: int, freed: int) -> Array:
+    return np.arange(kept)
+
+
+def _back(width: int, kept: int, freed: int) -> Array:
+    return np.arange(width - freed, width)
+
+
+def _rest_of_targets_left(outputs: Named, arguments: Named) -> None:
+    starts = _before(arguments["num_accepted_drafts"].astype(np.int64))
+    windows = arguments["out_cache_loc"].reshape(-1, int(arguments["num_draft_tokens"]))
+    targets = np.zeros_like(outputs["target_slots"])
+    for window, start, drafts in zip(windows, starts, arguments["num_accepted_drafts"], strict=True):
+        targets[start : start + drafts + 1] = window[: drafts + 1]
+    outputs["target_slots"] = targets
 
 
 def _filter(advance: Callable[[Array, Array], Array], count: Callable[[Array], Array] = lambda d: d + 1) -> Any:
@@ -75,6 +129,8 @@ def _before(counts: Array) -> Array:
 
 
 _ALIGN = "align_evict_mask_to_page_size"
+_SOURCES = "get_src_tgt_cache_loc"
+_TARGETS = "get_target_cache_loc"
 _FILTER = "create_num_accepted_drafts_filter"
 _KEEP = "filter_finished_cache_loc"
 
@@ -104,6 +160,65 @@ MUTANTS = (
         _ALIGN,
         "A page that ends behind the window keeps slots of the next request.",
         _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
+    ),
+    Mutant(
+        "OWN-714",
+        _SOURCES,
+        "The page of the last accepted token is freed when it begins one.",
+        _kept_until(
+            lambda length, kept, nodes, size: min(
+                max(_end_of_page(length + kept - 1, size), length + 1), length + nodes
+            )
+        ),
+    ),
+    Mutant(
+        "OWN-715",
+        _SOURCES,
+        "Everything behind the accepted tokens is freed, on pages in use too.",
+        _kept_until(lambda length, kept, nodes, size: length + kept),
+    ),
+    Mutant(
+        "OWN-716",
+        _SOURCES,
+        "Pages are counted from the start of the verify window.",
+        _kept_until(lambda length, kept, nodes, size: length + min(_end_of_page(kept, size), nodes)),
+    ),
+    Mutant(
+        "OWN-717",
+        _SOURCES,
+        "A page that ends behind the window frees less than nothing.",
+        _kept_until(lambda length, kept, nodes, size: _end_of_page(length + kept, size)),
+    ),
+    Mutant(
+        "OWN-718",
+        _SOURCES,
+        "A page that is full keeps the next one.",
+        _kept_until(lambda length, kept, nodes, size: min(_floored(length + kept, size) + size, length + nodes)),
+    ),
+    Mutant("OWN-719", _SOURCES, "Every path is looked up in the first tree.", returning(_nodes_of_the_first_tree)),
+    Mutant(
+        "OWN-720",
+        _TARGETS,
+        "Targets start one draft, not one token, behind those before.",
+        returning(_rest_of_targets_left),
+    ),
+    Mutant(
+        "OWN-721",
+        _TARGETS,
+        "What is freed follows the accepted slots, where it should end the window.",
+        _listed(_front, lambda width, kept, freed: kept + np.arange(freed)),
+    ),
+    Mutant(
+        "OWN-722",
+        _TARGETS,
+        "Targets are the last slots that are kept.",
+        _listed(lambda width, kept, freed: np.arange(width - freed - kept, width - freed), _back),
+    ),
+    Mutant(
+        "OWN-723",
+        _TARGETS,
+        "Slots are freed from the front.",
+        _listed(_front, lambda width, kept, freed: np.arange(freed)),
     ),
     Mutant(
         "OWN-706",

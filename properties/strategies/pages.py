@@ -57,6 +57,43 @@ def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS
 
 
 @st.composite
+def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw accepted paths of trees, most often with numbers that ascend, and the slots of all nodes."""
+    page_size, count = draw(page_sizes()), draw(num_nodes())
+    requests = draw(batch(st.tuples(accepted_near_a_page(page_size, count), st.booleans(), bulk()), max_requests))
+    paths = []
+    for request, ((_, tokens), is_ascending, source) in enumerate(requests):
+        drafts = source.order(count - 1)[: tokens - 1] + 1
+        drafts = np.sort(drafts) if is_ascending else drafts
+        paths.append(request * count + np.concatenate([[0], drafts]))
+    return {
+        "seq_lens": _lengths(draw, [length for (length, _), _, _ in requests]),
+        "out_cache_loc": _window_slots(draw, len(requests) * count),
+        "accept_indices": np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int32),
+        "num_accepted_drafts": np.array([tokens - 1 for (_, tokens), _, _ in requests], dtype=np.int32),
+        "num_draft_tokens": count,
+        "page_size": page_size,
+    }
+
+
+@st.composite
+def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw counts of accepted and freed slots that fit into a window; most often something lies between the two."""
+    count = draw(num_nodes())
+    one = st.tuples(st.one_of(st.integers(1, count), st.sampled_from((1, count))), st.sampled_from((0.5, 1.0, 0.0)))
+    requests = draw(batch(one, max_requests))
+    to_free = [int((count - tokens) * share) for tokens, share in requests]
+    return {
+        "num_accepted_drafts": np.array([tokens - 1 for tokens, _ in requests], dtype=np.int32),
+        "to_free_num_slots": np.array(to_free, dtype=np.int32),
+        "out_cache_loc": _window_slots(draw, len(requests) * count),
+        "num_draft_tokens": count,
+        "num_target_slots": sum(tokens for tokens, _ in requests),
+        "num_to_free_slots": sum(to_free),
+    }
+
+
+@st.composite
 def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts, and which requests go on: all, none or some of them, in any order."""
     requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
@@ -87,6 +124,10 @@ def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     }
 
 
+def _window_slots(draw: DrawFn, count: int) -> Array:
+    return distinct_slots(draw(bulk()), count, 2 * count + 2).astype(np.int64)
+
+
 def _drafts() -> SearchStrategy[int]:
     return mostly(st.integers(0, 6), st.sampled_from((0, 31, 32, 63)), one_in=5)
 
@@ -101,8 +142,34 @@ def _kept_behind_a_gap(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "evict_mask", where, not mask[where % mask.size] if mask.size else False)
 
 
+def _node_of_another_path(arguments: Arguments, where: int) -> Arguments:
+    """A node stands in two places."""
+    nodes = arguments["accept_indices"]
+    return with_entry(arguments, "accept_indices", where, nodes[where // 2 % nodes.size] if nodes.size else 0)
+
+
+def _more_freed_than_there_are(arguments: Arguments, where: int) -> Arguments:
+    """A request gives back a slot that one of its nodes moves to."""
+    changed = one_more("to_free_num_slots")(arguments, where)
+    return {**changed, "num_to_free_slots": int(changed["to_free_num_slots"].sum())}
+
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "align_evict_mask_to_page_size": (_kept_behind_a_gap,),
+    "get_src_tgt_cache_loc": (
+        one_more("accept_indices"),
+        one_less("accept_indices"),
+        _node_of_another_path,
+        one_more("num_accepted_drafts"),
+        one_less("num_accepted_drafts"),
+    ),
+    "get_target_cache_loc": (
+        one_more("num_accepted_drafts"),
+        one_more("to_free_num_slots"),
+        _more_freed_than_there_are,
+        one_more("num_target_slots"),
+        one_more("num_to_free_slots"),
+    ),
     "filter_finished_cache_loc": (
         one_more("num_accepted_drafts"),
         one_more("num_unfinished_tokens"),

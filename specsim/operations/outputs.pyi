@@ -140,6 +140,18 @@ class VerifyTreeSampledFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class GetSrcTgtCacheLocOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``get_src_tgt_cache_loc`` returns."""
+
+    source_slots: ArrayT
+    to_free_num_slots: ArrayT
+
+class GetTargetCacheLocOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``get_target_cache_loc`` returns."""
+
+    target_slots: ArrayT
+    to_free_slots: ArrayT
+
 class PrepareForExtendToFillDraftKvcacheOutputs(NamedTuple, Generic[ArrayT]):
     """What ``prepare_for_extend_to_fill_draft_kvcache`` returns."""
 

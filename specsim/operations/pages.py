@@ -5,9 +5,10 @@ from dataclasses import replace
 from specsim.config import MOST_NODES
 from specsim.contracts.contract import Contract, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import MOST_POSITIONS, NUM_DRAFT_TOKENS, PAGE_SIZE, seq_lens
+from specsim.operations.shared import MOST_POSITIONS, NUM_DRAFT_TOKENS, OUT_CACHE_LOC, PAGE_SIZE, seq_lens
 
 _PAGE_SIZE = replace(PAGE_SIZE, default=None)
+_DRAFTS = array("num_accepted_drafts", "int32 [request]", Unit.COUNT, within=("0", "node-1"))
 
 OPERATIONS = (
     Operation(
@@ -22,6 +23,46 @@ OPERATIONS = (
                 _PAGE_SIZE,
             ),
             writes=("evict_mask",),
+        ),
+        source="semantics C.7",
+    ),
+    Operation(
+        name="get_src_tgt_cache_loc",
+        group="pages",
+        summary="List the slots of accepted nodes, and count the slots behind the last page that they need.",
+        contract=Contract(
+            parameters=(
+                seq_lens(),
+                OUT_CACHE_LOC,
+                array("accept_indices", "int32 [token]", Unit.NODE, within=("0", "request*node-1")),
+                _DRAFTS,
+                NUM_DRAFT_TOKENS,
+                _PAGE_SIZE,
+            ),
+            outputs=(
+                array("source_slots", "int64 [token]", Unit.SLOT),
+                array("to_free_num_slots", "int32 [request]", Unit.COUNT),
+            ),
+        ),
+        source="semantics C.7",
+    ),
+    Operation(
+        name="get_target_cache_loc",
+        group="pages",
+        summary="List the slots at the front of each verify window, where accepted nodes go, and those that are freed.",
+        contract=Contract(
+            parameters=(
+                _DRAFTS,
+                array("to_free_num_slots", "int32 [request]", Unit.COUNT, within=("0", "node")),
+                OUT_CACHE_LOC,
+                NUM_DRAFT_TOKENS,
+                ScalarSpec("num_target_slots", axis="token", low="0"),
+                ScalarSpec("num_to_free_slots", axis="location", low="0"),
+            ),
+            outputs=(
+                array("target_slots", "int64 [token]", Unit.SLOT),
+                array("to_free_slots", "int64 [location]", Unit.SLOT),
+            ),
         ),
         source="semantics C.7",
     ),

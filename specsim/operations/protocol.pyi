@@ -14,6 +14,8 @@ from specsim.operations.outputs import (
     GenerateCoinsOutputs,
     GenerateDraftDecodeKvIndicesOutputs,
     GenerateSimulatedAcceptIndexOutputs,
+    GetSrcTgtCacheLocOutputs,
+    GetTargetCacheLocOutputs,
     OrganizeChainDraftResultsOutputs,
     OrganizeDraftResultsOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
@@ -356,6 +358,28 @@ class Operations(Protocol[ArrayT]):
         page_size: int,
     ) -> None:
         """Keep every slot on the page of a chain's last accepted node, so that whole pages are freed."""
+
+    def get_src_tgt_cache_loc(
+        self,
+        seq_lens: ArrayT,
+        out_cache_loc: ArrayT,
+        accept_indices: ArrayT,
+        num_accepted_drafts: ArrayT,
+        num_draft_tokens: int,
+        page_size: int,
+    ) -> GetSrcTgtCacheLocOutputs[ArrayT]:
+        """List the slots of accepted nodes, and count the slots behind the last page that they need."""
+
+    def get_target_cache_loc(
+        self,
+        num_accepted_drafts: ArrayT,
+        to_free_num_slots: ArrayT,
+        out_cache_loc: ArrayT,
+        num_draft_tokens: int,
+        num_target_slots: int,
+        num_to_free_slots: int,
+    ) -> GetTargetCacheLocOutputs[ArrayT]:
+        """List the slots at the front of each verify window, where accepted nodes go, and those that are freed."""
 
     def create_num_accepted_drafts_filter(
         self,

@@ -22,6 +22,39 @@ def test_pages_of_chains_are_kept(agrees, num_requests, num_nodes, page_size, dt
 
 
 @LENGTHS
+@pytest.mark.parametrize("page_size", [1, 4, 64])
+@pytest.mark.parametrize(("num_requests", "num_nodes"), [(0, 4), (1, 1), (5, 8), (600, 7), (3, 900)])
+def test_trees_move_and_give_back(agrees, num_requests, num_nodes, page_size, dtype):
+    source = np.random.default_rng(num_nodes + page_size)
+    drafts = source.integers(0, num_nodes, num_requests).astype(np.int32)
+    lengths = source.integers(0, 200, num_requests)
+    paths = [
+        request * num_nodes + np.concatenate([[0], source.permutation(num_nodes - 1)[:count] + 1])
+        for request, count in enumerate(drafts.tolist())
+    ]
+    slots = source.permutation(num_requests * num_nodes) + 1
+    agrees(
+        "get_src_tgt_cache_loc",
+        seq_lens=lengths.astype(dtype),
+        out_cache_loc=slots,
+        accept_indices=np.concatenate([np.zeros(0, dtype=np.int64), *paths]).astype(np.int32),
+        num_accepted_drafts=drafts,
+        num_draft_tokens=num_nodes,
+        page_size=page_size,
+    )
+    freed = np.maximum(num_nodes + lengths - -(-(lengths + drafts + 1) // page_size) * page_size, 0)
+    agrees(
+        "get_target_cache_loc",
+        num_accepted_drafts=drafts,
+        to_free_num_slots=freed.astype(np.int32),
+        out_cache_loc=slots,
+        num_draft_tokens=num_nodes,
+        num_target_slots=int((drafts + 1).sum()),
+        num_to_free_slots=int(freed.sum()),
+    )
+
+
+@LENGTHS
 @pytest.mark.parametrize(("num_requests", "num_unfinished"), [(0, 0), (1, 0), (1, 1), (7, 3), (300, 170), (1200, 1200)])
 def test_lengths_and_counts(agrees, num_requests, num_unfinished, dtype):
     source = np.random.default_rng(num_requests)

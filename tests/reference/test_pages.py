@@ -74,3 +74,46 @@ def test_counts_that_do_not_cut_the_slots_are_rejected(i32, i64, drafts, kept, t
     with pytest.raises(SpecRejection) as caught:
         reference.filter_finished_cache_loc(i64([7, 8, 9]), i32(drafts), i32(kept), total)
     assert caught.value.reason is reason
+
+
+WINDOWS = [*range(101, 107), *range(112, 118), *range(126, 132)]
+PATHS = [0, 2, 6, 12, 13, 15, 17]
+
+
+def test_a_tree_moves_to_the_front_and_gives_back_whole_pages(equal, i32, i64):
+    drafts = i32([1, 0, 3])
+    sources, to_free = reference.get_src_tgt_cache_loc(i64([9, 8, 10]), i64(WINDOWS), i32(PATHS), drafts, 6, 4)
+    equal(sources, i64([101, 103, 112, 126, 127, 129, 131]))
+    equal(to_free, i32([3, 2, 0]))
+    targets, freed = reference.get_target_cache_loc(drafts, to_free, i64(WINDOWS), 6, 7, 5)
+    equal(targets, i64([101, 102, 112, 126, 127, 128, 129]))
+    equal(freed, i64([104, 105, 106, 116, 117]))
+
+
+@pytest.mark.parametrize(
+    ("paths", "drafts", "reason"),
+    [
+        ([0, 2, 3], [1, 1], Reason.INCONSISTENT_LENGTHS),
+        ([0, 3, 3], [1, 0], Reason.NODE_OUT_OF_RANGE),
+        ([1, 2, 3], [1, 0], Reason.MALFORMED_PATH),
+        ([0, 0, 3], [1, 0], Reason.MALFORMED_PATH),
+    ],
+)
+def test_what_is_no_path_is_not_moved(i32, i64, paths, drafts, reason):
+    with pytest.raises(SpecRejection) as caught:
+        reference.get_src_tgt_cache_loc(i64([9, 8]), i64(range(1, 7)), i32(paths), i32(drafts), 3, 4)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("drafts", "freed", "sizes", "reason"),
+    [
+        ([1, 0], [1, 1], (2, 2), Reason.INCONSISTENT_LENGTHS),
+        ([1, 0], [1, 1], (3, 1), Reason.INCONSISTENT_LENGTHS),
+        ([1, 0], [2, 1], (3, 3), Reason.COUNT_OUT_OF_RANGE),
+    ],
+)
+def test_counts_that_do_not_fit_a_window_are_rejected(i32, i64, drafts, freed, sizes, reason):
+    with pytest.raises(SpecRejection) as caught:
+        reference.get_target_cache_loc(i32(drafts), i32(freed), i64(range(1, 7)), 3, *sizes)
+    assert caught.value.reason is reason
