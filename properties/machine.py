@@ -19,7 +19,7 @@ from specsim.properties.laws.support.histories import (
 )
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 LONGEST = Arrival(prompt=(0,) * 6, max_new_tokens=9, eos_token=None, delay=0)
 

@@ -19,7 +19,7 @@ from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 __all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
 

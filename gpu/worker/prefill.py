@@ -16,7 +16,7 @@ from specsim.phases import DraftInput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.worker import PromptChunk
+from specsim.simulation.requests import PromptChunk
 
 
 def prefill(

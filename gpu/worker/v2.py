@@ -29,8 +29,8 @@ from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, Ver
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.scheduler import SlotRange
-from specsim.simulation.worker import Iteration, PromptChunk
+from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.worker import Iteration
 
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]
 

@@ -14,7 +14,7 @@ _CALLED = ("adapt_num_steps", "build_tree", "route_batch_size", "target_verify_m
 def adapting_steps_change_no_output(backend: Backend, run: AdaptiveRun) -> None:
     """Whatever the controller decides, the output is that of autoregressive decoding, and slots have one owner."""
     engine = run.engine(backend, run.controller(backend))
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         engine.step()
         engine.scheduler.check_ledger()
     for request in engine.scheduler.finished:
@@ -27,7 +27,7 @@ def batches_draft_as_many_steps_as_was_decided(backend: Backend, run: AdaptiveRu
     engine = run.engine(backend, run.controller(backend))
     slots = run.adaptive.slots
     states = {slot.batch_size: run.controller(backend).states[slot.batch_size] for slot in slots}
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         iteration = engine.step()
         if iteration is None:
             continue

@@ -8,13 +8,13 @@ from specsim.properties.property import Property
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 
-_WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy")
+_WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy", "waits_for_result")
 
 
 def constrained_output_is_that_of_plain_decoding(backend: Backend, run: ConstrainedRun) -> None:
     """Each request outputs what its model chooses token by token from logits that are processed and masked alike."""
     engine = run.engine(backend)
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         engine.step()
         engine.scheduler.check_ledger()
     for request in engine.scheduler.finished:
@@ -29,7 +29,7 @@ def constrained_output_is_that_of_plain_decoding(backend: Backend, run: Constrai
 def matchers_read_the_output_and_nothing_else(backend: Backend, run: ConstrainedRun) -> None:
     """After every step the matcher of a request that goes on stands where its output leads."""
     engine = run.engine(backend)
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         engine.step()
         for request in engine.scheduler.running:
             if request.grammar is None:

@@ -22,8 +22,8 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
-from specsim.simulation.scheduler import Request
 
 OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
 HALVING = SamplingParameters(temperature=HALVING_TEMPERATURE)

@@ -25,8 +25,7 @@ from specsim.simulation.engine import sizes_for
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.scheduler import Request, SlotRange
-from specsim.simulation.worker import PromptChunk
+from specsim.simulation.requests import PromptChunk, Request, SlotRange
 
 Tags = list[list[list[int]]]
 
@@ -56,7 +55,8 @@ def expected_tags(model: HashModel, tokens: Sequence[int]) -> tuple[Tags, Tags]:
     return target, draft
 
 
-def _check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:
+def check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:
+    """Raise AssertionError unless every committed position of a request holds its tag in every component."""
     slots = request.slots[: request.num_committed]
     for component, (buffer, tags) in enumerate(zip(buffers, expected, strict=True)):
         got = buffer[slots].tolist()
@@ -71,7 +71,7 @@ def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
     for _ in play([engine], scenario):
         buffers = engine.worker.state()[name]
         for request in engine.scheduler.running:
-            _check_tags(name, buffers, request, expected_tags(scenario.model, [*request.prompt, *request.output])[pool])
+            check_tags(name, buffers, request, expected_tags(scenario.model, [*request.prompt, *request.output])[pool])
 
 
 def committed_kv_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario) -> None:

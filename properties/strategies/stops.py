@@ -25,7 +25,7 @@ SPELLINGS: dict[str, tuple[tuple[int, ...], ...]] = {
     "cab": ((9, 5), (6, 7), (6, 4, 5)),
 }
 """Ways to write each stop string as tokens; some begin before the string or hold a token without text."""
-KINDS = tuple(reason for reason in FinishReason if reason != FinishReason.GRAMMAR)
+KINDS = tuple(reason for reason in FinishReason if reason not in (FinishReason.ABORT, FinishReason.GRAMMAR))
 SCENES = ("any", "any", "any", "any", "across runs", "minimum", "rejected")
 """Any stops; a string that begins before a long run; one that a minimum meets; or an EOS that was rejected."""
 MAX_RUN = 8

@@ -12,7 +12,7 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.poison import poison_of
-from specsim.simulation.scheduler import SlotRange
+from specsim.simulation.requests import SlotRange
 
 Buffers = Mapping[str, Sequence[Array]]
 

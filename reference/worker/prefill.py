@@ -14,7 +14,7 @@ from specsim.reference.worker.sampling import first_tokens, greedy_choices
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.worker import PromptChunk
+from specsim.simulation.requests import PromptChunk
 
 
 def prefill(

@@ -35,9 +35,9 @@ from specsim.reference.worker.pools import CARRIED, Buffers, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import last_accepted_nodes, verify
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.scheduler import SlotRange
+from specsim.simulation.requests import PromptChunk, SlotRange
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration, PromptChunk
+from specsim.simulation.worker import Iteration
 
 
 class ReferenceWorkerV1:
@@ -158,10 +158,15 @@ class ReferenceWorkerV1:
         return {**self._pools.state(), **carried}
 
     def _form_batch(self, rows: Sequence[int]) -> Batch:
-        """Let those requests leave that have ended, and those join that were prefilled."""
+        """Let those requests leave that ended or were retracted, and those join that were prefilled.
+
+        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
+        """
         carried = require_kind("what is carried", self.batch.info, DraftInput)
+        joining = self._joining.req_pool_indices.tolist()
+        staying = _places(carried, [row for row in rows if row not in joining])
         info = self._merge(
-            self._filter(carried, _places(carried, rows), has_been_filtered=True),
+            self._filter(carried, staying, has_been_filtered=len(staying) == carried.num_requests),
             self._filter(self._joining, _places(self._joining, rows)),
         )
         self._joining = self._idle_draft_input()

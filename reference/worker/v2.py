@@ -5,6 +5,7 @@ implementation with a planted fault; and any model, of which it knows what the p
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from specsim.reference.worker.pools import CARRIED, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import verify
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.scheduler import SlotRange
-from specsim.simulation.worker import Iteration, PromptChunk
+from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.worker import Iteration
 
 
 class ReferenceWorker:
@@ -81,9 +82,18 @@ class ReferenceWorker:
         self._stash(phase)
         return [int(token) for token in phase.bonus_tokens]
 
+    def read_map(self) -> Array:
+        """Return the request-to-token map as it is."""
+        return self._pools.req_to_token.copy()
+
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration: draft, verify, compact, extend."""
-        config, model, pools, operations = self.config.at_steps(num_steps), self.model, self._pools, self._operations
+        return self.decode_from(self._pools.req_to_token, rows, num_steps)
+
+    def decode_from(self, read: Array, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration on a map that was read before."""
+        config, model, operations = self.config.at_steps(num_steps), self.model, self._operations
+        pools = replace(self._pools, req_to_token=read)
         row, width = np.array(rows, dtype=np.int64), config.num_draft_tokens
         draft_input = DraftInput(req_pool_indices=row, **self._gather(row))
 

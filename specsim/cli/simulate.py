@@ -20,7 +20,7 @@ from specsim.simulation import report as runs
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 HASH_VOCABULARY = 256
 NESTED = ("mismatches", "intervals", "meta_info", "plan")

@@ -9,7 +9,7 @@ from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import engine
 from specsim.simulation.models.ground_truth import LanguageModel
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
 
 

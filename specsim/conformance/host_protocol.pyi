@@ -6,8 +6,10 @@ import specsim.host.adaptive
 import specsim.host.grammar
 import specsim.host.metrics
 import specsim.host.processors
+import specsim.host.scheduling
 import specsim.host.simulated
 import specsim.host.stopping
+import specsim.host.streams
 import specsim.host.truncation
 import specsim.phases.frozen_kv_mtp
 import specsim.phases.joining
@@ -40,6 +42,12 @@ class HostFunctions:
     to_frozen_kv_mtp_draft_extend_input = staticmethod(specsim.phases.frozen_kv_mtp.to_frozen_kv_mtp_draft_extend_input)
     apply_logit_processors = staticmethod(specsim.host.processors.apply_logit_processors)
     resolve = staticmethod(specsim.rules.order.resolve)
+    chunk_length = staticmethod(specsim.host.scheduling.chunk_length)
+    decode_end = staticmethod(specsim.host.scheduling.decode_end)
+    is_late = staticmethod(specsim.host.scheduling.is_late)
+    plan_retractions = staticmethod(specsim.host.scheduling.plan_retractions)
+    stream_edges = staticmethod(specsim.host.streams.stream_edges)
+    waits_for_result = staticmethod(specsim.host.scheduling.waits_for_result)
     simulated_num_tokens = staticmethod(specsim.host.simulated.simulated_num_tokens)
     append_run = staticmethod(specsim.host.stopping.append_run)
     clip_drafts = staticmethod(specsim.host.stopping.clip_drafts)

@@ -16,6 +16,7 @@ TokenText = Callable[[int], str]
 class FinishReason(StrEnum):
     """Why a request ended; where one token meets several conditions, the first of this list is the reason."""
 
+    ABORT = "abort"
     STOP_STRING = "stop_string"
     EOS = "eos"
     STOP_TOKEN = "stop_token"
@@ -40,6 +41,8 @@ class StopRules:
         While the output, with the token in question, is shorter, no token and no string ends it.
     context_limit : int or None
         Positions of prompt and output together at most.
+    is_aborted : bool
+        The next token is the last one, whatever it is.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class StopRules:
     stop_strings: tuple[str, ...] = ()
     min_new_tokens: int = 0
     context_limit: int | None = None
+    is_aborted: bool = False
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
@@ -214,6 +218,8 @@ def _condition(
     rules: StopRules, num_tokens: int, prompt_length: int, token: int, window: str, before: int
 ) -> tuple[FinishReason | None, int | str | None, int]:
     """Return the condition that the last token meets, what matched, and how much text it cuts off the end."""
+    if rules.is_aborted:
+        return FinishReason.ABORT, None, 0
     if num_tokens >= rules.min_new_tokens:
         starts = [(window.find(stop, max(0, before - len(stop) + 1)), stop) for stop in rules.stop_strings]
         found = [(start, stop) for start, stop in starts if start >= 0]

@@ -10,8 +10,8 @@ from specsim.host.grammar import Grammar, allow_everything, is_allowed
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.models.ground_truth import greedy_choice
-from specsim.simulation.scheduler import TOKEN_TEXT, SlotRange
-from specsim.simulation.worker import PromptChunk, Worker
+from specsim.simulation.requests import TOKEN_TEXT, PromptChunk, SlotRange
+from specsim.simulation.worker import Worker
 
 ROW = 1
 

@@ -1,39 +1,61 @@
-"""The loop: admit, prefill, prepare, decode, resolve, finish."""
+"""The loop: each turn forms a batch, launches it, and resolves what was launched before."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
+from specsim.assertion import require_kind
 from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.backend import load
+from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.adaptive import AdaptiveController
 from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
     IntervalStats,
     SpecCounters,
-    count_batch,
     drafts_per_round,
     report_decode_stats,
     update_spec_metrics,
 )
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.events import Observer, Tag, ignore
+from specsim.simulation.launches import Launched, Launcher
+from specsim.simulation.requests import Request
+from specsim.simulation.results import resolve_iteration, resolve_prefill, tell_iteration
 from specsim.simulation.sampled import check_sampling
-from specsim.simulation.scheduler import Request, Scheduler
+from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.submission import row_width_for
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration, PromptChunk, SynchronousWorker, Worker
+from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
+OWN_DECISIONS: HostFunctions = load("specsim.conformance.catalogue")
+"""The host functions of specsim itself."""
+
 
 class Engine:
-    """A synchronous engine around one worker; ``intervals`` holds a report every ``decode_log_interval`` batches.
+    """An engine around one worker; ``intervals`` holds a report every ``decode_log_interval`` batches.
 
-    A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself. With
-    ``prefill_chunk``, prompts run in chunks of at most so many positions, one forward after another. With ``adaptive``,
-    every batch drafts as many steps as the controller says, which observes what was accepted; rates are over the drafts
-    of the deepest candidate.
+    A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself. A V2 worker can
+    be overlapped: then a turn is launched before the one before it is resolved, and what is queued runs in an order
+    that a seed draws. With ``adaptive``, every batch drafts as many steps as the controller says, which observes what
+    was accepted; rates are over the drafts of the deepest candidate.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Overlap, chunks, and how much room is kept free.
+    operations : HostFunctions or None
+        Decide about chunks, allocation, retraction, late results and streams; None for specsim's own.
+    observer : callable
+        Is told what happens.
 
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates.
+        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; a V1
+        worker that is to overlap.
     """
 
     def __init__(
@@ -43,24 +65,53 @@ class Engine:
         shuffle_seed: int | None = None,
         decode_log_interval: int = DECODE_LOG_INTERVAL,
         on_interval: OnInterval | None = None,
-        prefill_chunk: int | None = None,
         adaptive: AdaptiveController | None = None,
+        schedule: Schedule = IN_TURN,
+        operations: HostFunctions | None = None,
+        observer: Observer = ignore,
     ) -> None:
         if adaptive is not None:
             _require_room(worker.config, adaptive)
         self.worker = worker
         self.adaptive = adaptive
-        self.prefill_chunk = prefill_chunk
         self.is_v1 = isinstance(worker, SynchronousWorker)
-        self.scheduler = Scheduler(worker.config, worker.sizes, max_batch, shuffle_seed, not self.is_v1)
+        self._operations = OWN_DECISIONS if operations is None else operations
+        self._observer = observer
+        self._is_overlapped = schedule.is_overlapped
+        if self.is_v1 and schedule.is_overlapped:
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what="is_overlapped",
+                got=True,
+                expected="False",
+                because="V1 allocates and frees inside an iteration",
+            )
+        self.scheduler = Scheduler(
+            worker.config,
+            worker.sizes,
+            max_batch,
+            self._operations,
+            shuffle_seed,
+            not self.is_v1,
+            schedule.prefill_chunk,
+            schedule.promised,
+            observer,
+        )
         if isinstance(worker, SynchronousWorker):
             worker.keep_books(IterationLedger(self.scheduler))
+        self._launcher = Launcher(worker, self._operations, schedule.stream_seed if schedule.is_overlapped else None)
+        self._in_flight: deque[Launched] = deque()
         self.num_iterations = 0
         self.counters = SpecCounters()
         self.intervals: list[IntervalStats] = []
         self.decode_log_interval = decode_log_interval
         self.on_interval = on_interval
         self.num_drafts_per_round = drafts_per_round(worker.config.num_draft_tokens, worker.config.num_steps)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a request has not ended, or something launched is not resolved."""
+        return self.scheduler.has_requests or bool(self._in_flight)
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_sampling`` for what is rejected.
@@ -81,66 +132,96 @@ class Engine:
         check_sampling(self.worker.model.description, request.sampling)
         self.scheduler.submit(request)
 
+    def abort(self, request_id: int) -> None:
+        """Ask a request to end; see ``Scheduler.abort``."""
+        self.scheduler.abort(request_id)
+
     def step(self) -> Iteration | None:
-        """Admit what fits, decode one iteration, and finish what has ended; None when nothing runs."""
-        admitted, ranges = self.scheduler.admit()
-        if admitted:
-            self.worker.assign_slots(ranges)
-            self.worker.assign_choices([request.row for request in admitted], [request.choice for request in admitted])
-            self._prefill(admitted)
-            self.scheduler.finish()
-        running = self.scheduler.running
-        if not running:
-            return None
-        if not self.is_v1:
-            self.worker.assign_slots(self.scheduler.prepare_for_decode())
-        num_steps = None if self.adaptive is None else self.adaptive.num_steps(len(running))
-        iteration = self.worker.decode([request.row for request in running], num_steps)
-        self.num_iterations += 1
-        if not self.is_v1:
-            self._resolve(running, iteration)
-        if self.adaptive is not None:
-            self.adaptive.observe(iteration.num_accepted_drafts.tolist())
-        num_accepted_drafts = int(iteration.num_accepted_drafts.sum())
-        self.counters = update_spec_metrics(self.counters, len(running), num_accepted_drafts)
-        self._report(self.decode_log_interval)
-        self.scheduler.finish()
-        return iteration
+        """Take a turn for prompts and one for the decode batch, as far as there are any.
+
+        Returns
+        -------
+        iteration : Iteration or None
+            The one that was resolved, if one was. Overlapped, it is that of the step before.
+
+        Notes
+        -----
+        Source: semantics J.2.
+        """
+        resolved = self._take_turn(self._launch_prefill)
+        resolved += self._take_turn(self._launch_decode)
+        if not resolved:
+            resolved = self._resolve_down_to(0)
+        iterations = [one for one in resolved if isinstance(one, Iteration)]
+        return iterations[-1] if iterations else None
 
     def run(self, on_step: Callable[[int, int], None] | None = None) -> list[Request]:
         """Step until every request has ended, report what is left, and return them in order of submission."""
-        while self.scheduler.waiting or self.scheduler.running:
+        while self.has_work:
             self.step()
             if on_step is not None:
-                left = len(self.scheduler.waiting) + len(self.scheduler.running)
+                left = len(self.scheduler.waiting) + len(self.scheduler.holders)
                 on_step(len(self.scheduler.finished), len(self.scheduler.finished) + left)
         if self.counters.num_batches:
             self._report(self.counters.num_batches)
         return sorted(self.scheduler.finished, key=lambda request: request.request_id)
 
-    def _prefill(self, admitted: Sequence[Request]) -> None:
-        """Run the prompts of joining requests, chunk by chunk, and append the first output tokens."""
-        longest = max(len(request.prompt) for request in admitted)
-        width = self.prefill_chunk or longest
-        for start in range(0, longest, width):
-            reached = [request for request in admitted if start < len(request.prompt)]
-            chunks = [PromptChunk(one.prompt, start, min(start + width, len(one.prompt))) for one in reached]
-            following = self.worker.prefill([request.row for request in reached], chunks)
-            for request, chunk, token in zip(reached, chunks, following, strict=True):
-                if chunk.next_token is None:
-                    request.append([token])
+    def _take_turn(self, launch: Callable[[], Launched | None]) -> list[object]:
+        """Launch what one turn has, and resolve what was launched before it; return what came back."""
+        resolved = self._resolve_down_to(0) if self._must_wait() else []
+        launched = launch()
+        if launched is None:
+            return resolved
+        self._in_flight.append(launched)
+        if self._is_overlapped and len(self._in_flight) > 1:
+            self._observer(Tag.OVERLAP)
+        return resolved + self._resolve_down_to(1 if self._is_overlapped else 0)
 
-    def _resolve(self, running: Sequence[Request], iteration: Iteration) -> None:
-        batch = count_batch(
-            [request.counters for request in running],
-            iteration.num_accepted_drafts.tolist(),
-            [request.finish is not None for request in running],
-        )
-        for place, request in enumerate(running):
-            num_tokens = int(iteration.num_accepted_tokens[place])
-            request.num_committed += num_tokens
-            request.counters = batch.requests[place]
-            request.append(iteration.tokens[place, :num_tokens].tolist())
+    def _must_wait(self) -> bool:
+        """Return whether what is chosen next depends on what the host does with the last result."""
+        everyone = [*self.scheduler.holders, *self.scheduler.waiting]
+        return self._operations.waits_for_result([request.choice.is_constrained for request in everyone])
+
+    def _launch_prefill(self) -> Launched | None:
+        batch = self.scheduler.next_prefill()
+        return None if batch is None else self._launcher.prefill(batch)
+
+    def _launch_decode(self) -> Launched | None:
+        if self.scheduler.running:
+            self.scheduler.retract_for_decode()
+        running = self.scheduler.running
+        if not running:
+            return None
+        ranges = self.scheduler.prepare_for_decode()
+        num_steps = None if self.adaptive is None else self.adaptive.num_steps(len(running))
+        self.num_iterations += 1
+        return self._launcher.decode(running, ranges, num_steps)
+
+    def _resolve_down_to(self, num_left: int) -> list[object]:
+        """Resolve what was launched first, until no more than so many launches are out; return what came back."""
+        resolved = []
+        while len(self._in_flight) > num_left:
+            launched = self._in_flight.popleft()
+            value = self._launcher.wait(launched)
+            if launched.chunks is None:
+                self._resolve_iteration(launched, require_kind("what an iteration returns", value, Iteration))
+            else:
+                following = require_kind("what a prefill returns", value, list)
+                self.scheduler.answered(resolve_prefill(launched, following, self._operations, self._observer))
+            self.scheduler.finish()
+            resolved.append(value)
+        return resolved
+
+    def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
+        if not self.is_v1:
+            resolve_iteration(launched, iteration, self._operations, self._observer)
+        if self.adaptive is not None:
+            self.adaptive.observe(iteration.num_accepted_drafts.tolist())
+        num_accepted_drafts = int(iteration.num_accepted_drafts.sum())
+        self.counters = update_spec_metrics(self.counters, len(launched.requests), num_accepted_drafts)
+        self._report(self.decode_log_interval)
+        config = self.worker.config
+        tell_iteration(iteration, launched.num_steps or config.num_steps, config.topk > 1, self._observer)
 
     def _report(self, interval: int) -> None:
         self.counters, stats = report_decode_stats(self.counters, self.num_drafts_per_round, interval)
@@ -153,7 +234,7 @@ class Engine:
 def sizes_for(config: SpecConfig, requests: Sequence[Request], max_batch: int) -> PoolSizes:
     """Return pools that hold ``max_batch`` of the largest of these requests."""
     longest = max((len(request.prompt) + request.max_new_tokens for request in requests), default=1)
-    row_width = longest + config.num_steps + config.reserve
+    row_width = row_width_for(config, longest)
     return PoolSizes(num_slots=max_batch * row_width + 1, num_rows=max_batch + 1, row_width=row_width)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from specsim.phases import Phase
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
 
 Phases = tuple[Phase, ...]
@@ -39,7 +39,7 @@ def find_divergence(
         for engine in engines:
             engine.submit(request.fresh())
     left, right = engines
-    while left.scheduler.waiting or left.scheduler.running:
+    while left.has_work:
         number = left.num_iterations
         ran = left.step() is not None
         if ran != (right.step() is not None):

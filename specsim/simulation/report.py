@@ -12,7 +12,7 @@ from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
 from specsim.simulation.autoregressive import decode_alone, decoder_for
 from specsim.simulation.engine import Engine, OnInterval
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
 
 

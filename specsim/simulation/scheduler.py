@@ -1,117 +1,51 @@
-"""The scheduler: admits requests, keeps their rows allocated ahead of the decode, and finishes them."""
+"""The scheduler: admits requests, runs their prompts in chunks, allocates ahead, retracts, aborts and finishes them."""
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
-from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
-from specsim.host.choice import StartGrammar, TokenChoice
-from specsim.host.grammar import Grammar
-from specsim.host.metrics import RequestCounters
-from specsim.host.processors import LogitProcessor
-from specsim.host.sampling import SamplingParameters
-from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
-from specsim.host.truncation import end_of_grammar
-from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.memory import Allocator
-
-TOKEN_TEXT: TokenText = chr
-"""Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
-
-
-@dataclass
-class Request:
-    """One prompt on its way through the engine.
-
-    ``num_committed`` counts the positions whose KV is final, ``len(slots)`` those that are allocated. Between
-    iterations ``len(prompt) + len(output) == num_committed + 1``. ``finish`` says where and why it ended. ``grammar``
-    starts the matcher that the output of an admitted request advances.
-    """
-
-    request_id: int
-    prompt: Sequence[int]
-    max_new_tokens: int
-    eos_token: int | None = None
-    output: list[int] = field(default_factory=list)
-    row: int = 0
-    slots: list[int] = field(default_factory=list)
-    num_committed: int = 0
-    counters: RequestCounters = field(default_factory=RequestCounters)
-    finish: Finish | None = None
-    stop_tokens: Sequence[int] = ()
-    stop_strings: Sequence[str] = ()
-    min_new_tokens: int = 0
-    context_limit: int | None = None
-    sampling: SamplingParameters | None = None
-    processor: LogitProcessor | None = None
-    grammar: StartGrammar | None = None
-    matcher: Grammar | None = None
-
-    @property
-    def choice(self) -> TokenChoice:
-        """How its tokens are chosen; the matcher is the one that its output advances."""
-        return TokenChoice(self.sampling, self.processor, self.matcher)
-
-    @property
-    def is_greedy(self) -> bool:
-        """Whether nothing about it is left to chance."""
-        return self.sampling is None or self.sampling.is_greedy
-
-    @property
-    def rules(self) -> StopRules:
-        """When the request ends."""
-        return StopRules(
-            max_new_tokens=self.max_new_tokens,
-            eos_tokens=frozenset() if self.eos_token is None else frozenset({self.eos_token}),
-            stop_tokens=frozenset(self.stop_tokens),
-            stop_strings=tuple(self.stop_strings),
-            min_new_tokens=self.min_new_tokens,
-            context_limit=self.context_limit,
-        )
-
-    @property
-    def finish_reason(self) -> FinishReason | None:
-        """Why it ended."""
-        return None if self.finish is None else self.finish.reason
-
-    def fresh(self) -> "Request":
-        """Return the same request before its first step."""
-        again = replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
-        again.matcher = None
-        return again
-
-    def append(self, tokens: Sequence[int]) -> None:
-        """Append output tokens up to the first that ends the request; nothing after it has ended."""
-        if self.finish is not None or not tokens:
-            return
-        run = append_run(self.rules, self.output, tokens, len(tokens), self.num_committed, len(self.prompt), TOKEN_TEXT)
-        finish = run.finish
-        if self.matcher is not None:
-            finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT)
-        self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
-        self.finish = finish
+from specsim.conformance.host_protocol import HostFunctions
+from specsim.simulation.events import Observer, Tag, ignore
+from specsim.simulation.ledger import Ledger
+from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.submission import check_request, most_positions
 
 
 @dataclass(frozen=True)
-class SlotRange:
-    """Slots that a request received for positions ``start`` to ``end-1`` of its row."""
+class PrefillBatch:
+    """What one turn runs of prompts: requests, their chunks, and the slots that these got.
 
-    row: int
-    start: int
-    end: int
-    slots: tuple[int, ...]
+    ``joining`` are those that have just been admitted.
+    """
+
+    requests: tuple[Request, ...]
+    chunks: tuple[PromptChunk, ...]
+    ranges: tuple[SlotRange, ...]
+    joining: tuple[Request, ...]
 
 
 class Scheduler:
-    """Queues, ledger and pools of an engine, page size 1.
+    """Queues and books of an engine, page size 1.
+
+    ``running`` is the decode batch, in order. ``mid_prompt`` is the one request whose prompt is not through: it keeps
+    its row and is left out of the batch. ``unanswered`` are those whose prefill is launched but not resolved.
 
     Parameters
     ----------
+    operations : HostFunctions
+        Decide on chunks, allocation and retraction.
     allocates_ahead : bool
-        V2: two iterations' worth of positions are allocated before each. V1 allocates inside an iteration, so that
-        between two of them exactly the committed positions are.
+        V2; see ``Ledger``.
+    prefill_chunk : int or None
+        Positions that the prompts of one turn may have together.
+    promised : Fraction
+        The part of what requests may still come to need that is kept free for them. With less than everything, the pool
+        can run out, and requests are retracted.
+    observer : callable
+        Is told what happens.
     """
 
     def __init__(
@@ -119,131 +53,204 @@ class Scheduler:
         config: SpecConfig,
         sizes: PoolSizes,
         max_batch: int,
+        operations: HostFunctions,
         shuffle_seed: int | None = None,
         allocates_ahead: bool = True,
+        prefill_chunk: int | None = None,
+        promised: Fraction = Fraction(1),
+        observer: Observer = ignore,
     ) -> None:
         self.config = config
         self.sizes = sizes
         self.max_batch = max_batch
-        self.allocates_ahead = allocates_ahead
-        self.slots = Allocator(sizes.num_slots, "slot", shuffle_seed)
-        self.rows = Allocator(sizes.num_rows, "row")
+        self.ledger = Ledger(sizes, shuffle_seed, allocates_ahead)
+        self.slots, self.rows = self.ledger.slots, self.ledger.rows
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
+        self.mid_prompt: Request | None = None
+        self.unanswered: list[Request] = []
         self.finished: list[Request] = []
+        self._operations = operations
+        self._prefill_chunk = prefill_chunk
+        self._promised = promised
+        self._observer = observer
+        self._used_rows: set[int] = set()
+
+    @property
+    def holders(self) -> list[Request]:
+        """The requests that have a row."""
+        return [*self.running, *([] if self.mid_prompt is None else [self.mid_prompt])]
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether a request has not ended."""
+        return bool(self.waiting or self.running or self.mid_prompt)
 
     def submit(self, request: Request) -> None:
-        """Queue a request.
-
-        Raises
-        ------
-        SpecRejection
-            COUNT_OUT_OF_RANGE: an empty prompt, no token asked for, or a prompt that leaves no room in the context;
-            BAD_CONFIGURATION: rules that contradict themselves; ROW_TOO_SHORT, OUT_OF_SLOTS: the request could never
-            be admitted.
-        """
-        for what, got in (("len(prompt)", len(request.prompt)), ("max_new_tokens", request.max_new_tokens)):
-            if got < 1:
-                raise SpecRejection(
-                    Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected="at least 1", because="it is decoded from"
-                )
-        limit = request.rules.context_limit
-        if limit is not None and len(request.prompt) >= limit:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what="len(prompt)",
-                got=len(request.prompt),
-                expected=f"below {limit}",
-                because="the context has to hold an output token",
-            )
-        need = self.demand(request)
-        if need > self.sizes.row_width:
-            raise SpecRejection(
-                Reason.ROW_TOO_SHORT,
-                what="positions of the request",
-                got=need,
-                expected=f"at most {self.sizes.row_width}",
-                because="a row holds no more",
-            )
-        if need > self.sizes.num_slots - 1:
-            raise SpecRejection(
-                Reason.OUT_OF_SLOTS,
-                what="positions of the request",
-                got=need,
-                expected=f"at most {self.sizes.num_slots - 1}",
-                because="the pool has no more slots",
-            )
+        """Queue a request; see ``check_request`` for what is rejected."""
+        check_request(self.config, self.sizes, request)
         self.waiting.append(request)
 
-    def demand(self, request: Request) -> int:
-        """Return the most positions that a request can come to own."""
-        return len(request.prompt) + request.max_new_tokens + self.config.num_steps + self.config.reserve
+    def abort(self, request_id: int) -> None:
+        """End a request: at once if it waits, at its next result if it runs; nothing if it is not there.
 
-    def admit(self) -> tuple[list[Request], list[SlotRange]]:
-        """Start as many waiting requests as rows, batch and slots allow, in order."""
-        admitted: list[Request] = []
+        Notes
+        -----
+        Source: semantics I.9.
+        """
+        for request in [one for one in self.waiting if one.request_id == request_id]:
+            self._observer(Tag.ABORT)
+            self.waiting.remove(request)
+            request.abort()
+            self.finished.append(request)
+        for request in self.holders:
+            if request.request_id == request_id:
+                self._observer(Tag.ABORT)
+                request.is_aborted = True
+
+    def next_prefill(self) -> PrefillBatch | None:
+        """Go on with the prompt that is not through, and admit what rows, batch, slots and the turn have room for.
+
+        Notes
+        -----
+        Before a chunk runs, exactly the positions up to its end are allocated and count as committed. Source: semantics
+        I.8, J.0.
+        """
+        budget = self._prefill_chunk
+        requests: list[Request] = []
+        chunks: list[PromptChunk] = []
         ranges: list[SlotRange] = []
-        while self.waiting and len(self.running) < self.max_batch and self.rows.num_free:
-            promised = sum(self.demand(request) - len(request.slots) for request in self.running)
-            request = self.waiting[0]
-            if self.demand(request) > self.slots.num_free - promised:
+        joining: list[Request] = []
+        while True:
+            request = self.mid_prompt or self._next_waiting()
+            if request is None:
                 break
-            self.waiting.popleft()
-            (request.row,) = self.rows.allocate(1)
-            request.matcher = None if request.grammar is None else request.grammar()
-            ranges.append(self._extend(request, len(request.prompt)))
-            request.num_committed = len(request.prompt)
+            start, fill = request.num_committed, request.fill
+            length = self._operations.chunk_length(len(fill) - start, budget, 1)
+            if length == 0 or length > self.slots.num_free:
+                break
+            if request is not self.mid_prompt:
+                self._join(request)
+                joining.append(request)
+            chunk = PromptChunk(fill, start, start + length)
+            ranges.append(self.ledger.extend(request, chunk.end))
+            request.num_committed = chunk.end
+            requests.append(request)
+            chunks.append(chunk)
+            budget = None if budget is None else budget - length
+            if chunk.next_token is not None:
+                self._observer(Tag.CHUNK)
+                self.mid_prompt = request
+                break
+            self.mid_prompt = None
             self.running.append(request)
-            admitted.append(request)
-        return admitted, ranges
+            self.unanswered.append(request)
+        return PrefillBatch(tuple(requests), tuple(chunks), tuple(ranges), tuple(joining)) if requests else None
+
+    def retract_for_decode(self) -> list[Request]:
+        """Take the slots of requests that the next decode leaves no room for; return those that it took them from.
+
+        The prompt that is not through gives way first, then the end of the batch. A request that has no room alone
+        ends.
+
+        Notes
+        -----
+        Source: semantics I.5.
+        """
+        batch = self.holders
+        needed = [self._needed(request) if request is not self.mid_prompt else 0 for request in batch]
+        owned = [len(request.slots) for request in batch]
+        plan = self._operations.plan_retractions(self.slots.num_free, needed, owned)
+        popped = batch[plan.num_kept :][::-1]
+        for request in popped:
+            self.retract(request)
+        if plan.is_last_aborted:
+            self._observer(Tag.ABORT)
+            batch[0].abort()
+            self.finish()
+        return popped
+
+    def retract(self, request: Request) -> None:
+        """Take a request's slots and row; it waits again, and keeps its output.
+
+        Notes
+        -----
+        What was launched for it is late when it comes. Source: semantics I.4.
+        """
+        self._observer(Tag.RETRACT)
+        self._leave(request)
+        self.ledger.release(request)
+        request.num_committed = 0
+        request.num_retractions += 1
+        self.waiting.append(request)
 
     def prepare_for_decode(self) -> list[SlotRange]:
-        """Allocate two iterations' worth of positions past the committed length of every running request, for V2."""
+        """Allocate what every running V2 request may need before its next result is known."""
         ranges: list[SlotRange] = []
-        if not self.allocates_ahead:
+        if not self.ledger.allocates_ahead:
             return ranges
         for request in self.running:
-            end = max(len(request.slots), request.num_committed + self.config.reserve)
+            end = self._decode_end(request)
             if end > len(request.slots):
-                ranges.append(self._extend(request, end))
+                ranges.append(self.ledger.extend(request, end))
         return ranges
 
     def finish(self) -> list[Request]:
-        """Release every running request that has ended and return them."""
+        """Release every request that has ended and return them."""
         ended = [request for request in self.running if request.finish is not None]
         for request in ended:
-            self.running.remove(request)
-            self.release(request)
+            self._observer(Tag.FINISH)
+            self._leave(request)
+            self.ledger.release(request)
             self.finished.append(request)
         return ended
 
-    def release(self, request: Request) -> None:
-        """Give a request's slots and row back."""
-        self.slots.free(request.slots)
-        self.rows.free([request.row])
-        request.slots, request.row = [], 0
+    def answered(self, requests: Sequence[Request]) -> None:
+        """Note that the prefill of some requests is resolved."""
+        self.unanswered = [one for one in self.unanswered if not any(one is request for request in requests)]
 
     def check_ledger(self) -> None:
         """Raise AssertionError unless every slot and row has exactly one owner and every length its place."""
-        owned = sorted(slot for request in self.running for slot in request.slots)
-        twice = [one for one, other in pairwise(owned) if one == other]
-        require(not twice, "slots with two owners", twice, "none")
-        require(set(owned) == self.slots.owned, "owned slots", sorted(self.slots.owned), owned)
-        require(0 not in owned, "slot 0", "owned", "the dump")
-        total = self.slots.num_free + len(owned) + 1
-        require(total == self.sizes.num_slots, "slots in all", total, self.sizes.num_slots)
-        rows = sorted(request.row for request in self.running)
-        require(rows == sorted(self.rows.owned), "owned rows", sorted(self.rows.owned), rows)
-        for request in self.running:
-            allocated, committed, width = len(request.slots), request.num_committed, self.sizes.row_width
-            require(committed <= allocated <= width, "allocated positions", allocated, f"{committed} to {width}")
-            ahead = allocated - committed
-            require(self.allocates_ahead or not ahead, "positions allocated ahead", ahead, "0, as V1 has none")
-            tokens = len(request.prompt) + len(request.output)
-            require(tokens == committed + 1, "tokens", tokens, committed + 1)
+        in_prefill = [*self.unanswered, *([] if self.mid_prompt is None else [self.mid_prompt])]
+        self.ledger.check(self.holders, in_prefill)
 
-    def _extend(self, request: Request, end: int) -> SlotRange:
-        start = len(request.slots)
-        slots = self.slots.allocate(end - start)
-        request.slots.extend(slots)
-        return SlotRange(row=request.row, start=start, end=end, slots=tuple(slots))
+    def demand(self, request: Request) -> int:
+        """Return the most positions that a request can come to own."""
+        return most_positions(self.config, request)
+
+    def _next_waiting(self) -> Request | None:
+        """Return the first of the queue if it may join."""
+        if not self.waiting or len(self.holders) >= self.max_batch or not self.rows.num_free:
+            return None
+        request = self.waiting[0]
+        promised = sum(max(0, self._reserved(one) - len(one.slots)) for one in self.holders)
+        return request if self._reserved(request) <= self.slots.num_free - promised else None
+
+    def _reserved(self, request: Request) -> int:
+        """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
+        nearest = max(len(request.fill), request.num_committed) + self.config.reserve
+        return nearest + ceil(self._promised * (self.demand(request) - nearest))
+
+    def _join(self, request: Request) -> None:
+        self.waiting.popleft()
+        self.ledger.give_row(request)
+        if request.row in self._used_rows:
+            self._observer(Tag.HISTORY)
+        self._used_rows.add(request.row)
+        if request.matcher is None and request.grammar is not None:
+            request.matcher = request.grammar()
+
+    def _leave(self, request: Request) -> None:
+        if request is self.mid_prompt:
+            self.mid_prompt = None
+        self.running = [one for one in self.running if one is not request]
+        self.answered([request])
+
+    def _needed(self, request: Request) -> int:
+        """Return how many slots the next decode of a running request takes."""
+        if self.ledger.allocates_ahead:
+            return self._decode_end(request) - len(request.slots)
+        return self.config.allocation
+
+    def _decode_end(self, request: Request) -> int:
+        return self._operations.decode_end(request.num_committed, len(request.slots), self.config.reserve, 1)

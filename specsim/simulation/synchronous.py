@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
-from specsim.simulation.scheduler import TOKEN_TEXT, Request, Scheduler, SlotRange
+from specsim.simulation.requests import TOKEN_TEXT, Request, SlotRange
+from specsim.simulation.scheduler import Scheduler
 
 Truncate = Callable[..., Truncation]
 

@@ -11,32 +11,8 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.scheduler import SlotRange
+from specsim.simulation.requests import PromptChunk, SlotRange
 from specsim.simulation.synchronous import IterationLedger
-
-
-@dataclass(frozen=True)
-class PromptChunk:
-    """Positions ``start`` to ``end-1`` of a prompt."""
-
-    prompt: Sequence[int]
-    start: int
-    end: int
-
-    @classmethod
-    def whole(cls, prompt: Sequence[int]) -> "PromptChunk":
-        """Return a prompt in one chunk."""
-        return cls(prompt, 0, len(prompt))
-
-    @property
-    def tokens(self) -> Sequence[int]:
-        """Its tokens."""
-        return self.prompt[self.start : self.end]
-
-    @property
-    def next_token(self) -> int | None:
-        """The prompt's token behind it; None behind the last chunk."""
-        return self.prompt[self.end] if self.end < len(self.prompt) else None
 
 
 @dataclass(frozen=True)
@@ -81,6 +57,17 @@ class Worker(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return the carried state as NumPy arrays: maps, pools and relay buffers by name."""
+
+
+@runtime_checkable
+class MapReader(Worker, Protocol):
+    """A worker whose iterations read the request-to-token map at one moment, and use what they read at another."""
+
+    def read_map(self) -> Any:
+        """Return all that an iteration reads of the map, as it is."""
+
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration on what was read of the map."""
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import Backend, Completed, load
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.grammar import TableGrammar
@@ -23,7 +23,8 @@ from specsim.properties.laws.support.histories import (
 )
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,12 @@ class Automaton:
 
 @dataclass(frozen=True)
 class ConstrainedRun:
-    """A run, and for each of its requests a processor and a grammar, or None."""
+    """A run, and for each of its requests a processor and a grammar, or None; V2 may overlap."""
 
     scenario: Scenario
     processors: tuple[Shifted | None, ...]
     grammars: tuple[Automaton | None, ...]
+    schedule: Schedule = IN_TURN
 
     def requests(self) -> list[Request]:
         """Return fresh requests, numbered in order of arrival."""
@@ -88,7 +90,10 @@ class ConstrainedRun:
         """Return an engine with all requests waiting: V1 is the reference loop, V2 the implementation's own worker."""
         scenario = self.scenario
         worker = (make_worker if scenario.is_v1 else own_worker)(backend, scenario)
-        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed)
+        operations = Completed(backend, load("specsim.reference"))
+        engine = Engine(
+            worker, scenario.max_batch, scenario.shuffle_seed, schedule=self.schedule, operations=operations
+        )
         for request in self.requests():
             engine.submit(request)
         return engine
@@ -141,7 +146,9 @@ def constrained_runs(draw: st.DrawFn) -> ConstrainedRun:
     count = len(scenario.arrivals)
     grammars = [draw(st.one_of(automata(), automata(), st.none())) for _ in range(count)]
     processors = [draw(st.one_of(st.none(), st.builds(Shifted, st.integers(1, 5)))) for _ in range(count)]
-    return ConstrainedRun(replace(scenario, is_v1=draw(st.booleans())), tuple(processors), tuple(grammars))
+    is_v1, is_overlapped = draw(st.sampled_from(((True, False), (False, False), (False, True), (False, True))))
+    schedule = Schedule(is_overlapped, stream_seed=draw(st.integers(0, 2**16)))
+    return ConstrainedRun(replace(scenario, is_v1=is_v1), tuple(processors), tuple(grammars), schedule)
 
 
 @st.composite

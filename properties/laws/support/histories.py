@@ -17,7 +17,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration, Worker
 
 VOCABULARY = 32
@@ -175,4 +175,4 @@ def play(engines: Sequence[Engine], scenario: Scenario) -> Iterator[list[Iterati
 
 
 def _all_idle(engines: Sequence[Engine]) -> bool:
-    return not any(engine.scheduler.waiting or engine.scheduler.running for engine in engines)
+    return not any(engine.has_work for engine in engines)

@@ -20,7 +20,7 @@ from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.report import simulate
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
 TREE, CHAIN = SpecConfig(2, 2, 5), SpecConfig(1, 3, 4)
@@ -72,7 +72,7 @@ def test_changing_steps_lose_nothing_and_change(use_graphs):
     for request in requests:
         engine.submit(request.fresh())
     widths = set()
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         if engine.step() is not None:
             widths.add(worker.phases()[1].num_draft_tokens)
     assert len(widths) > 1

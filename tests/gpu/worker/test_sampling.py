@@ -12,7 +12,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import sizes_for
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
 TREE, CHAIN = SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)

@@ -17,7 +17,7 @@ from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.report import requests_from_text, simulate
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
 TREE = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)

@@ -17,7 +17,7 @@ from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.report import requests_from_text, simulate
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)
 SHAPES = [SpecConfig(1, 5, 6), SpecConfig(4, 5, 16), SpecConfig(16, 5, 16)]
@@ -60,7 +60,7 @@ def test_every_phase_is_that_of_v2(config):
 
 def test_exactly_the_committed_positions_are_owned_between_iterations():
     engine, _ = engine_of(TREE, requests(4), HashModel(32, 3, 0.7))
-    while engine.scheduler.waiting or engine.scheduler.running:
+    while engine.has_work:
         engine.step()
         engine.scheduler.check_ledger()
         owned = sum(request.num_committed for request in engine.scheduler.running)
@@ -101,7 +101,7 @@ def test_requests_join_and_leave_what_is_carried():
 
 def test_without_survivors_an_idle_draft_input_is_carried():
     engine, worker = engine_of(TREE, requests(2, 3), HashModel(32, 3, 1.0))
-    while engine.scheduler.running or engine.scheduler.waiting:
+    while engine.has_work:
         engine.step()
     assert isinstance(worker.batch.info, DraftInput)
     assert worker.batch.info.topk_index.shape == (0, 2)

@@ -13,8 +13,7 @@ from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.report import requests_from_text, simulate
-from specsim.simulation.scheduler import Request
-from specsim.simulation.worker import PromptChunk
+from specsim.simulation.requests import PromptChunk, Request
 
 SHAPES = [SpecConfig(1, 5, 6), SpecConfig(4, 5, 16), SpecConfig(16, 5, 16)]
 
@@ -64,7 +63,7 @@ def test_nan_drafts_are_refused_before_anything_is_carried_over(depth):
     engine.submit(requests[0])
     before = {}
     with pytest.raises(SpecRejection) as caught:
-        worker.assign_slots(engine.scheduler.admit()[1])
+        worker.assign_slots(engine.scheduler.next_prefill().ranges)
         worker.prefill([1], [PromptChunk.whole([1, 2])])
         worker.assign_slots(engine.scheduler.prepare_for_decode())
         before = {name: np.copy(worker.state()[name]) for name in ("seq_lens", "topk_p", "target_kv", "req_to_token")}

@@ -14,7 +14,7 @@ from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.report import simulate
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
 MODEL = HashModel(1024, seed=5, agreement=1.0)

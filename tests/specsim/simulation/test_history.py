@@ -13,7 +13,7 @@ from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.history import first_divergence, first_divergence_of_v1
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 CONFIG = SpecConfig(2, 3, 6)
 

@@ -13,8 +13,8 @@ from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel
+from specsim.simulation.requests import Request
 from specsim.simulation.sampled import check_sampling, next_shares
-from specsim.simulation.scheduler import Request
 
 TEXT = TextModel.from_text(b"a text of a few bytes", 64)
 CHAIN = SpecConfig(1, 2, 3)

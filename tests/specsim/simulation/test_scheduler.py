@@ -2,13 +2,23 @@ import pytest
 
 from specsim import Reason, SpecRejection
 from specsim.config import PoolSizes, SpecConfig
-from specsim.simulation.scheduler import FinishReason, Request, Scheduler
+from specsim.host.stopping import FinishReason
+from specsim.simulation.engine import OWN_DECISIONS
+from specsim.simulation.requests import Request
+from specsim.simulation.scheduler import Scheduler
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
 
 
 def scheduler(num_slots=100, num_rows=3, row_width=40, max_batch=2):
-    return Scheduler(CONFIG, PoolSizes(num_slots, num_rows, row_width), max_batch)
+    return Scheduler(CONFIG, PoolSizes(num_slots, num_rows, row_width), max_batch, OWN_DECISIONS)
+
+
+def admit(plan):
+    """Run whole prompts and forget that their first tokens are out."""
+    batch = plan.next_prefill()
+    plan.answered(batch.requests)
+    return batch
 
 
 def test_reserve_is_two_iterations():
@@ -19,16 +29,16 @@ def test_admission_allocates_the_prompt_and_keeps_order():
     plan = scheduler()
     for number in range(3):
         plan.submit(Request(number, [1, 2, 3], 4))
-    admitted, ranges = plan.admit()
-    assert [request.request_id for request in admitted] == [0, 1]
-    assert [(given.start, given.end) for given in ranges] == [(0, 3), (0, 3)]
+    batch = plan.next_prefill()
+    assert [request.request_id for request in batch.joining] == [0, 1]
+    assert [(given.start, given.end) for given in batch.ranges] == [(0, 3), (0, 3)]
     assert [request.request_id for request in plan.waiting] == [2]
 
 
 def test_decode_allocates_up_to_the_reserve_and_never_shrinks():
     plan = scheduler()
     plan.submit(Request(0, [1, 2, 3], 4))
-    (request,), _ = plan.admit()
+    (request,) = admit(plan).requests
     (given,) = plan.prepare_for_decode()
     assert (given.start, given.end) == (3, 15)
     request.num_committed += 1
@@ -38,21 +48,21 @@ def test_decode_allocates_up_to_the_reserve_and_never_shrinks():
 
 
 def test_nothing_is_admitted_that_could_run_out_of_slots():
-    plan = scheduler(num_slots=2 * 22 + 1)
+    plan = scheduler(num_slots=2 * 19 + 1)
     for number in range(2):
         plan.submit(Request(number, [1, 2, 3], 4))
-    assert plan.demand(plan.waiting[0]) == 22
-    assert len(plan.admit()[0]) == 2
-    tight = scheduler(num_slots=2 * 22)
+    assert plan.demand(plan.waiting[0]) == 19
+    assert len(plan.next_prefill().joining) == 2
+    tight = scheduler(num_slots=2 * 19)
     for number in range(2):
         tight.submit(Request(number, [1, 2, 3], 4))
-    assert len(tight.admit()[0]) == 1
+    assert len(tight.next_prefill().joining) == 1
 
 
 def test_finishing_returns_slots_and_row():
     plan = scheduler()
     plan.submit(Request(0, [1, 2, 3], 1))
-    (request,), _ = plan.admit()
+    (request,) = admit(plan).requests
     request.append([9])
     assert plan.finish() == [request]
     assert (request.finish_reason, plan.slots.num_free, plan.rows.num_free) == (FinishReason.LENGTH, 99, 2)
@@ -99,7 +109,7 @@ def test_ledger_names_a_slot_with_two_owners():
     plan = scheduler()
     for number in range(2):
         plan.submit(Request(number, [1, 2, 3], 4))
-    first, second = plan.admit()[0]
+    first, second = admit(plan).requests
     for request in (first, second):
         request.append([9])
     plan.check_ledger()
@@ -111,7 +121,7 @@ def test_ledger_names_a_slot_with_two_owners():
 def test_k11_synchronous_ledger():
     plan = scheduler(num_slots=200, row_width=60)
     plan.submit(Request(0, [1] * 7, 20))
-    (request,), _ = plan.admit()
+    (request,) = admit(plan).requests
     request.append([9])
     ledger = []
     for num_tokens in (3, 1, 4):

@@ -11,8 +11,8 @@ from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.scheduler import Request, SlotRange
-from specsim.simulation.worker import PromptChunk
+from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.schedule import Schedule
 from tests.specsim.simulation.models.in_numpy import InNumpy
 
 ORACLE = load("specsim.reference")
@@ -32,7 +32,7 @@ class Run:
 
     def steps(self):
         """Step to the end; yield after every iteration."""
-        while self.engine.scheduler.waiting or self.engine.scheduler.running:
+        while self.engine.has_work:
             self.engine.step()
             yield self.engine.worker
 
@@ -87,7 +87,7 @@ def on_device(model, config, asked, max_batch, *, use_graphs=False, pads=False, 
 
 
 def _run(worker, fresh_worker, asked, max_batch, prefill_chunk):
-    engine = Engine(worker, max_batch, shuffle_seed=3, prefill_chunk=prefill_chunk)
+    engine = Engine(worker, max_batch, shuffle_seed=3, schedule=Schedule(prefill_chunk=prefill_chunk))
     for request in asked:
         engine.submit(request.fresh())
     return Run(engine, fresh_worker)

@@ -1,0 +1,136 @@
+"""Whole runs whose scheduling varies: overlapped or not, in chunks, retracted and aborted, in pools that run out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.config import PoolSizes
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models
+from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.submission import most_positions, row_width_for
+
+MOST_STEPS = 400
+"""Steps after which a run is taken to go on for ever; the longest that is drawn takes a tenth."""
+
+
+@dataclass(frozen=True)
+class ScheduledRun:
+    """A scenario, how it is scheduled, and what is done to its requests on the way.
+
+    ``num_spare_slots`` is what the pool has beyond the largest request. ``aborts`` name a step and a request,
+    ``retractions`` a step and a place among those that hold a row then.
+    """
+
+    scenario: Scenario
+    schedule: Schedule
+    num_spare_slots: int
+    aborts: tuple[tuple[int, int], ...] = ()
+    retractions: tuple[tuple[int, int], ...] = ()
+
+    def sizes(self) -> PoolSizes:
+        """Return pools in which every request finds room alone, and all of them not always together."""
+        scenario = self.scenario
+        requests = scenario.requests()
+        largest = max(most_positions(scenario.config, request) for request in requests)
+        longest = max(len(request.prompt) + request.max_new_tokens for request in requests)
+        width = row_width_for(scenario.config, longest)
+        return PoolSizes(largest + self.num_spare_slots + 1, scenario.max_batch + 1, width)
+
+    def engine(self, backend: Backend) -> Engine:
+        """Return an engine whose decisions are an implementation's, on the reference's loop and operations."""
+        scenario = self.scenario
+        operations = Completed(backend, load("specsim.reference"))
+        loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
+        worker = loop(scenario.config, load_model(scenario.model, operations), self.sizes(), operations=operations)
+        return Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=self.schedule, operations=operations)
+
+    @property
+    def aborted(self) -> set[int]:
+        """The requests that somebody asked to end."""
+        return {number for _, number in self.aborts}
+
+
+def play(run: ScheduledRun, engine: Engine) -> Iterator[int]:
+    """Run to the end, requests arriving, aborted and retracted on the way; yield the number of every step."""
+    requests = run.scenario.requests()
+    due = [arrival.delay for arrival in run.scenario.arrivals]
+    for step in range(MOST_STEPS):
+        for number, request in enumerate(requests):
+            if due[number] == step:
+                engine.submit(request)
+        if not engine.has_work and step > max(due):
+            return
+        for when, number in run.aborts:
+            if when == step:
+                engine.abort(number)
+        for when, number in run.retractions:
+            holders = engine.scheduler.holders
+            if when == step and holders:
+                engine.scheduler.retract(holders[number % len(holders)])
+        engine.step()
+        yield step
+    require(False, "steps of the run", f"more than {MOST_STEPS}", "a tenth of them")
+
+
+def finished(engine: Engine) -> Sequence[Request]:
+    """Return what has ended, by number."""
+    return sorted(engine.scheduler.finished, key=lambda request: request.request_id)
+
+
+@st.composite
+def crowded_arrivals(draw: st.DrawFn) -> Arrival:
+    """Draw a request whose prompt may need several chunks and whose output a few iterations."""
+    prompt = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=8))
+    return Arrival(
+        prompt=tuple(prompt),
+        max_new_tokens=draw(st.sampled_from((1, 3, 9, 12, 16))),
+        eos_token=draw(st.one_of(st.none(), st.none(), st.integers(0, VOCABULARY - 1))),
+        delay=draw(st.sampled_from((0, 0, 1, 4))),
+    )
+
+
+@st.composite
+def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
+    """Draw requests that crowd a small pool; most runs overlap, retract or run prompts in chunks."""
+    arrivals = draw(st.lists(crowded_arrivals(), min_size=2, max_size=4))
+    chosen_v1 = draw(st.sampled_from((False, False, True))) if is_v1 is None else is_v1
+    scenario = Scenario(
+        config=draw(configurations(3, 3, 7)),
+        model=draw(models()),
+        arrivals=tuple(arrivals),
+        max_batch=draw(st.sampled_from((1, 2, 3, 3, 3))),
+        shuffle_seed=draw(st.integers(0, 2**16)),
+        is_v1=chosen_v1,
+    )
+    schedule = Schedule(
+        is_overlapped=not chosen_v1 and draw(st.sampled_from((True, True, False))),
+        prefill_chunk=draw(st.sampled_from((None, 1, 2, 3, 5))),
+        promised=draw(st.sampled_from((Fraction(0), Fraction(0), Fraction(1, 2), Fraction(1)))),
+        stream_seed=draw(st.integers(0, 2**16)),
+    )
+    smallest = min(len(arrival.prompt) for arrival in arrivals) + scenario.config.reserve
+    places = st.tuples(st.integers(1, 8), st.integers(0, len(arrivals) - 1))
+    return ScheduledRun(
+        scenario,
+        schedule,
+        num_spare_slots=draw(st.integers(0, 2)) * smallest + draw(st.integers(0, 8)),
+        aborts=tuple(draw(st.lists(places, max_size=1))),
+        retractions=tuple(draw(st.lists(places, max_size=3))),
+    )
+
+
+def overlapped_runs() -> SearchStrategy[ScheduledRun]:
+    """Return a strategy of V2 runs that overlap and abort nobody, so that only what the host does on its own varies."""
+    return scheduled_runs(is_v1=False).map(
+        lambda run: replace(run, schedule=replace(run.schedule, is_overlapped=True), aborts=())
+    )

@@ -1,0 +1,54 @@
+"""What happens in a run, as tags: the conditions that faults hide behind, counted by whoever wants to know."""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class Tag(StrEnum):
+    """One condition that a run came to."""
+
+    ACCEPTED = "acc"
+    REJECTED = "rej"
+    FULL = "full"
+    BATCH = "bs2"
+    RAGGED = "ragged"
+    TREE = "topk2"
+    STEPS = "k2"
+    ROUNDS = "steps2"
+    PAGES = "page"
+    SAMPLED = "T"
+    FILTERED = "filt"
+    CHUNK = "chunk"
+    PREFIX = "prefix"
+    RETRACT = "retract"
+    STOP = "stop"
+    LIMIT = "limit"
+    GRAMMAR = "gram"
+    DYNAMIC = "dynk"
+    OVERLAP = "over"
+    ZERO = "zero"
+    HISTORY = "hist"
+    FINISH = "finish"
+    ZOMBIE = "zombie"
+    LATE = "late"
+    ABORT = "abort"
+
+
+Observer = Callable[[Tag], None]
+"""Is told every tag when it happens."""
+
+
+def ignore(tag: Tag) -> None:
+    """Do nothing about a tag."""
+
+
+class Reach:
+    """How often each tag happened."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Tag] = Counter()
+
+    def __call__(self, tag: Tag) -> None:
+        """Count a tag."""
+        self.counts[tag] += 1

@@ -1,0 +1,91 @@
+"""What an engine has launched and not resolved: who takes part, and what the worker returns."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from specsim.conformance.host_protocol import HostFunctions
+from specsim.host.streams import StreamEvent
+from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.scheduler import PrefillBatch
+from specsim.simulation.streams import Streams, Ticket
+from specsim.simulation.worker import Iteration, MapReader, Worker
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One forward on its way.
+
+    ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
+    prefill; an iteration has none, and drafts ``num_steps`` steps, None for those of the configuration.
+    """
+
+    requests: tuple[Request, ...]
+    num_retractions: tuple[int, ...]
+    ticket: Ticket
+    chunks: tuple[PromptChunk, ...] | None = None
+    num_steps: int | None = None
+
+
+class Launcher:
+    """Queues the work of a worker on the two streams of its device."""
+
+    def __init__(self, worker: Worker, operations: HostFunctions, seed: int | None) -> None:
+        self._worker = worker
+        self._streams = Streams(operations, seed)
+        self._is_lazy = seed is not None
+        self._num_launched = 0
+
+    def prefill(self, batch: PrefillBatch) -> Launched:
+        """Queue the slots and choices of joining requests, and the forward over some chunks."""
+        worker, joining = self._worker, [(one.row, one.choice) for one in batch.joining]
+        rows = [request.row for request in batch.requests]
+
+        def write() -> None:
+            worker.assign_slots(batch.ranges)
+            if joining:
+                worker.assign_choices([row for row, _ in joining], [choice for _, choice in joining])
+
+        def run() -> list[int]:
+            return worker.prefill(rows, batch.chunks)
+
+        self._write(write)
+        ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
+        return self._launched(batch.requests, ticket, batch.chunks)
+
+    def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: int | None) -> Launched:
+        """Queue the slots that were allocated ahead, and one iteration."""
+        worker, rows = self._worker, [request.row for request in requests]
+        if ranges:
+            self._write(lambda: worker.assign_slots(ranges))
+        if self._is_lazy and isinstance(worker, MapReader):
+            reader = worker
+            read = self._streams.enqueue(self._event(reads_map=True), reader.read_map)
+
+            def run() -> Iteration:
+                return reader.decode_from(read.value, rows, num_steps)
+
+            ticket = self._streams.enqueue(self._event(writes_slots=True), run)
+        else:
+            event = self._event(reads_map=True, writes_slots=True)
+            ticket = self._streams.enqueue(event, lambda: worker.decode(rows, num_steps))
+        return self._launched(tuple(requests), ticket, None, num_steps)
+
+    def wait(self, launched: Launched) -> object:
+        """Let queued work run until a launch is through; return what the worker returned."""
+        return self._streams.wait(launched.ticket)
+
+    def _write(self, write: Callable[[], None]) -> None:
+        self._streams.enqueue(self._event(writes_map=True), write)
+
+    def _event(self, writes_map: bool = False, reads_map: bool = False, writes_slots: bool = False) -> StreamEvent:
+        return StreamEvent(self._num_launched, writes_map, reads_map, writes_slots)
+
+    def _launched(
+        self,
+        requests: tuple[Request, ...],
+        ticket: Ticket,
+        chunks: tuple[PromptChunk, ...] | None,
+        num_steps: int | None = None,
+    ) -> Launched:
+        self._num_launched += 1
+        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps)

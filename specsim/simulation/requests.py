@@ -1,0 +1,146 @@
+"""A request on its way through an engine: what was asked for, what it has become, and what it owns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from specsim.host.choice import StartGrammar, TokenChoice
+from specsim.host.grammar import Grammar
+from specsim.host.metrics import RequestCounters
+from specsim.host.processors import LogitProcessor
+from specsim.host.sampling import SamplingParameters
+from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
+from specsim.host.truncation import end_of_grammar
+
+TOKEN_TEXT: TokenText = chr
+"""Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
+
+
+@dataclass(frozen=True)
+class SlotRange:
+    """Slots that a request received for positions ``start`` to ``end-1`` of its row."""
+
+    row: int
+    start: int
+    end: int
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PromptChunk:
+    """Positions ``start`` to ``end-1`` of a prompt."""
+
+    prompt: Sequence[int]
+    start: int
+    end: int
+
+    @classmethod
+    def whole(cls, prompt: Sequence[int]) -> "PromptChunk":
+        """Return a prompt in one chunk."""
+        return cls(prompt, 0, len(prompt))
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """Its tokens."""
+        return self.prompt[self.start : self.end]
+
+    @property
+    def next_token(self) -> int | None:
+        """The prompt's token behind it; None behind the last chunk."""
+        return self.prompt[self.end] if self.end < len(self.prompt) else None
+
+
+@dataclass
+class Request:
+    """One prompt on its way through the engine.
+
+    ``num_committed`` counts the positions whose KV is final, ``len(slots)`` those that are allocated. Once its prefill
+    is resolved, ``len(prompt) + len(output) == num_committed + 1`` between iterations. ``finish`` says where and why it
+    ended. ``grammar`` starts the matcher that the output advances. ``num_retractions`` counts how often it lost its
+    slots: what was launched before the last time no longer concerns it. ``is_aborted`` asks it to end.
+    """
+
+    request_id: int
+    prompt: Sequence[int]
+    max_new_tokens: int
+    eos_token: int | None = None
+    output: list[int] = field(default_factory=list)
+    row: int = 0
+    slots: list[int] = field(default_factory=list)
+    num_committed: int = 0
+    counters: RequestCounters = field(default_factory=RequestCounters)
+    finish: Finish | None = None
+    stop_tokens: Sequence[int] = ()
+    stop_strings: Sequence[str] = ()
+    min_new_tokens: int = 0
+    context_limit: int | None = None
+    sampling: SamplingParameters | None = None
+    processor: LogitProcessor | None = None
+    grammar: StartGrammar | None = None
+    matcher: Grammar | None = None
+    num_retractions: int = 0
+    is_aborted: bool = False
+
+    @property
+    def fill(self) -> tuple[int, ...]:
+        """What a prefill runs over: the prompt, and the output of a request that was retracted."""
+        return (*self.prompt, *self.output)
+
+    @property
+    def choice(self) -> TokenChoice:
+        """How its tokens are chosen; the matcher is the one that its output advances."""
+        return TokenChoice(self.sampling, self.processor, self.matcher)
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether nothing about it is left to chance."""
+        return self.sampling is None or self.sampling.is_greedy
+
+    @property
+    def rules(self) -> StopRules:
+        """When the request ends."""
+        return StopRules(
+            max_new_tokens=self.max_new_tokens,
+            eos_tokens=frozenset() if self.eos_token is None else frozenset({self.eos_token}),
+            stop_tokens=frozenset(self.stop_tokens),
+            stop_strings=tuple(self.stop_strings),
+            min_new_tokens=self.min_new_tokens,
+            context_limit=self.context_limit,
+            is_aborted=self.is_aborted,
+        )
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended."""
+        return None if self.finish is None else self.finish.reason
+
+    def fresh(self) -> "Request":
+        """Return the same request before its first step."""
+        again = replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
+        again.matcher, again.num_retractions, again.is_aborted = None, 0, False
+        return again
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """Append output tokens up to the first that ends the request; nothing after it has ended.
+
+        A request that was aborted keeps all of them and ends behind them.
+
+        Notes
+        -----
+        Source: semantics I.3, I.9.
+        """
+        if self.finish is not None or not tokens:
+            return
+        if self.is_aborted:
+            self.output = [*self.output, *tokens]
+            self.abort()
+            return
+        run = append_run(self.rules, self.output, tokens, len(tokens), self.num_committed, len(self.prompt), TOKEN_TEXT)
+        finish = run.finish
+        if self.matcher is not None:
+            finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT)
+        self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
+        self.finish = finish
+
+    def abort(self) -> None:
+        """End where it stands."""
+        self.finish = Finish(FinishReason.ABORT, len(self.output), "".join(map(TOKEN_TEXT, self.output)))

@@ -1,0 +1,106 @@
+"""What a result does to the requests that it was launched for, whenever it comes."""
+
+from collections.abc import Sequence
+
+from specsim.conformance.host_protocol import HostFunctions
+from specsim.counts import path_width
+from specsim.host.metrics import count_batch
+from specsim.host.stopping import FinishReason
+from specsim.simulation.events import Observer, Tag
+from specsim.simulation.launches import Launched
+from specsim.simulation.requests import Request
+from specsim.simulation.worker import Iteration
+
+STOPS = {FinishReason.EOS, FinishReason.STOP_STRING, FinishReason.STOP_TOKEN}
+LIMITS = {FinishReason.LENGTH, FinishReason.CONTEXT}
+
+
+def late_requests(launched: Launched, operations: HostFunctions) -> list[bool]:
+    """Return which requests of a launch its result no longer concerns.
+
+    Notes
+    -----
+    Source: semantics I.3.
+    """
+    return [
+        operations.is_late(at_launch, request.num_retractions, request.finish is not None)
+        for request, at_launch in zip(launched.requests, launched.num_retractions, strict=True)
+    ]
+
+
+def resolve_prefill(
+    launched: Launched, following: Sequence[int], operations: HostFunctions, observer: Observer
+) -> list[Request]:
+    """Append the token behind each prompt that is through, and return the requests that got one.
+
+    The token behind a chunk that does not end its prompt is nobody's.
+
+    Notes
+    -----
+    Source: semantics I.8, J.0.
+    """
+    answered = []
+    rows = zip(launched.requests, launched.chunks or (), following, late_requests(launched, operations), strict=True)
+    for request, chunk, token, is_late in rows:
+        if is_late:
+            _tell_late(request, observer)
+        elif chunk.next_token is None:
+            request.append([token])
+            _tell_end(request, observer)
+            answered.append(request)
+    return answered
+
+
+def resolve_iteration(launched: Launched, iteration: Iteration, operations: HostFunctions, observer: Observer) -> None:
+    """Commit and append what a V2 iteration accepted.
+
+    Everything that was accepted is committed, except behind the end of a grammar.
+
+    Notes
+    -----
+    Source: semantics I.3.
+    """
+    requests, late = launched.requests, late_requests(launched, operations)
+    batch = count_batch([one.counters for one in requests], iteration.num_accepted_drafts.tolist(), late)
+    for place, request in enumerate(requests):
+        if late[place]:
+            _tell_late(request, observer)
+            continue
+        num_tokens = int(iteration.num_accepted_tokens[place])
+        before = len(request.output)
+        request.counters = batch.requests[place]
+        request.append(iteration.tokens[place, :num_tokens].tolist())
+        is_cut = request.finish_reason is FinishReason.GRAMMAR
+        request.num_committed += len(request.output) - before if is_cut else num_tokens
+        _tell_end(request, observer)
+
+
+def tell_iteration(iteration: Iteration, num_steps: int, is_tree: bool, observer: Observer) -> None:
+    """Tell an observer what an iteration was like."""
+    drafts = iteration.num_accepted_drafts.tolist()
+    has_room = iteration.tokens.shape[1] >= path_width(num_steps)
+    for tag, is_so in (
+        (Tag.ACCEPTED, any(drafts)),
+        (Tag.ZERO, 0 in drafts),
+        (Tag.REJECTED, any(0 < count < num_steps for count in drafts)),
+        (Tag.FULL, has_room and num_steps in drafts),
+        (Tag.BATCH, len(drafts) > 1),
+        (Tag.RAGGED, len(set(drafts)) > 1),
+        (Tag.TREE, is_tree),
+        (Tag.STEPS, num_steps > 1),
+    ):
+        if is_so:
+            observer(tag)
+
+
+def _tell_late(request: Request, observer: Observer) -> None:
+    observer(Tag.LATE if request.finish is None else Tag.ZOMBIE)
+
+
+def _tell_end(request: Request, observer: Observer) -> None:
+    if request.finish_reason in STOPS:
+        observer(Tag.STOP)
+    elif request.finish_reason in LIMITS:
+        observer(Tag.LIMIT)
+    elif request.finish_reason is FinishReason.GRAMMAR:
+        observer(Tag.GRAMMAR)

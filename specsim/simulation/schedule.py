@@ -1,0 +1,55 @@
+"""How an engine schedules: in one turn after another or overlapped, in whole prompts or chunks, with how much room."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from specsim.rejection import Reason, SpecRejection
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a user chooses of the scheduling; the default is that nothing overlaps and nothing is retracted.
+
+    Parameters
+    ----------
+    is_overlapped : bool
+        A turn is launched before the result of the one before is known. For V2 alone.
+    prefill_chunk : int or None
+        Positions that the prompts of one turn may have together; None for whole prompts.
+    promised : Fraction
+        The part of what running requests may still come to need that is kept free for them.
+    stream_seed : int
+        Draws which of the legal orders queued work runs in.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: a chunk without a position; PROBABILITY_OUT_OF_RANGE: a part that is none.
+    """
+
+    is_overlapped: bool = False
+    prefill_chunk: int | None = None
+    promised: Fraction = Fraction(1)
+    stream_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.prefill_chunk is not None and self.prefill_chunk < 1:
+            raise SpecRejection(
+                Reason.COUNT_OUT_OF_RANGE,
+                what="prefill_chunk",
+                got=self.prefill_chunk,
+                expected="at least 1",
+                because="a turn goes on with a prompt",
+            )
+        if not 0 <= self.promised <= 1:
+            raise SpecRejection(
+                Reason.PROBABILITY_OUT_OF_RANGE,
+                what="promised",
+                got=self.promised,
+                expected="0 to 1",
+                because="it is a part of what requests may need",
+            )
+
+
+IN_TURN = Schedule()
+"""One turn after another, prompts whole, and room for everything that was admitted."""

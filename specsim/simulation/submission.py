@@ -1,0 +1,53 @@
+"""Requests that an engine refuses, because they could never run."""
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.requests import Request
+
+
+def most_positions(config: SpecConfig, request: Request) -> int:
+    """Return the most positions that a request can come to own: its text, and what is reserved past it."""
+    return len(request.prompt) + request.max_new_tokens + config.reserve
+
+
+def row_width_for(config: SpecConfig, longest: int, page_size: int = 1) -> int:
+    """Return the positions of a row that holds ``longest`` tokens of prompt and output, and what is allocated ahead.
+
+    Notes
+    -----
+    Source: semantics I.2.
+    """
+    return longest + config.reserve + page_size - 1
+
+
+def check_request(config: SpecConfig, sizes: PoolSizes, request: Request) -> None:
+    """Raise unless a request could run alone.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: an empty prompt, no token asked for, or a prompt that leaves no room in the context;
+        BAD_CONFIGURATION: rules that contradict themselves; ROW_TOO_SHORT, OUT_OF_SLOTS: it could never be admitted.
+    """
+    for what, got in (("len(prompt)", len(request.prompt)), ("max_new_tokens", request.max_new_tokens)):
+        if got < 1:
+            raise SpecRejection(
+                Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected="at least 1", because="it is decoded from"
+            )
+    limit = request.rules.context_limit
+    if limit is not None and len(request.prompt) >= limit:
+        raise SpecRejection(
+            Reason.COUNT_OUT_OF_RANGE,
+            what="len(prompt)",
+            got=len(request.prompt),
+            expected=f"below {limit}",
+            because="the context has to hold an output token",
+        )
+    need, num_slots = most_positions(config, request), sizes.num_slots - 1
+    for reason, most, because in (
+        (Reason.ROW_TOO_SHORT, sizes.row_width, "a row holds no more"),
+        (Reason.OUT_OF_SLOTS, num_slots, "the pool has no more slots"),
+    ):
+        if need > most:
+            what, expected = "positions of the request", f"at most {most}"
+            raise SpecRejection(reason, what=what, got=need, expected=expected, because=because)

@@ -1,0 +1,160 @@
+"""Schedules by hand: what overlaps, who is a zombie, who gives way, what a chunk leaves behind, who ends by abort."""
+
+from fractions import Fraction
+
+import pytest
+
+from specsim import Reason, SpecRejection
+from specsim.config import PoolSizes, SpecConfig
+from specsim.host.stopping import FinishReason
+from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.events import Reach, Tag
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+
+CHAIN = SpecConfig(1, 2, 3)
+MODEL = HashModel(32, 5, 1.0)
+
+
+def engine(requests, schedule, *, loop=ReferenceWorker, num_slots=None, max_batch=2, observer=None):
+    sizes = sizes_for(CHAIN, requests, max_batch)
+    if num_slots is not None:
+        sizes = PoolSizes(num_slots, sizes.num_rows, sizes.row_width)
+    worker = loop(CHAIN, load_model(MODEL), sizes)
+    started = Engine(worker, max_batch, 1, schedule=schedule, observer=observer or Reach())
+    for request in requests:
+        started.submit(request)
+    return started
+
+
+def plain(request):
+    return greedy_decode(MODEL, request.prompt, request.max_new_tokens)
+
+
+def test_a_result_comes_one_step_late():
+    request = Request(0, [1, 2, 3], 6)
+    run = engine([request], Schedule(is_overlapped=True))
+    seen = []
+    while run.has_work:
+        iteration = run.step()
+        seen.append((iteration is not None, len(request.output)))
+    assert seen == [(False, 1), (True, 4), (True, 6), (True, 6)]
+    assert request.output == plain(request)
+
+
+def test_an_ended_request_is_a_zombie_of_the_iteration_in_flight():
+    reach = Reach()
+    request = Request(0, [1, 2, 3], 6)
+    run = engine([request], Schedule(is_overlapped=True), observer=reach)
+    run.run()
+    assert (reach.counts[Tag.ZOMBIE], run.num_iterations, request.counters.num_verifies) == (1, 3, 2)
+    assert run.counters.num_accepted_drafts != request.counters.num_accepted_drafts
+    assert run.scheduler.slots.num_free == run.scheduler.sizes.num_slots - 1
+
+
+def test_a_request_that_ends_in_its_prefill_decodes_in_vain():
+    reach = Reach()
+    request = Request(0, [1, 2, 3], 1)
+    run = engine([request], Schedule(is_overlapped=True), observer=reach)
+    assert run.run() == [request]
+    assert (request.output, reach.counts[Tag.ZOMBIE], request.counters.num_verifies) == (plain(request), 1, 0)
+
+
+def test_prompts_run_in_chunks_while_others_decode():
+    first, second = Request(0, [1, 2], 9), Request(1, [3, 4, 5, 6, 7], 3)
+    run = engine([first, second], Schedule(prefill_chunk=3))
+    lengths = []
+    while run.has_work:
+        run.step()
+        mid = run.scheduler.mid_prompt
+        lengths.append((len(run.scheduler.running), mid and mid.num_committed))
+        run.scheduler.check_ledger()
+    assert lengths[:2] == [(1, 1), (1, 4)]
+    assert [one.output for one in (first, second)] == [plain(first), plain(second)]
+
+
+@pytest.mark.parametrize(
+    ("loop", "is_overlapped"), [(ReferenceWorkerV1, 0), (ReferenceWorker, 0), (ReferenceWorker, 1)]
+)
+def test_a_pool_that_runs_out_costs_time_and_no_token(loop, is_overlapped):
+    reach = Reach()
+    requests = [Request(number, [number + 1, 2, 3], 16) for number in range(2)]
+    schedule = Schedule(is_overlapped=bool(is_overlapped), promised=Fraction(0))
+    run = engine(requests, schedule, loop=loop, num_slots=28, observer=reach)
+    run.run()
+    assert reach.counts[Tag.RETRACT] > 0
+    assert requests[0].num_retractions == 0
+    assert [one.output for one in requests] == [plain(one) for one in requests]
+
+
+def test_a_retracted_request_drops_what_is_in_flight_and_keeps_its_output():
+    reach = Reach()
+    request = Request(0, [1, 2, 3], 16)
+    run = engine([request], Schedule(is_overlapped=True), observer=reach)
+    for _ in range(2):
+        run.step()
+    kept = list(request.output)
+    run.scheduler.retract(request)
+    assert (request.output, request.slots, request.num_committed, request.num_retractions) == (kept, [], 0, 1)
+    run.run()
+    assert (reach.counts[Tag.LATE], request.output) == (1, plain(request))
+
+
+def test_a_waiting_request_is_dropped_at_once():
+    requests = [Request(number, [number + 1], 9) for number in range(3)]
+    run = engine(requests, Schedule())
+    run.step()
+    run.abort(2)
+    assert [one.request_id for one in run.scheduler.finished] == [2]
+    assert (requests[2].output, requests[2].finish_reason) == ([], FinishReason.ABORT)
+    run.run()
+    assert [one.output for one in requests[:2]] == [plain(one) for one in requests[:2]]
+
+
+@pytest.mark.parametrize(("loop", "num_more"), [(ReferenceWorkerV1, 1), (ReferenceWorker, 3)])
+def test_an_abort_leaves_one_token_in_v1_and_all_in_v2(loop, num_more):
+    request = Request(0, [1, 2, 3], 16)
+    run = engine([request], Schedule(), loop=loop)
+    run.step()
+    before = len(request.output)
+    run.abort(0)
+    run.step()
+    assert (request.finish_reason, len(request.output)) == (FinishReason.ABORT, before + num_more)
+    assert request.output == plain(request)[: before + num_more]
+    assert not run.has_work
+    assert run.scheduler.slots.num_free == run.scheduler.sizes.num_slots - 1
+
+
+def test_an_abort_between_chunks_waits_for_the_last_one():
+    request = Request(0, [1, 2, 3, 4, 5], 9)
+    run = engine([request], Schedule(prefill_chunk=2))
+    run.step()
+    run.abort(0)
+    run.step()
+    assert run.scheduler.mid_prompt is request
+    run.step()
+    assert (request.finish_reason, request.output) == (FinishReason.ABORT, plain(request)[:1])
+
+
+def test_v1_does_not_overlap():
+    with pytest.raises(SpecRejection) as caught:
+        engine([Request(0, [1], 2)], Schedule(is_overlapped=True), loop=ReferenceWorkerV1)
+    assert caught.value.reason is Reason.BAD_CONFIGURATION
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"prefill_chunk": 0}, Reason.COUNT_OUT_OF_RANGE),
+        ({"promised": Fraction(3, 2)}, Reason.PROBABILITY_OUT_OF_RANGE),
+    ],
+)
+def test_schedules_that_cannot_be_are_refused(arguments, reason):
+    with pytest.raises(SpecRejection) as caught:
+        Schedule(**arguments)
+    assert caught.value.reason is reason
