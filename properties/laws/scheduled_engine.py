@@ -8,6 +8,7 @@ from specsim.host.stopping import FinishReason
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.scheduled_runs import (
     ScheduledRun,
+    aborted_runs,
     finished,
     overlapped_runs,
     play,
@@ -107,6 +108,6 @@ PROPERTIES = tuple(
         (schedules_lose_no_slot, "P38", scheduled_runs),
         (committed_kv_outlives_every_schedule, "P56", overlapped_runs),
         (overlap_changes_no_counter, "P55", overlapped_runs),
-        (an_abort_ends_at_the_next_result, "P55", scheduled_runs),
+        (an_abort_ends_at_the_next_result, "P55", aborted_runs),
     )
 )

@@ -134,3 +134,20 @@ def overlapped_runs() -> SearchStrategy[ScheduledRun]:
     return scheduled_runs(is_v1=False).map(
         lambda run: replace(run, schedule=replace(run.schedule, is_overlapped=True), aborts=())
     )
+
+
+@st.composite
+def aborted_runs(draw: st.DrawFn) -> ScheduledRun:
+    """Draw a run in which a request of a long output is aborted while it runs; most of them on V1."""
+    run = draw(scheduled_runs(is_v1=draw(st.sampled_from((True, True, False)))))
+    number = draw(st.integers(0, len(run.scenario.arrivals) - 1))
+    arrivals = list(run.scenario.arrivals)
+    arrivals[number] = replace(arrivals[number], max_new_tokens=16, eos_token=None, delay=0)
+    in_order = (arrivals.pop(number), *arrivals)
+    return replace(
+        run,
+        scenario=replace(run.scenario, arrivals=in_order, model=replace(run.scenario.model, agreement=0.9)),
+        schedule=replace(run.schedule, prefill_chunk=None),
+        aborts=((draw(st.integers(1, 3)), 0),),
+        retractions=(),
+    )
