@@ -129,9 +129,9 @@ _EDGES = "stream_edges"
 MUTANTS = (
     Mutant("OWN-601", "chunk_length", "A chunk ends inside a page.", unchecked(_whole_budget)),
     Mutant("OWN-602", "chunk_length", "The last token of a prompt waits for a turn.", _giving(_without_the_last)),
-    Mutant("K02", "decode_end", "Allocated lengths are not rounded up to pages.", _with(_unaligned)),
-    Mutant("K18", "decode_end", "One iteration's worth is allocated ahead with one in flight.", _with(_one_iteration)),
-    Mutant("S16", "decode_end", "What is allocated shrinks with the need.", unchecked(_what_was_asked_for)),
+    Mutant("OWN-614", "decode_end", "Allocated lengths are not rounded up to pages.", _with(_unaligned)),
+    Mutant("OWN-615", "decode_end", "With one iteration in flight, one more fits.", _with(_one_iteration)),
+    Mutant("OWN-616", "decode_end", "What is allocated shrinks with the need.", unchecked(_what_was_asked_for)),
     Mutant("S11", "is_late", "A result reaches a request that was retracted since.", _with(_no_retraction_counted)),
     Mutant("OWN-603", "is_late", "A zombie's tokens are counted and appended.", _with(_only_retractions_counted)),
     Mutant("OWN-604", "is_late", "A resumed request never gets a result again.", unchecked(_any_retraction)),
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant("OWN-612", "truncate_at_stop", "V1 does not look at aborts.", _with(_nobody_aborted)),
     Mutant("OWN-613", "truncate_at_stop", "V1 ends an aborted request a verify late.", _with(_aborted_by_length)),
     Mutant(
-        "S12",
+        "OWN-617",
         "waits_for_result",
         "The next masks are built before the grammar went on.",
         unchecked(_never),
