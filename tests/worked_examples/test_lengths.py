@@ -1,7 +1,9 @@
 """K.11: how far V2 allocates ahead, in step and under overlap."""
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.simulation.scheduler import Request, Scheduler
+from specsim.simulation.engine import OWN_DECISIONS
+from specsim.simulation.requests import Request
+from specsim.simulation.scheduler import Scheduler
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
 ACCEPTED = (3, 1, 4)
@@ -9,9 +11,10 @@ ACCEPTED = (3, 1, 4)
 
 def started():
     """Return the scheduler, and a request of seven committed positions."""
-    scheduler = Scheduler(CONFIG, PoolSizes(num_slots=60, num_rows=2, row_width=50), max_batch=1)
+    sizes = PoolSizes(num_slots=60, num_rows=2, row_width=50)
+    scheduler = Scheduler(CONFIG, sizes, max_batch=1, operations=OWN_DECISIONS)
     scheduler.submit(Request(0, list(range(7)), 20))
-    (request,), _ = scheduler.admit()
+    (request,) = scheduler.next_prefill().requests
     return scheduler, request
 
 
