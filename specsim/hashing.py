@@ -1,7 +1,8 @@
 """Exact 32-bit hashing in Python integers: the arithmetic of the tagged-KV models.
 
-Every value lies in [0, 2**32). NumPy and Triton repeat these formulas on 64-bit integers and mask after each product,
-so that all three agree bit for bit. The finaliser is C. Wellons' ``lowbias32``.
+Every value lies in [0, 2**32). NumPy repeats these formulas on words of 32 bits, which wrap by themselves, Triton on
+64-bit integers with a mask after each product, so that all three agree bit for bit. The finaliser is C. Wellons'
+``lowbias32``.
 """
 
 from collections.abc import Iterable
@@ -42,18 +43,26 @@ def digest(words: Iterable[int]) -> int:
 
 
 def mix_array(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Scramble every word of an array; products wrap in 64 bits, which leaves their low 32 bits exact."""
-    words = words & MASK
-    words = words ^ (words >> 16)
-    words = (words * 0x7FEB352D) & MASK
-    words = words ^ (words >> 15)
-    words = (words * 0x846CA68B) & MASK
-    return words ^ (words >> 16)
+    """Scramble every word of an array."""
+    mixed: NDArray[np.int64] = _scrambled(np.atleast_1d(words).astype(np.uint32)).astype(np.int64)
+    return mixed.reshape(words.shape)
 
 
 def digest_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Fold the last axis of an array into one word an entry."""
-    state = np.full(rows.shape[:-1], GOLDEN, dtype=np.int64)
-    for word in range(rows.shape[-1]):
-        state = mix_array(state + rows[..., word])
-    return state
+    words = np.moveaxis(np.atleast_2d(rows), -1, 0).astype(np.uint32, order="C")
+    state = np.full(words.shape[1:], GOLDEN, dtype=np.uint32)
+    for word in words:
+        state = _scrambled(state + word)
+    digests: NDArray[np.int64] = state.astype(np.int64)
+    return digests.reshape(rows.shape[:-1])
+
+
+def _scrambled(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Scramble words in place: in 32 bits, sums and products wrap by themselves."""
+    words ^= words >> 16
+    words *= 0x7FEB352D
+    words ^= words >> 15
+    words *= 0x846CA68B
+    words ^= words >> 16
+    return words

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.hashing import MASK, digest, digest_rows
+from specsim.hashing import MASK, digest_rows
 from specsim.operations.outputs import DraftDecodeForwardOutputs, DraftExtendForwardOutputs
+from specsim.reference.models.folds import Digests, ListedSlots, OwnKeys, Sight, own_keys, read_digests
 from specsim.validation.checking import check_call
 
 
@@ -58,26 +59,9 @@ def target_forward(
     -----
     Source: semantics, tagged KV.
     """
-    axes = check_call("target_forward", locals())
-    page_size = axes["page_size"]
-    num_layers = axes["layer"]
-    hidden_states = np.zeros((axes["token"], num_layers + 1), dtype=np.int64)
-    visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, tree_mask, page_size)
-    for layer in range(num_layers):
-        keys, values = kv_buffers[2 * layer : 2 * layer + 2]
-        for row in range(axes["token"]):
-            context = 0 if layer == 0 else hidden_states[row, layer - 1]
-            keys[out_cache_loc[row]] = [positions[row], input_ids[row], context, 2 * layer]
-            values[out_cache_loc[row]] = [positions[row], input_ids[row], context, 2 * layer + 1]
-        for row in range(axes["token"]):
-            hidden_states[row, layer] = fold(keys, values, visible_slots[row])
-    for row in range(axes["token"]):
-        seen = kv_buffers[0][visible_slots[row]]
-        for distance in range(4):
-            tokens = seen[positions[row] - seen[:, 0] == distance, 1]
-            hidden_states[row, num_layers] += np.sum(tokens << (8 * distance))
-        hidden_states[row, num_layers] &= MASK
-    return hidden_states
+    check_call("target_forward", locals())
+    sight = own_keys(page_table, cache_seqlens, cu_seqlens_q, tree_mask, page_size)
+    return run_target(kv_buffers, input_ids, positions, out_cache_loc, sight, read_digests(kv_buffers, sight))
 
 
 def draft_extend_forward(
@@ -122,12 +106,10 @@ def draft_extend_forward(
     -----
     Source: semantics D.6, tagged KV.
     """
-    axes = check_call("draft_extend_forward", locals())
-    page_size = axes["page_size"]
-    visible_slots = list_visible_slots(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
-    return DraftExtendForwardOutputs(
-        *draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
-    )
+    check_call("draft_extend_forward", locals())
+    sight = own_keys(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
+    digests = read_digests(kv_buffers, sight)
+    return run_draft(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, sight, digests)
 
 
 def draft_decode_forward(
@@ -166,66 +148,72 @@ def draft_decode_forward(
     -----
     Source: semantics A.4, tagged KV.
     """
-    axes = check_call("draft_decode_forward", locals())
-    visible_slots = [kv_indices[kv_indptr[row] : kv_indptr[row + 1]] for row in range(axes["token"])]
+    check_call("draft_decode_forward", locals())
+    sight = ListedSlots(kv_indices, kv_indptr)
+    digests = read_digests(kv_buffers, sight)
     return DraftDecodeForwardOutputs(
-        *draft_forward(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, visible_slots)
+        *run_draft(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, sight, digests)
     )
 
 
-def draft_forward(
+def run_target(
+    kv_buffers: Sequence[Array],
+    input_ids: Array,
+    positions: Array,
+    out_cache_loc: Array,
+    sight: OwnKeys,
+    digests: Digests,
+) -> Array:
+    """Run the target layer by layer: write the tags of all new tokens, then fold what each of them sees."""
+    num_layers = len(kv_buffers) // 2
+    hidden_states = np.zeros((len(input_ids), num_layers + 1), dtype=np.int64)
+    context = np.zeros(len(input_ids), dtype=np.int64)
+    for layer in range(num_layers):
+        write_tags(kv_buffers, layer, input_ids, positions, context, out_cache_loc)
+        hidden_states[:, layer] = context = sight.fold(digests(layer))
+    hidden_states[:, num_layers] = sight.context_words(kv_buffers[0], positions)
+    return hidden_states
+
+
+def run_draft(
     kv_buffers: Sequence[Array],
     input_ids: Array,
     hidden_states: Array,
     positions: Array,
     out_cache_loc: Array,
-    visible_slots: Sequence[Array],
-) -> tuple[Array, Array]:
+    sight: Sight,
+    digests: Digests,
+) -> DraftExtendForwardOutputs[Array]:
     """Write the draft KV, fold what each token sees, and advance the hidden states by one token."""
     num_tokens, num_words = hidden_states.shape
-    num_layers = len(kv_buffers) // 2
-    folds = np.zeros((num_tokens, num_layers), dtype=np.int64)
-    for layer in range(num_layers):
-        keys, values = kv_buffers[2 * layer : 2 * layer + 2]
-        for row in range(num_tokens):
-            context = digest(hidden_states[row].tolist()) if layer == 0 else folds[row, layer - 1]
-            keys[out_cache_loc[row]] = [positions[row], input_ids[row], context, 2 * layer]
-            values[out_cache_loc[row]] = [positions[row], input_ids[row], context, 2 * layer + 1]
-        for row in range(num_tokens):
-            folds[row, layer] = fold(keys, values, visible_slots[row])
+    folds = np.zeros((num_tokens, len(kv_buffers) // 2), dtype=np.int64)
+    context = digest_rows(hidden_states)
+    for layer in range(folds.shape[1]):
+        write_tags(kv_buffers, layer, input_ids, positions, context, out_cache_loc)
+        folds[:, layer] = context = sight.fold(digests(layer))
 
     next_hidden_states = np.zeros_like(hidden_states)
-    context = np.zeros(num_tokens, dtype=np.int64)
-    for row in range(num_tokens):
-        token, position = int(input_ids[row]), int(positions[row]) + 1
-        below = 0
-        for layer in range(num_words - 1):
-            tags = [digest([position, token, below, component]) for component in (2 * layer, 2 * layer + 1)]
-            below = (int(hidden_states[row, layer]) + sum(tags)) & MASK
-            next_hidden_states[row, layer] = below
-        next_hidden_states[row, -1] = ((int(hidden_states[row, -1]) << 8) + token) & MASK
-        context[row] = digest(folds[row].tolist())
-    return next_hidden_states, context
+    below = np.zeros(num_tokens, dtype=np.int64)
+    for layer in range(num_words - 1):
+        below = hidden_states[:, layer] + digest_rows(tags(layer, input_ids, positions + 1, below)).sum(axis=0)
+        below &= MASK
+        next_hidden_states[:, layer] = below
+    next_hidden_states[:, -1] = ((hidden_states[:, -1] << 8) + input_ids) & MASK
+    return DraftExtendForwardOutputs(next_hidden_states, digest_rows(folds))
 
 
-def fold(keys: Array, values: Array, slots: Array) -> int:
-    """Add up the digests of the visible entries of one layer; the order does not matter."""
-    return int(np.sum(digest_rows(keys[slots])) + np.sum(digest_rows(values[slots]))) & MASK
+def write_tags(
+    kv_buffers: Sequence[Array], layer: int, input_ids: Array, positions: Array, context: Array, out_cache_loc: Array
+) -> None:
+    """Write the tags of new tokens into K and V of a layer; of two tokens with one slot the later one stays."""
+    entries = tags(layer, input_ids, positions, context)
+    for buffer, written in zip(kv_buffers[2 * layer : 2 * layer + 2], entries, strict=True):
+        buffer[out_cache_loc] = written
 
 
-def list_visible_slots(
-    page_table: Array, cache_seqlens: Array, cu_seqlens_q: Array, tree_mask: Array | None, page_size: int
-) -> list[Array]:
-    """List the slots that each new token sees: the prefix, and the new tokens that the mask or causality allows."""
-    visible_slots = []
-    for request in range(len(cache_seqlens)):
-        num_queries = int(cu_seqlens_q[request + 1] - cu_seqlens_q[request])
-        position = np.arange(cache_seqlens[request])
-        slots = page_table[request, position // page_size] * page_size + position % page_size
-        prefix = len(slots) - num_queries
-        square = np.tril(np.ones((num_queries, num_queries), dtype=np.bool_))
-        if tree_mask is not None:
-            square = tree_mask.reshape(-1, num_queries, num_queries)[request]
-        for query in range(num_queries):
-            visible_slots.append(np.concatenate([slots[:prefix], slots[prefix:][square[query]]]))
-    return visible_slots
+def tags(layer: int, input_ids: Array, positions: Array, context: Array) -> Array:
+    """Return int64 [2, token, 4]: the tags of tokens in K and in V of a layer, whose lower layer says ``context``."""
+    entries = np.zeros((2, len(input_ids), 4), dtype=np.int64)
+    entries[..., 0], entries[..., 1], entries[..., 2] = positions, input_ids, context
+    entries[0, :, 3], entries[1, :, 3] = 2 * layer, 2 * layer + 1
+    return entries

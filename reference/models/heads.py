@@ -10,11 +10,8 @@ from specsim.hashing import (
     DEEPEST_SAMPLE,
     DRAFT_GOLDEN,
     GOLDEN,
-    MASK,
     PROBABILITY_BITS,
-    digest,
     digest_rows,
-    mix,
     mix_array,
 )
 from specsim.validation.checking import check_call
@@ -70,13 +67,10 @@ def text_target_logits(hidden_states: Array, ngram_counts: Array) -> Array:
     axes = check_call("text_target_logits", locals())
     logits = np.zeros((axes["token"], axes["vocab"]), dtype=np.int64)
     token = np.arange(axes["vocab"], dtype=np.int64)
-    for row in range(axes["token"]):
-        state = digest(hidden_states[row, :-1].tolist())
-        counts = rows_of_context(ngram_counts, int(hidden_states[row, -1]))
-        for order in range(axes["order"]):
-            logits[row] += counts[order] << (8 * order)
-        logits[row] = (logits[row] << 8) | (mix_array(state + token * GOLDEN) & 0xFF)
-    return logits
+    for order in range(axes["order"]):
+        logits += counts_of_context(ngram_counts, order, hidden_states[:, -1]) << (8 * order)
+    state = digest_rows(hidden_states[:, :-1])[:, None]
+    return (logits << 8) | (mix_array(state + token * GOLDEN) & 0xFF)
 
 
 def hash_sampling_logits(hidden_states: Array, vocab_size: int, seed: int) -> Array:
@@ -105,11 +99,9 @@ def hash_sampling_logits(hidden_states: Array, vocab_size: int, seed: int) -> Ar
     axes = check_call("hash_sampling_logits", locals())
     vocab_size, seed = axes["vocab_size"], axes["seed"]
     keys = hash_target_logits(hidden_states, vocab_size, seed)
-    logits = np.zeros(keys.shape, dtype=np.float32)
-    for row in range(len(keys)):
-        for place, token in enumerate(np.argsort(-keys[row])):
-            logits[row, token] = -min(place + 1, vocab_size - 1, DEEPEST_SAMPLE)
-    return logits
+    places = np.argsort(np.argsort(-keys, axis=1), axis=1) + 1
+    deepest = min(vocab_size - 1, DEEPEST_SAMPLE)
+    return -np.minimum(places, deepest).astype(np.float32)
 
 
 def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: int, seed: int, agreement: int) -> Array:
@@ -137,21 +129,18 @@ def hash_draft_probabilities(hidden_states: Array, context: Array, vocab_size: i
     """
     axes = check_call("hash_draft_probabilities", locals())
     vocab_size, seed, agreement = axes["vocab_size"], axes["seed"], axes["agreement"]
-    logits = hash_target_logits(hidden_states, vocab_size, seed)
-    probabilities = np.zeros((axes["token"], vocab_size), dtype=np.float32)
     token = np.arange(vocab_size, dtype=np.int64)
-    for row in range(axes["token"]):
-        state = digest(hidden_states[row, :-1].tolist()) + int(context[row]) + seed
-        best = int(np.argmax(logits[row]))
-        numerator = ((mix_array(state + (token + 1) * DRAFT_GOLDEN) & 0xFFF) << 10) | token
-        if agreement < 0:
-            numerator[best] = 0
-        elif mix(state + COIN_SALT) < agreement:
-            numerator[best] = BEST_PROBABILITY | best
-        probabilities[row] = numerator.astype(np.float32) * np.float32(2.0**-PROBABILITY_BITS)
-        if agreement == BROKEN:
-            probabilities[row] = np.nan
-    return probabilities
+    row = np.arange(axes["token"])
+    best = np.argmax(hash_target_logits(hidden_states, vocab_size, seed), axis=1)
+    state = digest_rows(hidden_states[:, :-1]) + context + seed
+    numerator = ((mix_array(state[:, None] + (token + 1) * DRAFT_GOLDEN) & 0xFFF) << 10) | token
+    if agreement < 0:
+        numerator[row, best] = 0
+    else:
+        is_right = mix_array(state + COIN_SALT) < agreement
+        numerator[row[is_right], best[is_right]] = BEST_PROBABILITY | best[is_right]
+    probabilities: Array = numerator.astype(np.float32) * np.float32(2.0**-PROBABILITY_BITS)
+    return np.full_like(probabilities, np.nan) if agreement == BROKEN else probabilities
 
 
 def text_draft_probabilities(hidden_states: Array, context: Array, ngram_counts: Array) -> Array:
@@ -176,25 +165,20 @@ def text_draft_probabilities(hidden_states: Array, context: Array, ngram_counts:
     Source: semantics, tagged KV.
     """
     axes = check_call("text_draft_probabilities", locals())
-    probabilities = np.zeros((axes["token"], axes["vocab"]), dtype=np.float32)
     token = np.arange(axes["vocab"], dtype=np.int64)
-    for row in range(axes["token"]):
-        state = digest(hidden_states[row, :-1].tolist()) + int(context[row])
-        counts = rows_of_context(ngram_counts, int(hidden_states[row, -1]))
-        weight = np.zeros(axes["vocab"], dtype=np.int64)
-        for order in range(axes["order"]):
-            weight += counts[order] << (6 * order)
-        share = (weight << 11) // max(int(weight.sum()), 1)
-        numerator = (share << 4) | (mix_array(state + token * GOLDEN) & 0xF)
-        probabilities[row] = numerator.astype(np.float32) * np.float32(2.0**-16)
+    weight = np.zeros((axes["token"], axes["vocab"]), dtype=np.int64)
+    for order in range(axes["order"]):
+        weight += counts_of_context(ngram_counts, order, hidden_states[:, -1]) << (6 * order)
+    share = (weight << 11) // np.maximum(weight.sum(axis=1, keepdims=True), 1)
+    state = digest_rows(hidden_states[:, :-1]) + context
+    numerator = (share << 4) | (mix_array(state[:, None] + token * GOLDEN) & 0xF)
+    probabilities: Array = numerator.astype(np.float32) * np.float32(2.0**-16)
     return probabilities
 
 
-def rows_of_context(ngram_counts: Array, context_word: int) -> Array:
-    """Return the counts, int64 [order, vocab], that follow the last ``order`` tokens of a context word."""
-    rows = []
-    for order in range(ngram_counts.shape[0]):
-        tokens = context_word & ((1 << (8 * order)) - 1)
-        bucket = mix(tokens + order * GOLDEN) % ngram_counts.shape[1]
-        rows.append(ngram_counts[order, bucket].astype(np.int64))
-    return np.stack(rows) & MASK
+def counts_of_context(ngram_counts: Array, order: int, context_words: Array) -> Array:
+    """Return how often each token follows the last ``order`` tokens of each context word, int64 [token, vocab]."""
+    tokens = context_words & ((1 << (8 * order)) - 1)
+    bucket = mix_array(tokens + order * GOLDEN) % ngram_counts.shape[1]
+    counts: Array = ngram_counts[order, bucket].astype(np.int64)
+    return counts
