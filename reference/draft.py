@@ -46,11 +46,15 @@ def fast_topk(values: Array, k: int) -> FastTopkOutputs[Array]:
     topk_values = np.zeros((axes["row"], k), dtype=np.float32)
     topk_index = np.zeros((axes["row"], k), dtype=np.int64)
     for row in range(axes["row"]):
-        order = sorted(range(axes["column"]), key=lambda column: (-values[row, column], column))
-        for place, column in enumerate(order[:k]):
-            topk_values[row, place] = values[row, column]
-            topk_index[row, place] = column
+        topk_index[row] = best_first(values[row])[:k]
+        topk_values[row] = values[row, topk_index[row]]
     return FastTopkOutputs(topk_values, topk_index)
+
+
+def best_first(scores: Array) -> Array:
+    """Return the places of all scores, the largest first and equal ones by place, as a stable sort leaves them."""
+    order: Array = np.argsort(-scores, kind="stable")
+    return order
 
 
 def select_top_k_tokens(
@@ -111,18 +115,18 @@ def select_top_k_tokens(
 
     for request in range(num_requests):
         for beam in range(branch):
-            for child in range(topk):
-                probability = topk_p[request * branch + beam, child]
-                score = probability if step_index == 0 or scores is None else scores[request, beam] * probability
-                score_block[request, beam, child] = score
+            probabilities = topk_p[request * branch + beam]
+            if step_index > 0 and scores is not None:
+                probabilities = scores[request, beam] * probabilities
+            score_block[request, beam] = probabilities
+    best_scores, best = topk_p, np.tile(np.arange(topk), (num_requests, 1))
+    if step_index > 0:
+        best_scores, best = fast_topk(score_block.reshape(num_requests, branch * topk), topk)
+    for request in range(num_requests):
+        next_scores[request], chosen = best_scores[request], best[request].tolist()
         if step_index == 0:
-            next_scores[request] = topk_p[request]
-            chosen = list(range(topk))
             parent_block[request, 1:] = chosen
         else:
-            best_scores, best = fast_topk(score_block[request].reshape(1, branch * topk), topk)
-            next_scores[request] = best_scores[0]
-            chosen = best[0].tolist()
             first_id = topk + topk * topk * (step_index - 1)
             parent_block[request] = [first_id + candidate for candidate in chosen]
         for place, candidate in enumerate(chosen):
@@ -179,10 +183,8 @@ def organize_draft_results(
     for request in range(num_requests):
         scores = np.concatenate([block[request].reshape(-1) for block in score_list])
         tokens = np.concatenate([block[request] for block in token_list])
-        order = sorted(range(len(scores)), key=lambda candidate: (-scores[candidate], candidate))
-        for place, candidate in enumerate(sorted(order[:num_kept])):
-            top_scores_index[request, place] = candidate
-            draft_tokens[request, place] = tokens[candidate]
+        top_scores_index[request] = np.sort(best_first(scores)[:num_kept])
+        draft_tokens[request] = tokens[top_scores_index[request]]
     return OrganizeDraftResultsOutputs(parent_list, top_scores_index, draft_tokens)
 
 

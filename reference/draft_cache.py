@@ -128,8 +128,8 @@ def generate_draft_decode_kv_indices(
             length = int(seq_lens[request])
             first = length + beam * num_steps
             slots = req_to_token[req_pool_indices[request]]
-            visible = [*slots[:length], *slots[first : first + step + 1]]
-            kv_indices[step, end : end + len(visible)] = visible
-            end += len(visible)
+            for visible in (slots[:length], slots[first : first + step + 1]):
+                kv_indices[step, end : end + len(visible)] = visible
+                end += len(visible)
             kv_indptr[step, row + 1] = end
     return GenerateDraftDecodeKvIndicesOutputs(kv_indices, kv_indptr)

@@ -80,12 +80,12 @@ def build_tree(
     visible = np.zeros((num_requests, num_nodes, num_nodes), dtype=np.bool_)
 
     for request in range(num_requests):
-        kept = top_scores_index[request].tolist()
+        kept, parents = top_scores_index[request].tolist(), parent_list[request].tolist()
         groups = [candidate // topk for candidate in kept]
-        above = [0 if group == 0 else 1 + kept.index(parent_list[request, group]) for group in groups]
+        above = [0 if group == 0 else 1 + kept.index(parents[group]) for group in groups]
         tree = Topology.from_parents([NONE, *above])
         block = slice(request * num_nodes, (request + 1) * num_nodes)
-        draft_token[block] = [bonus_tokens[request], *draft_tokens[request]]
+        draft_token[block] = [bonus_tokens[request], *draft_tokens[request].tolist()]
         retrieve_index[request] = np.arange(num_nodes) + block.start
         retrieve_next_token[request], retrieve_next_sibling[request] = tree.next_token, tree.next_sibling
         positions[block] = seq_lens[request] + np.array(tree.depths)

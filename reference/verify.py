@@ -65,8 +65,8 @@ def target_verify_metadata(
         cache_seqlens[request] = seq_lens[request] + tokens_per_request
         cu_seqlens_q[request + 1] = cu_seqlens_q[request] + tokens_per_request
         cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
-        for page in range(num_pages):
-            page_table[request, page] = req_to_token[req_pool_indices[request], page * page_size] // page_size
+        first_slots = req_to_token[req_pool_indices[request], ::page_size]
+        page_table[request] = first_slots[:num_pages] // page_size
     return TargetVerifyMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)
 
 
@@ -90,9 +90,8 @@ def argmax_target_predict(logits: Array) -> Array:
     axes = check_call("argmax_target_predict", locals())
     target_predict = np.zeros(axes["token"], dtype=np.int64)
     for row in range(axes["token"]):
-        for token in range(1, axes["vocab"]):
-            if logits[row, token] > logits[row, target_predict[row]]:
-                target_predict[row] = token
+        # NOTE: of equal logits NumPy takes the first, which has the lowest id.
+        target_predict[row] = np.argmax(logits[row])
     return target_predict
 
 

@@ -13,6 +13,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -114,9 +115,20 @@ class Topology:
         return tuple(above)
 
     @cached_property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The nodes from the root of each node down to it, both included."""
+        found: dict[int, tuple[int, ...]] = {}
+        waiting = [node for node, parent in enumerate(self.parents) if parent == NONE]
+        while waiting:
+            node = waiting.pop()
+            found[node] = (*found.get(self.parents[node], ()), node)
+            waiting += self.children[node]
+        return tuple(found[node] for node in range(len(self)))
+
+    @cached_property
     def depths(self) -> tuple[int, ...]:
         """How many nodes stand above each node."""
-        return tuple(len(self.path_to(node)) - 1 for node in range(len(self)))
+        return tuple(len(path) - 1 for path in self.paths)
 
     @property
     def next_token(self) -> NDArray[np.int64]:
@@ -126,25 +138,23 @@ class Topology:
     @property
     def next_sibling(self) -> NDArray[np.int64]:
         """The next sibling of each node, -1 if none, int64 [node]."""
-        following = np.full(len(self), NONE, dtype=np.int64)
+        following = [NONE] * len(self)
         for below in self.children:
-            following[list(below[:-1])] = below[1:]
-        return following
+            for child, sibling in pairwise(below):
+                following[child] = sibling
+        return np.array(following, dtype=np.int64)
 
     @property
     def closure(self) -> NDArray[np.bool_]:
         """Who sees whom, bool [node, node]: every node sees itself and what stands above it."""
         visible = np.zeros((len(self), len(self)), dtype=np.bool_)
-        for node in range(len(self)):
-            visible[node, self.path_to(node)] = True
+        seen = [(node, above) for node, path in enumerate(self.paths) for above in path]
+        visible[tuple(np.array(seen, dtype=np.int64).reshape(-1, 2).T)] = True
         return visible
 
     def path_to(self, node: int) -> list[int]:
         """Return the nodes from the root down to a node, both included."""
-        path = [node]
-        while self.parents[path[-1]] != NONE:
-            path.append(self.parents[path[-1]])
-        return path[::-1]
+        return list(self.paths[node])
 
     def draw(self, labels: Sequence[str]) -> str:
         """Return the tree as text, one line a node, siblings in their order; other roots follow node 0."""
