@@ -101,9 +101,7 @@ class Hunt:
 
     def faulty(self, mutant: str) -> Backend:
         """Return the reference with the fault of a mutant."""
-        fault = self.mutants[mutant]
-        correct = self._reference.functions[fault.operation]
-        return self._reference.with_function(fault.operation, fault.inject(correct), mutant)
+        return self.mutants[mutant].plant(self._reference)
 
     def _in_turn(self, mutant: str) -> list[Property]:
         """Return the properties that concern a mutant: killers, then quick ones, then those that run an engine."""

@@ -3,10 +3,12 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.simulation.worker import Worker
 from specsim.validation.checking import check_call
 
 Function = Callable[..., Any]
@@ -15,7 +17,7 @@ Named = dict[str, Any]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A faulty variant of one operation.
+    """A faulty variant of one operation, or of the loop that calls it.
 
     Parameters
     ----------
@@ -27,12 +29,22 @@ class Mutant:
         What is wrong, in one sentence.
     inject : callable
         Takes the correct function and returns the faulty one, with the same parameters.
+    worker : callable or None
+        Takes a configuration, a model and pool sizes and returns a worker that has the fault, where no operation has
+        it; ``operation`` then says by which properties it should be found.
     """
 
     id: str
     operation: str
     summary: str
     inject: Callable[[Function], Function]
+    worker: Callable[..., Worker] | None = None
+
+    def plant(self, correct: Backend) -> Backend:
+        """Return an implementation with the fault."""
+        if self.worker is not None:
+            return replace(correct, name=self.id, worker=self.worker)
+        return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 
 def instead(function: Function) -> Callable[[Function], Function]:

@@ -10,5 +10,9 @@ __all__ = ["ToyModel", "load_model"]
 
 
 def load_model(language_model: LanguageModel, operations: ModelOperations[Array] | None = None) -> ToyModel:
-    """Return a toy model that a NumPy worker can run; ``operations``, or else the oracle, computes it."""
-    return ToyModel(language_model, operations or load("specsim.reference"))
+    """Return a toy model that a NumPy worker can run.
+
+    ``operations`` computes it, and reads everything in every forward. Without them the oracle does, and keeps what it
+    has read where the worker says that it may.
+    """
+    return ToyModel(language_model, operations or load("specsim.reference"), may_keep=operations is None)

@@ -109,7 +109,7 @@ def draft_extend_forward(
     check_call("draft_extend_forward", locals())
     sight = own_keys(page_table, cache_seqlens, cu_seqlens_q, None, page_size)
     digests = read_digests(kv_buffers, sight)
-    return run_draft(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, sight, digests)
+    return run_draft(kv_buffers, input_ids, positions, out_cache_loc, hidden_states, sight, digests)
 
 
 def draft_decode_forward(
@@ -152,7 +152,7 @@ def draft_decode_forward(
     sight = ListedSlots(kv_indices, kv_indptr)
     digests = read_digests(kv_buffers, sight)
     return DraftDecodeForwardOutputs(
-        *run_draft(kv_buffers, input_ids, hidden_states, positions, out_cache_loc, sight, digests)
+        *run_draft(kv_buffers, input_ids, positions, out_cache_loc, hidden_states, sight, digests)
     )
 
 
@@ -178,9 +178,9 @@ def run_target(
 def run_draft(
     kv_buffers: Sequence[Array],
     input_ids: Array,
-    hidden_states: Array,
     positions: Array,
     out_cache_loc: Array,
+    hidden_states: Array,
     sight: Sight,
     digests: Digests,
 ) -> DraftExtendForwardOutputs[Array]:

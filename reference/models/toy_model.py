@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import ModelOperations
+from specsim.reference.models.kept import KeptForwards
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.kv_pool import KVPool
 from specsim.simulation.models.toys import describe, layered
 
 KV = Mapping[str, Sequence[Array]]
@@ -23,12 +25,17 @@ class ToyModel:
         Its parameters.
     operations : ModelOperations
         Who computes: the oracle, another implementation, or one with a planted fault.
+    may_keep : bool
+        Whether the forwards may be the oracle's own over digests that are kept, on pools that know who writes them.
     """
 
-    def __init__(self, language_model: LanguageModel, operations: ModelOperations[Array]) -> None:
+    def __init__(
+        self, language_model: LanguageModel, operations: ModelOperations[Array], may_keep: bool = False
+    ) -> None:
         self.language_model = language_model
         self.description: ModelDescription = describe(language_model, "numpy")
         self._operations = operations
+        self._may_keep = may_keep
 
     def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
         """Fold the keys of every token; logits of the selected ones."""
@@ -42,7 +49,7 @@ class ToyModel:
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every beam by its token."""
-        hidden_states, context = self._operations.draft_decode_forward(
+        hidden_states, context = self._forwards(kv).draft_decode_forward(
             kv_buffers=layered(kv),
             input_ids=batch.input_ids,
             hidden_states=require_present("hidden_states", batch.hidden_states),
@@ -55,7 +62,7 @@ class ToyModel:
 
     def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every token's hidden states by it; proposals of the selected ones."""
-        hidden_states, context = self._operations.draft_extend_forward(
+        hidden_states, context = self._forwards(kv).draft_extend_forward(
             kv_buffers=layered(kv),
             input_ids=batch.input_ids,
             hidden_states=require_present("hidden_states", batch.hidden_states),
@@ -70,7 +77,7 @@ class ToyModel:
         return DraftOutput(self._propose(selected, context[batch.select], 1), selected)
 
     def _run_target(self, batch: TargetBatch[Array], kv: KV) -> TargetOutput[Array]:
-        hidden_states = self._operations.target_forward(
+        hidden_states = self._forwards(kv).target_forward(
             kv_buffers=layered(kv),
             input_ids=batch.input_ids,
             positions=batch.positions,
@@ -84,6 +91,11 @@ class ToyModel:
         chosen = hidden_states if batch.select is None else hidden_states[batch.select]
         sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
         return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)
+
+    def _forwards(self, kv: KV) -> ModelOperations[Array] | KeptForwards:
+        if self._may_keep and isinstance(kv, KVPool) and kv.is_kept:
+            return KeptForwards(kv)
+        return self._operations
 
     def _logits(self, hidden_states: Array) -> Array:
         model = self.language_model

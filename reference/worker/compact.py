@@ -42,7 +42,7 @@ def compact(
         target_slots = operations.fill_accept_target_cache_loc(
             phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
         )
-        operations.move_kv_cache(pools.buffers_of(Side.TARGET), target_slots, source_slots)
+        pools.move_kv(Side.TARGET, target_slots, source_slots, operations)
         predict = operations.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = operations.compact_accepted_to_front(hidden_states, phase.accept_index)

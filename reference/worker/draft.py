@@ -70,7 +70,7 @@ def draft(
                 hidden_states=chosen.next_hidden_states,
                 depth=step + 2,
             ),
-            pools.kv[Side.DRAFT],
+            pools.open(Side.DRAFT, step_cache_loc[step]),
         )
         hidden_states = drafted.hidden_states
         topk_p, topk_index = operations.fast_topk(drafted.probabilities, topk)

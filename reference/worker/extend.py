@@ -65,7 +65,7 @@ def extend(
             hidden_states=phase.hidden_states,
             select=phase.select_index,
         ),
-        pools.kv[Side.DRAFT],
+        pools.open(Side.DRAFT, phase.out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(
@@ -184,7 +184,7 @@ def forward_draft_extend(
             hidden_states=phase.hidden_states,
             select=metadata.qo_indptr[1:].astype(np.int64) - 1,
         ),
-        pools.kv[Side.DRAFT],
+        pools.open(Side.DRAFT, phase.out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(

@@ -1,6 +1,7 @@
 """What all requests of a worker share: the request-to-token map, the KV pools of both sides, and recurrent state."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
 from specsim.simulation.models.poison import poison_of
 from specsim.simulation.requests import SlotRange
 
@@ -21,35 +23,63 @@ Buffers = Mapping[str, Sequence[Array]]
 class Pools:
     """One map and the buffers of every component by side and name, all written in place.
 
-    The map is int32 [row, position], a KV buffer [slot, *row_shape], a state buffer [row, *row_shape].
+    The map is int32 [row, position], a KV buffer [slot, *row_shape], a state buffer [row, *row_shape]. KV is written
+    through ``open`` by forwards and through ``move_kv`` by moves, so that it is known which slots were. Of the map
+    nothing is kept: every forward gets the slots that it says at the time.
     """
 
     req_to_token: Array
-    kv: Mapping[Side, Buffers]
+    kv: Mapping[Side, KVPool]
     states: Buffers
     scratch_forms: Mapping[str, tuple[int, tuple[int, ...], str]]
+    reads: Reads
+    drawn: random.Random
 
     @classmethod
-    def of(cls, description: ModelDescription, sizes: PoolSizes) -> "Pools":
-        """Return empty pools of what a model declares."""
+    def of(
+        cls,
+        description: ModelDescription,
+        sizes: PoolSizes,
+        reads: Reads = Reads.FULL,
+        door: Door = raise_versions,
+    ) -> "Pools":
+        """Return empty pools of what a model declares; ``door`` counts writes of KV."""
         states = description.state_components
+        is_watched = reads is not Reads.FULL
+
+        def kv_of(side: Side) -> KVPool:
+            buffers = {one.name: empty_buffers(one, sizes) for one in description.components_of(side)}
+            return KVPool(buffers, sizes.num_slots, is_watched, door)
+
         return cls(
             req_to_token=np.zeros((sizes.num_rows, sizes.row_width), dtype=np.int32),
-            kv={
-                side: {one.name: empty_buffers(one, sizes) for one in description.components_of(side)} for side in Side
-            },
+            kv={side: kv_of(side) for side in Side},
             states={
                 one.name: [np.zeros((sizes.num_rows, *one.row_shape), one.dtype) for _ in range(one.num_layers)]
                 for one in states
             },
             scratch_forms={one.name: (one.num_layers, one.row_shape, one.dtype) for one in states},
+            reads=reads,
+            drawn=random.Random(0),
         )
 
-    def buffers_of(self, side: Side) -> list[Array]:
-        """Return every KV buffer of a side, layer by layer."""
-        columns = list(self.kv[side].values())
-        most_layers = max((len(column) for column in columns), default=0)
-        return [column[layer] for layer in range(most_layers) for column in columns if layer < len(column)]
+    def start_iteration(self) -> None:
+        """Draw, where that is asked for, whether the next forwards read everything, and check then what is kept."""
+        if self.reads is Reads.DRAWN:
+            is_full = self.drawn.random() < FULL_SHARE
+            for pool in self.kv.values():
+                pool.is_kept = not is_full
+                if is_full:
+                    pool.check()
+
+    def open(self, side: Side, slots: Array) -> KVPool:
+        """Return the buffers of a side for a forward that writes these slots."""
+        return self.kv[side].open(slots)
+
+    def move_kv(self, side: Side, target_slots: Array, source_slots: Array, operations: Operations[Array]) -> None:
+        """Copy slots of every buffer of a side; whatever the operation writes counts, told or not."""
+        with self.kv[side].writing() as buffers:
+            operations.move_kv_cache(buffers, target_slots, source_slots)
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return fresh buffers [request, node, *row_shape] for the states after every node of a batch."""
@@ -107,8 +137,8 @@ class Pools:
         """Return everything by name, for comparison."""
         return {
             "req_to_token": self.req_to_token,
-            "target_kv": self.buffers_of(Side.TARGET),
-            "draft_kv": self.buffers_of(Side.DRAFT),
+            "target_kv": self.kv[Side.TARGET].layers(),
+            "draft_kv": self.kv[Side.DRAFT].layers(),
             "states": [state for layers in self.states.values() for state in layers],
         }
 
@@ -119,6 +149,9 @@ def empty_buffers(component: KVComponent, sizes: PoolSizes) -> list[Array]:
     poison = poison_of(component.dtype)
     return [np.full(shape, poison, dtype=component.dtype) for _ in range(component.num_layers)]
 
+
+MakePools = Callable[[ModelDescription, PoolSizes, Reads], Pools]
+"""How a worker makes its pools."""
 
 CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
 """Fields of a draft input that wait by request row between iterations."""

@@ -64,7 +64,7 @@ def prefill(
             hidden_layers=model.description.hidden_layers,
             is_sampled=choices.has_sampled(row),
         ),
-        pools.kv[Side.TARGET],
+        pools.open(Side.TARGET, out_cache_loc),
         pools.states,
     )
     output = constrain_first(output, choices.of(row), operations)
@@ -82,7 +82,7 @@ def prefill(
             hidden_states=output.hidden_states,
             select=last,
         ),
-        pools.kv[Side.DRAFT],
+        pools.open(Side.DRAFT, out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(

@@ -31,9 +31,10 @@ from specsim.phases import (
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
-from specsim.reference.worker.pools import CARRIED, Buffers, Pools
+from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import last_accepted_nodes, verify
+from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk, SlotRange
 from specsim.simulation.synchronous import IterationLedger
@@ -57,6 +58,10 @@ class ReferenceWorkerV1:
         What reports call the worker, and where its operations run.
     has_dp_attention : bool
         Other ranks wait for the forwards of this one, so that the extend runs without requests too.
+    reads : Reads
+        How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
 
     Raises
     ------
@@ -77,6 +82,8 @@ class ReferenceWorkerV1:
         name: str = "reference-v1",
         device: str = "cpu",
         has_dp_attention: bool = False,
+        reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
     ) -> None:
         description = require_model(model, "numpy")
         self.name = name
@@ -87,7 +94,7 @@ class ReferenceWorkerV1:
         self.has_dp_attention = has_dp_attention
         self._operations: CallsByName = operations or load("specsim.reference")
         self._choices = ChoiceRows(sizes.num_rows)
-        self._pools = Pools.of(description, sizes)
+        self._pools = make_pools(description, sizes, reads)
         self._joining = self._idle_draft_input()
         self.batch = Batch(
             ForwardMode.IDLE, self._joining.req_pool_indices, self._joining.seq_lens, self._idle_draft_input()
@@ -108,6 +115,7 @@ class ReferenceWorkerV1:
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
+        self._pools.start_iteration()
         joining = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
         known = self._joining.req_pool_indices.tolist()
         still_there = [place for place, row in enumerate(known) if row not in rows]
@@ -116,6 +124,7 @@ class ReferenceWorkerV1:
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration."""
+        self._pools.start_iteration()
         config = self.config.at_steps(num_steps)
         self.batch = self._form_batch(rows)
         draft_input = require_kind("what is carried", self.batch.info, DraftInput)

@@ -20,9 +20,10 @@ from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.compact import compact
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import extend
-from specsim.reference.worker.pools import CARRIED, Pools, carried_rows
+from specsim.reference.worker.pools import CARRIED, MakePools, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import verify
+from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk, SlotRange
 from specsim.simulation.worker import Iteration
@@ -41,6 +42,10 @@ class ReferenceWorker:
         Slots, rows and row width.
     operations : CallsByName, optional
         Who computes, host functions included; the oracle by default.
+    reads : Reads
+        How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
 
     Raises
     ------
@@ -56,6 +61,8 @@ class ReferenceWorker:
         model: Model[Array],
         sizes: PoolSizes,
         operations: CallsByName | None = None,
+        reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
     ) -> None:
         description = require_model(model, "numpy")
         self.config = config
@@ -64,7 +71,7 @@ class ReferenceWorker:
         self.device = "cpu"
         self._operations: CallsByName = operations or load("specsim.reference")
         self._choices = ChoiceRows(sizes.num_rows)
-        self._pools = Pools.of(description, sizes)
+        self._pools = make_pools(description, sizes, reads)
         self._carried = carried_rows(description, config.topk, sizes)
         self._phases: tuple[Phase, ...] = ()
 
@@ -78,6 +85,7 @@ class ReferenceWorker:
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
+        self._pools.start_iteration()
         phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
         self._stash(phase)
         return [int(token) for token in phase.bonus_tokens]
@@ -92,6 +100,7 @@ class ReferenceWorker:
 
     def decode_from(self, read: Array, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration on a map that was read before."""
+        self._pools.start_iteration()
         config, model, operations = self.config.at_steps(num_steps), self.model, self._operations
         pools = replace(self._pools, req_to_token=read)
         row, width = np.array(rows, dtype=np.int64), config.num_draft_tokens

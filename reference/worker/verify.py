@@ -65,7 +65,7 @@ def verify(
             hidden_layers=model.description.hidden_layers,
             is_sampled=choices.has_sampled(row),
         ),
-        pools.kv[Side.TARGET],
+        pools.open(Side.TARGET, phase.out_cache_loc),
         pools.states,
         scratch,
     )

@@ -19,6 +19,7 @@ from specsim.rules.common import MODES
 from specsim.simulation import report as runs
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.requests import Request
 
@@ -143,7 +144,7 @@ def simulate(
         )
     divergence = None
     if lockstep:
-        believed = build_worker(plan, "reference", config, model, requests, batch, graphs)
+        believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL)
         other = build_worker(plan, worker, config, model, requests, batch, graphs)
         divergence = find_divergence(believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed)
     reasons = document_of(plan)["reasons"]

@@ -9,6 +9,7 @@ from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import engine
 from specsim.simulation.models.ground_truth import LanguageModel
+from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
 
@@ -59,8 +60,11 @@ def build_worker(
     requests: Sequence[Request],
     max_batch: int,
     use_graphs: bool | None,
+    reads: Reads = Reads.KEPT,
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests; V1 runs on the operations of either layer.
+
+    ``reads`` says whether forwards of the reference keep what they have read.
 
     Raises
     ------
@@ -77,12 +81,12 @@ def build_worker(
         if use_graphs and kind != "reference":
             raise Failed("--graphs is for V2: V1 allocates and frees on the host inside an iteration", Exit.USAGE)
         operations = load(f"specsim.{kind}")
-        model = load_model(language_model, operations)
-        return ReferenceWorkerV1(config, model, sizes, operations, f"{kind}-v1", device)
+        model = load_model(language_model, None if kind == "reference" else operations)
+        return ReferenceWorkerV1(config, model, sizes, operations, f"{kind}-v1", device, reads=reads)
     if kind == "reference":
         from specsim.reference.worker.v2 import ReferenceWorker
 
-        return ReferenceWorker(config, load_model(language_model), sizes)
+        return ReferenceWorker(config, load_model(language_model), sizes, reads=reads)
     from specsim.gpu.models import load_model as load_on_device
     from specsim.gpu.worker.v2 import GpuWorker
 
