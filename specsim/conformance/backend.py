@@ -101,30 +101,24 @@ class Backend(CallsByName):
         record = self._defined(name)
         arguments = name_arguments(record, positional, named)
         _check_written(record, arguments)
-        outcome = self.run(name, arguments)
+        carried = self._carry_named(record, arguments)
+        returned = self._returned(record, carried)
         for written in record.contract.writes:
-            for target, source in zip(_as_list(arguments[written]), _as_list(outcome.outputs[written]), strict=True):
-                target[...] = source
-        outputs = [outcome.outputs[spec.name] for spec in record.contract.outputs]
+            for target, source in zip(_as_list(arguments[written]), _as_list(carried[written]), strict=True):
+                target[...] = self._fetch(source)
+        outputs = [self._fetch(value) for value in returned]
         if len(outputs) > 1:
             return outputs_of(name.removesuffix(SUFFIX))(*outputs)
         return outputs[0] if outputs else None
 
     def run(self, operation: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
-        contract = self._defined(operation).contract
+        record = self._defined(operation)
+        contract = record.contract
         carried = self.carry(operation, arguments)
-        try:
-            returned = self.functions[operation](**carried)
-        except SystemExit as left:
-            raise RuntimeError(f"{operation} exits with {left.code}") from left
-        values = returned if isinstance(returned, tuple) else (returned,) if contract.outputs else ()
-        if len(values) != len(contract.outputs):
-            raise AssertionError(
-                f"{operation} returned {len(values)} arrays, but should return {len(contract.outputs)}"
-            )
+        returned = self._returned(record, carried)
         after = self.fetch(operation, carried)
-        outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, values, strict=True)}
+        outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, returned, strict=True)}
         outputs.update({name: after[name] for name in contract.writes})
         return Outcome(outputs=outputs, arguments=after)
 
@@ -134,13 +128,7 @@ class Backend(CallsByName):
         Integers and truth values of NumPy become those of Python: kernels and their launchers know no others.
         """
         record = record_of(operation)
-        given = name_arguments(record, (), arguments)
-        return {
-            spec.name: _plain_scalar(spec, given[spec.name])
-            if isinstance(spec, ScalarSpec)
-            else self._carry(given[spec.name])
-            for spec in record.contract.parameters
-        }
+        return self._carry_named(record, name_arguments(record, (), arguments))
 
     def fetch(self, operation: str, carried: Mapping[str, Any]) -> dict[str, Any]:
         """Bring carried arguments back to the host."""
@@ -154,6 +142,26 @@ class Backend(CallsByName):
         if operation not in self.functions:
             raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {record.group}.py")
         return record
+
+    def _returned(self, record: Operation, carried: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Call an operation on carried arguments and return its outputs, as many as it has."""
+        name, num_outputs = record.name, len(record.contract.outputs)
+        try:
+            returned = self.functions[name](**carried)
+        except SystemExit as left:
+            raise RuntimeError(f"{name} exits with {left.code}") from left
+        values = returned if isinstance(returned, tuple) else (returned,) if num_outputs else ()
+        if len(values) != num_outputs:
+            raise AssertionError(f"{name} returned {len(values)} arrays, but should return {num_outputs}")
+        return values
+
+    def _carry_named(self, record: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            spec.name: _plain_scalar(spec, arguments[spec.name])
+            if isinstance(spec, ScalarSpec)
+            else self._carry(arguments[spec.name])
+            for spec in record.contract.parameters
+        }
 
     def _carry(self, value: Any) -> Any:
         if value is None:
@@ -244,8 +252,10 @@ def _import_class(path: str | None) -> Callable[..., Any] | None:
 
 def _check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
     """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
+    if not record.contract.writes:
+        return
     given = [entry for spec in record.contract.arrays for entry in _as_list(arguments[spec.name]) if entry is not None]
-    if record.contract.writes and all(isinstance(entry, np.ndarray) for entry in given):
+    if all(isinstance(entry, np.ndarray) for entry in given):
         check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)
 
 

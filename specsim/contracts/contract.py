@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from specsim.rejection import Reason
 
@@ -144,15 +145,26 @@ class Contract:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {spec.name: spec for spec in (*self.parameters, *self.outputs)})
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[ArraySpec, ...]:
         """The parameters that are arrays or lists of arrays."""
         return tuple(spec for spec in self.parameters if isinstance(spec, ArraySpec))
 
-    @property
+    @cached_property
     def scalars(self) -> tuple[ScalarSpec, ...]:
         """The parameters that are integers."""
         return tuple(spec for spec in self.parameters if isinstance(spec, ScalarSpec))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(spec.name for spec in self.parameters)
+
+    @cached_property
+    def defaults(self) -> dict[str, int | None]:
+        """What the parameters are that may be left out: None for an array, a number for a scalar."""
+        arrays: dict[str, int | None] = {spec.name: None for spec in self.arrays if spec.optional}
+        return arrays | {spec.name: spec.default for spec in self.scalars if spec.default is not None}
 
 
 def array(

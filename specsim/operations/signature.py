@@ -46,35 +46,35 @@ def name_arguments(operation: Operation, positional: Sequence[Any], named: Mappi
         UNKNOWN_ARGUMENT: a name is no parameter, a parameter is given twice, or there are more arguments than
         parameters; MISSING_ARGUMENT.
     """
-    specs = operation.contract.parameters
-    names = [spec.name for spec in specs]
-    takes = f"{operation.name} takes {', '.join(names)}"
+    names, defaults = operation.contract.names, operation.contract.defaults
     if len(positional) > len(names):
         given, most = f"{len(positional)} arguments", f"at most {len(names)}"
         raise SpecRejection(
-            Reason.UNKNOWN_ARGUMENT, what=f"call of {operation.name}", got=given, expected=most, because=takes
+            Reason.UNKNOWN_ARGUMENT,
+            what=f"call of {operation.name}",
+            got=given,
+            expected=most,
+            because=_takes(operation),
         )
     arguments = dict(zip(names, positional, strict=False))
     for name in named:
         if name not in names:
             expected = " or ".join(nearest(name, names)) or "a parameter"
             raise SpecRejection(
-                Reason.UNKNOWN_ARGUMENT, what=name, got="no parameter", expected=expected, because=takes
+                Reason.UNKNOWN_ARGUMENT, what=name, got="no parameter", expected=expected, because=_takes(operation)
             )
         if name in arguments:
-            raise SpecRejection(Reason.UNKNOWN_ARGUMENT, what=name, got="given twice", expected="once", because=takes)
+            raise SpecRejection(
+                Reason.UNKNOWN_ARGUMENT, what=name, got="given twice", expected="once", because=_takes(operation)
+            )
     arguments.update(named)
-    for spec in specs:
-        default = None if isinstance(spec, ArraySpec) else spec.default
-        is_needed = not spec.optional if isinstance(spec, ArraySpec) else default is None
-        if spec.name not in arguments:
-            if is_needed:
-                expected = "an array" if isinstance(spec, ArraySpec) else "a number"
-                raise SpecRejection(
-                    Reason.MISSING_ARGUMENT, what=spec.name, got="absent", expected=expected, because=takes
-                )
-            arguments[spec.name] = default
-    return {name: arguments[name] for name in names}
+    for name in names:
+        if name not in arguments and name not in defaults:
+            expected = "an array" if isinstance(operation.contract.by_name[name], ArraySpec) else "a number"
+            raise SpecRejection(
+                Reason.MISSING_ARGUMENT, what=name, got="absent", expected=expected, because=_takes(operation)
+            )
+    return {name: arguments[name] if name in arguments else defaults[name] for name in names}
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -104,6 +104,10 @@ def annotation_of(spec: ArraySpec | ScalarSpec) -> str:
         return "bool" if spec.flag else "int"
     annotation = "ArrayT" if spec.each is None else "Sequence[ArrayT]"
     return f"{annotation} | None" if spec.optional else annotation
+
+
+def _takes(operation: Operation) -> str:
+    return f"{operation.name} takes {', '.join(operation.contract.names)}"
 
 
 def _default_of_array(spec: ArraySpec, is_last: bool) -> str | None:

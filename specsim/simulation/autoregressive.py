@@ -104,9 +104,10 @@ def decode_alone(
         decoder.append(token)
 
 
-def _allowed(matcher: Grammar | None, vocab_size: int) -> list[int]:
-    """Return the tokens that a matcher allows."""
+def _allowed(matcher: Grammar | None, vocab_size: int) -> list[int] | None:
+    """Return the tokens that a matcher allows, None for all of them."""
+    if matcher is None or matcher.is_terminated():
+        return None
     (row,) = allow_everything(1, vocab_size)
-    if matcher is not None and not matcher.is_terminated():
-        matcher.fill_bitmask(row)
+    matcher.fill_bitmask(row)
     return [token for token in range(vocab_size) if is_allowed(row, token)]

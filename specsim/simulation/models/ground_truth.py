@@ -1,4 +1,4 @@
-"""Plain autoregressive decoding of the toy models in Python integers: no KV cache, no batch, no draft.
+"""Plain autoregressive decoding of the toy models, one token of one text at a time: no KV cache, no batch, no draft.
 
 The forwards of the reference and of the GPU path compute the same words from tagged KV.
 """
@@ -43,7 +43,10 @@ class Prefix:
 
 def greedy_choice(logits: Sequence[float], tokens: Sequence[int] | None = None) -> int:
     """Return the token of the largest logit, the lowest id among equals; only among ``tokens`` if they are given."""
-    return max(range(len(logits)) if tokens is None else tokens, key=lambda token: (logits[token], -token))
+    if tokens is None:
+        # NOTE: of equal ones max returns the first.
+        return max(range(len(logits)), key=logits.__getitem__)
+    return max(tokens, key=lambda token: (logits[token], -token))
 
 
 def greedy_decode(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.hashing import BROKEN, GOLDEN, digest, mix
+from specsim.hashing import BROKEN, GOLDEN, digest, mix_array
 
 ALWAYS = 1 << 32
 NEVER = -1
@@ -52,5 +52,7 @@ class HashModel:
     def next_logits(self, folds: Sequence[int], context_word: int) -> list[int]:
         """Return one logit a token, no two alike."""
         del context_word
-        state = digest(folds) + self.seed
-        return [((mix(state + (token + 1) * GOLDEN) & 0x3FFFFF) << 10) | token for token in range(self.vocab_size)]
+        token = np.arange(self.vocab_size)
+        hashed = mix_array(digest(folds) + self.seed + (token + 1) * GOLDEN) & 0x3FFFFF
+        logits: list[int] = ((hashed << 10) | token).tolist()
+        return logits

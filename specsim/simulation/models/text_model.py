@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.hashing import GOLDEN, digest, mix
+from specsim.hashing import GOLDEN, digest, mix, mix_array
 from specsim.rejection import Reason, SpecRejection
 
 TEXT_VOCABULARY = 256
@@ -58,14 +58,14 @@ class TextModel:
 
     def next_logits(self, folds: Sequence[int], context_word: int) -> list[int]:
         """Return one logit a token; the lowest id among equals is the choice."""
-        state = digest(folds)
-        logits = [0] * self.vocab_size
+        logits = np.zeros(self.vocab_size, dtype=np.int64)
         for order in range(len(self.target_counts)):
             tokens = context_word & ((1 << (8 * order)) - 1)
             bucket = mix(tokens + order * GOLDEN) % self.target_counts.shape[1]
-            for token, count in enumerate(self.target_counts[order, bucket].tolist()):
-                logits[token] += count << (8 * order)
-        return [(logit << 8) | (mix(state + token * GOLDEN) & 0xFF) for token, logit in enumerate(logits)]
+            logits += self.target_counts[order, bucket].astype(np.int64) << (8 * order)
+        tie_breakers = mix_array(digest(folds) + np.arange(self.vocab_size) * GOLDEN) & 0xFF
+        following: list[int] = ((logits << 8) | tie_breakers).tolist()
+        return following
 
 
 def count_ngrams(text: bytes, num_orders: int, num_buckets: int) -> NDArray[np.uint8]:
