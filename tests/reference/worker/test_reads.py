@@ -13,7 +13,7 @@ from specsim.simulation.engine import Engine, sizes_for
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.scheduler import Request
+from specsim.simulation.requests import Request
 
 MODEL = HashModel(32, 3, 0.7)
 TREE, CHAIN = SpecConfig(3, 3, 8), SpecConfig(1, 2, 3)
