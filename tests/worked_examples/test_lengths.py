@@ -1,52 +1,95 @@
-"""K.11: how far V2 allocates ahead, in step and under overlap."""
+"""K.11: how far V2 allocates ahead, in step and under overlap, and what becomes of a result that comes too late."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.simulation.engine import OWN_DECISIONS
+from specsim.counts import count_drafts
+from specsim.simulation.engine import Engine
 from specsim.simulation.requests import Request
-from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.worker import Iteration
+from tests.worked_examples.numbers import i32
+from tests.worked_examples.scripted import ScriptedModel
 
 CONFIG = SpecConfig(topk=2, num_steps=3, num_draft_tokens=6)
-ACCEPTED = (3, 1, 4)
+SIZES = PoolSizes(num_slots=60, num_rows=2, row_width=50)
+PROMPT, ACCEPTED = list(range(7)), (3, 1, 4, 1)
 
 
-def started():
-    """Return the scheduler, and a request of seven committed positions."""
-    sizes = PoolSizes(num_slots=60, num_rows=2, row_width=50)
-    scheduler = Scheduler(CONFIG, sizes, max_batch=1, operations=OWN_DECISIONS)
-    scheduler.submit(Request(0, list(range(7)), 20))
-    (request,) = scheduler.next_prefill().requests
-    return scheduler, request
+class CountingWorker:
+    """A worker of one request that accepts as many tokens as it is told."""
+
+    name, device, config, sizes, model = "counting", "cpu", CONFIG, SIZES, ScriptedModel()
+
+    def __init__(self, num_accepted_tokens: Iterator[int]):
+        self._num_accepted_tokens = num_accepted_tokens
+        self.windows = []
+
+    def assign_slots(self, ranges):
+        self.windows += [(given.start, given.end) for given in ranges]
+
+    def assign_choices(self, rows, choices):
+        """Take whatever is chosen."""
+
+    def prefill(self, rows, chunks):
+        return [50]
+
+    def decode(self, rows, num_steps=None):
+        num_tokens = i32([next(self._num_accepted_tokens)])
+        return Iteration(np.full((1, 6), 50, dtype=np.int32), count_drafts(num_tokens), num_tokens)
+
+    def phases(self):
+        return ()
+
+    def state(self):
+        return {}
 
 
-def lengths(request):
-    return len(request.slots), request.num_committed
+def started(is_overlapped, max_new_tokens=30):
+    """Return an engine, its worker, and its request, which is not admitted yet."""
+    worker = CountingWorker(iter(ACCEPTED))
+    engine = Engine(worker, 1, schedule=Schedule(is_overlapped=is_overlapped))
+    request = Request(0, PROMPT, max_new_tokens)
+    engine.submit(request)
+    return engine, worker, request
+
+
+def lengths_by_step(engine, request, num_steps):
+    """Return what is allocated and what is committed after each step."""
+    seen = []
+    for _ in range(num_steps):
+        engine.step()
+        engine.scheduler.check_ledger()
+        seen.append((len(request.slots), request.num_committed))
+    return seen
 
 
 def test_k11_in_step():
-    scheduler, request = started()
+    """A step prepares and resolves: 12, 3 and 1 slots are new."""
     assert CONFIG.reserve == 12
-    prepared, new = [], []
-    for num_tokens in ACCEPTED:
-        new.append(sum(given.end - given.start for given in scheduler.prepare_for_decode()))
-        prepared.append(lengths(request))
-        request.num_committed += num_tokens
-    assert prepared == [(19, 7), (22, 10), (23, 11)]
-    assert new == [12, 3, 1]
-    assert request.num_committed == 15
+    engine, worker, request = started(is_overlapped=False)
+    assert lengths_by_step(engine, request, 3) == [(19, 10), (22, 11), (23, 15)]
+    assert worker.windows == [(0, 7), (7, 19), (19, 22), (22, 23)]
 
 
 def test_k11_under_overlap():
-    """Every launch but the first is prepared before the result of the one before it is resolved."""
-    scheduler, request = started()
-    true_lengths, seen = [7, 10, 11, 15], []
-    for launch, length in enumerate(true_lengths[:3]):
-        if launch > 1:
-            request.num_committed += ACCEPTED[launch - 2]
-        scheduler.prepare_for_decode()
-        seen.append(lengths(request))
-        assert length + CONFIG.reserve // 2 <= len(request.slots)
-    assert seen == [(19, 7), (19, 7), (22, 10)]
-    for num_tokens in ACCEPTED[1:]:
-        request.num_committed += num_tokens
-        seen.append(lengths(request))
-    assert seen[3:] == [(22, 11), (22, 15)]
+    """Step k prepares and launches iteration k, and resolves the one before it."""
+    engine, worker, request = started(is_overlapped=True)
+    assert lengths_by_step(engine, request, 4) == [(19, 7), (19, 10), (22, 11), (23, 15)]
+    assert worker.windows[:3] == [(0, 7), (7, 19), (19, 22)]
+    for start, end in zip((7, 10, 11), (19, 19, 22), strict=True):
+        assert start + CONFIG.reserve // 2 <= end
+
+
+@pytest.mark.parametrize("is_overlapped", [False, True], ids=["in step", "overlapped"])
+def test_k11_a_result_behind_the_end_changes_nothing(is_overlapped):
+    """Its fifth token ends the request with result 1, while iteration 2 is launched under overlap."""
+    engine, _, request = started(is_overlapped, max_new_tokens=5)
+    engine.run()
+    assert (request.num_committed, request.output) == (11, [50] * 5)
+    assert (request.counters.num_verifies, request.counters.num_accepted_drafts) == (2, 2)
+    assert engine.counters.total_verifies == (3 if is_overlapped else 2)
+    assert engine.scheduler.slots.num_free == SIZES.num_slots - 1
