@@ -48,6 +48,7 @@ class Reason(StrEnum):
     DUPLICATE_NAME = "A name is registered already."
     OUT_OF_SLOTS = "The pool has fewer free slots than the request needs."
     DOUBLE_FREE = "A slot or row was freed that nobody owns."
+    OPEN_FREE_GROUP = "Frees are grouped inside a group, or a group ends that was not begun."
     BAD_CASE_FILE = "A case file cannot be read."
     BAD_TEXT = "A text cannot be used as training text or as a source of prompts."
 

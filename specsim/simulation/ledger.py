@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from specsim.assertion import require
 from specsim.config import PoolSizes
-from specsim.simulation.memory import Allocator
+from specsim.simulation.memory import RowAllocator, SlotAllocator
 from specsim.simulation.requests import Request, SlotRange
 
 
@@ -22,8 +22,8 @@ class Ledger:
     def __init__(self, sizes: PoolSizes, shuffle_seed: int | None, allocates_ahead: bool) -> None:
         self.sizes = sizes
         self.allocates_ahead = allocates_ahead
-        self.slots = Allocator(sizes.num_slots, "slot", shuffle_seed)
-        self.rows = Allocator(sizes.num_rows, "row")
+        self.slots = SlotAllocator(sizes.num_slots, shuffle_seed)
+        self.rows = RowAllocator(sizes.num_rows)
 
     def give_row(self, request: Request) -> None:
         """Give a request a row."""
@@ -61,7 +61,7 @@ class Ledger:
         owned = sorted(slot for request in holders for slot in request.slots)
         twice = [one for one, other in pairwise(owned) if one == other]
         require(not twice, "slots with two owners", twice, "none")
-        require(set(owned) == self.slots.owned, "owned slots", sorted(self.slots.owned), owned)
+        require(set(owned) == self.slots.owned_pages, "owned slots", sorted(self.slots.owned_pages), owned)
         require(0 not in owned, "slot 0", "owned", "the dump")
         total = self.slots.num_free + len(owned) + 1
         require(total == self.sizes.num_slots, "slots in all", total, self.sizes.num_slots)

@@ -24,7 +24,7 @@ class IterationLedger:
 
         The next allocation may hand the same slots out again, and nothing may be allocated or freed before it.
         """
-        before = self._scheduler.slots.snapshot()
+        before = self._scheduler.slots.backup()
         ranges = self.allocate_verify_slots(count)
         self._scheduler.slots.restore(before)
         return ranges

@@ -1,0 +1,202 @@
+"""What the allocators of slots and of pages share: everything but the order in which pages come back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.memory.free_list import FreeList, double_free, twice
+from specsim.simulation.memory.protocols import Snapshot
+
+
+def ceil_to(length: int, page_size: int) -> int:
+    """Return the least multiple of the page size that is no smaller."""
+    return -(-length // page_size) * page_size
+
+
+def floor_to(length: int, page_size: int) -> int:
+    """Return the largest multiple of the page size that is no larger."""
+    return length // page_size * page_size
+
+
+class PagedAllocator(ABC):
+    """Slots of a pool, owned by pages.
+
+    Parameters
+    ----------
+    num_slots : int
+        Slots of the pool, those of page 0 included, which is never given out; what does not fill a page is never
+        given out either.
+    page_size : int
+        Slots of a page.
+    shuffle_seed : int or None
+        Start with a shuffled order of pages.
+    """
+
+    def __init__(self, num_slots: int, page_size: int, shuffle_seed: int | None) -> None:
+        self._num_slots = num_slots
+        self._page_size = page_size
+        self._free = FreeList(num_slots // page_size, "page" if page_size > 1 else "slot", shuffle_seed)
+        self._group: list[int] | None = None
+
+    @abstractmethod
+    def _order(self, slots: Sequence[int]) -> None:
+        """Put the pages of slots, which are owned, into the free list."""
+
+    @property
+    def page_size(self) -> int:
+        """Slots of a page."""
+        return self._page_size
+
+    @property
+    def num_slots(self) -> int:
+        """Slots of the pool, those of page 0 included."""
+        return self._num_slots
+
+    @property
+    def num_free(self) -> int:
+        """Slots that can be handed out now."""
+        return len(self._free) * self._page_size
+
+    @property
+    def free_pages(self) -> tuple[int, ...]:
+        """Free pages, in the order in which they are handed out."""
+        return tuple(self._free.numbers)
+
+    @property
+    def owned_pages(self) -> frozenset[int]:
+        """Pages that somebody has."""
+        return frozenset(self._free.owned.difference(self._pages_of(self.freed_in_group)))
+
+    @property
+    def freed_in_group(self) -> tuple[int, ...]:
+        """Slots that the open group has collected."""
+        return tuple(self._group or ())
+
+    def allocate(self, count: int) -> list[int]:
+        """Hand out whole pages from the front of the free list."""
+        if count % self._page_size:
+            raise SpecRejection(
+                Reason.NOT_DIVISIBLE,
+                what="slots to allocate",
+                got=count,
+                expected=f"a multiple of {self._page_size}",
+                because="whole pages are handed out",
+            )
+        return self._slots_of(self._free.take(count // self._page_size))
+
+    def extend(self, prefixes: Sequence[int], ends: Sequence[int], last_slots: Sequence[int]) -> list[list[int]]:
+        """Hand out the slots of positions ``prefix`` to ``end−1`` of each request: those of its last page first."""
+        self._check_extend(prefixes, ends, last_slots)
+        wanted = [self._num_pages(end) - self._num_pages(prefix) for prefix, end in zip(prefixes, ends, strict=True)]
+        self._free.check(sum(wanted))
+        given: list[list[int]] = []
+        for prefix, end, last, num_pages in zip(prefixes, ends, last_slots, wanted, strict=True):
+            in_last_page = min(end, ceil_to(prefix, self._page_size)) - prefix
+            slots = [*range(last + 1, last + 1 + in_last_page), *self._slots_of(self._free.take(num_pages))]
+            given.append(slots[: end - prefix])
+        return given
+
+    def free(self, slots: Iterable[int]) -> None:
+        """Take slots back, and with each the page that it lies in; in an open group, at its end."""
+        returned = list(slots)
+        self._require_owned([*self.freed_in_group, *returned])
+        if self._group is None:
+            self._order(returned)
+        else:
+            self._group.extend(returned)
+
+    def begin_free_group(self) -> None:
+        """Collect frees from here on."""
+        if self._group is not None:
+            raise _misplaced("begin of a group", "open", "closed", "groups do not nest")
+        self._group = []
+
+    def end_free_group(self) -> None:
+        """Free what was collected, in one go."""
+        if self._group is None:
+            raise _misplaced("end of a group", "closed", "open", "nothing was collected")
+        collected, self._group = self._group, None
+        self._order(collected)
+
+    def backup(self) -> Snapshot:
+        """Return who owns what, for ``restore``."""
+        group = None if self._group is None else tuple(self._group)
+        return Snapshot(self.free_pages, group, frozenset(self._free.owned))
+
+    def restore(self, before: Snapshot) -> None:
+        """Take back what was handed out since a backup, as if it had never been."""
+        freed = before.owned - self._free.owned
+        if freed or before.group != self.backup().group:
+            raise SpecRejection(
+                Reason.DOUBLE_FREE,
+                what=f"{self._free.what}s freed since the backup",
+                got=sorted(freed) or list(self.freed_in_group),
+                expected=str(list(before.group or ())),
+                because="they would belong to their old owners again",
+            )
+        self._free.replace(before.free, before.owned)
+
+    def _require_owned(self, slots: Sequence[int]) -> None:
+        if len(set(slots)) < len(slots):
+            raise double_free("slot", twice(slots))
+        foreign = {slot for slot in slots if slot // self._page_size not in self._free.owned}
+        if foreign:
+            raise double_free("slot", sorted(foreign))
+
+    def _check_extend(self, prefixes: Sequence[int], ends: Sequence[int], last_slots: Sequence[int]) -> None:
+        if not len(prefixes) == len(ends) == len(last_slots):
+            raise SpecRejection(
+                Reason.INCONSISTENT_LENGTHS,
+                what="prefixes, ends, last_slots",
+                got=(len(prefixes), len(ends), len(last_slots)),
+                expected="one length",
+                because="each request has one of each",
+            )
+        for place, (prefix, end, last) in enumerate(zip(prefixes, ends, last_slots, strict=True)):
+            if not 0 <= prefix <= end:
+                raise SpecRejection(
+                    Reason.COUNT_OUT_OF_RANGE,
+                    what=f"ends[{place}]",
+                    got=end,
+                    expected=f"at least {max(prefix, 0)}",
+                    because=f"the request has {prefix} positions",
+                )
+            if (last + 1) % self._page_size != prefix % self._page_size or (prefix == 0) != (last == -1):
+                raise SpecRejection(
+                    Reason.INCONSISTENT_LENGTHS,
+                    what=f"last_slots[{place}]",
+                    got=last,
+                    expected=f"the slot of position {prefix - 1}" if prefix else "-1",
+                    because=f"positions and slots of a page of {self._page_size} run side by side",
+                )
+        self._check_last_pages([last for last in last_slots if last >= 0])
+
+    def _check_last_pages(self, last_slots: Sequence[int]) -> None:
+        foreign = sorted({last for last in last_slots if last // self._page_size not in self._free.owned})
+        if foreign:
+            raise double_free("slot", foreign)
+        partial = [last // self._page_size for last in last_slots if (last + 1) % self._page_size]
+        shared = twice(partial)
+        if shared:
+            raise SpecRejection(
+                Reason.DUPLICATE_SLOT,
+                what="last pages of the requests",
+                got=shared,
+                expected="one request each",
+                because="both would fill the same slots",
+            )
+
+    def _num_pages(self, length: int) -> int:
+        return -(-length // self._page_size)
+
+    def _pages_of(self, slots: Iterable[int]) -> set[int]:
+        return {slot // self._page_size for slot in slots}
+
+    def _slots_of(self, pages: Iterable[int]) -> list[int]:
+        return [page * self._page_size + place for page in pages for place in range(self._page_size)]
+
+
+def _misplaced(what: str, got: str, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(
+        Reason.OPEN_FREE_GROUP, what=f"group at the {what}", got=got, expected=expected, because=because
+    )
