@@ -108,13 +108,13 @@ class PagedAllocator(ABC):
     def begin_free_group(self) -> None:
         """Collect frees from here on."""
         if self._group is not None:
-            raise _misplaced("begin of a group", "open", "closed", "groups do not nest")
+            raise _misplaced("open already", "closed", "groups do not nest")
         self._group = []
 
     def end_free_group(self) -> None:
         """Free what was collected, in one go."""
         if self._group is None:
-            raise _misplaced("end of a group", "closed", "open", "nothing was collected")
+            raise _misplaced("closed", "open", "nothing was collected")
         collected, self._group = self._group, None
         self._order(collected)
 
@@ -196,7 +196,5 @@ class PagedAllocator(ABC):
         return [page * self._page_size + place for page in pages for place in range(self._page_size)]
 
 
-def _misplaced(what: str, got: str, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(
-        Reason.OPEN_FREE_GROUP, what=f"group at the {what}", got=got, expected=expected, because=because
-    )
+def _misplaced(got: str, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.OPEN_FREE_GROUP, what="free group", got=got, expected=expected, because=because)
