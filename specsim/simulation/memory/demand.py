@@ -1,0 +1,46 @@
+"""How many slots a decode needs at most (semantics I.5)."""
+
+from collections.abc import Sequence
+
+from specsim.simulation.memory.books import Books
+from specsim.simulation.memory.pages import ceil_to
+from specsim.simulation.memory.reserve import DecodeSizes, next_allocated_length
+
+
+def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, page_size: int) -> int:
+    """Return the slots that the next decode of a batch allocates at most, all of its requests together.
+
+    Without speculation that is a page for each request whose last one is full. V1 allocates inside its iteration,
+    first for drafts, then, when these are back, for nodes. V2 allocates before it, and this is how much.
+
+    Parameters
+    ----------
+    batch : sequence of Books
+        The requests that decode.
+    sizes : DecodeSizes
+        What one iteration may touch.
+    page_size : int
+        Slots of a page.
+
+    Notes
+    -----
+    Source: semantics I.5.
+    """
+    if sizes.num_draft_tokens == 0:
+        return page_size * sum(books.num_committed % page_size == 0 for books in batch)
+    if sizes.allocates_ahead:
+        return sum(_missing(books, sizes, page_size) for books in batch)
+    nodes = ceil_to(sizes.num_draft_tokens, page_size)
+    return len(batch) * max(sizes.topk * _beam(sizes, page_size), nodes)
+
+
+def _missing(books: Books, sizes: DecodeSizes, page_size: int) -> int:
+    """Return the slots between what a request has, its last page included, and what it will have."""
+    end = next_allocated_length(books.num_committed, books.num_allocated, sizes, page_size)
+    return end - ceil_to(books.num_allocated, page_size)
+
+
+def _beam(sizes: DecodeSizes, page_size: int) -> int:
+    """Return the slots of one beam of a V1 draft, which may begin anywhere in a page of its own."""
+    spill = page_size if page_size > 1 and sizes.topk > 1 else 0
+    return ceil_to(sizes.num_steps + spill, page_size)

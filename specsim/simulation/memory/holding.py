@@ -1,0 +1,70 @@
+"""What one request has in memory, and the parts that an engine's memory is made of."""
+
+from dataclasses import dataclass, field
+
+from specsim.simulation.memory.books import Books
+from specsim.simulation.memory.protocols import Allocator, PrefixCache, Rows
+
+
+@dataclass(frozen=True)
+class SlotRange:
+    """Slots of positions ``start`` to ``end−1`` of a row, to be written into the request-to-token map."""
+
+    row: int
+    start: int
+    end: int
+    slots: tuple[int, ...]
+
+
+@dataclass
+class Holding:
+    """What one request has.
+
+    Parameters
+    ----------
+    books : Books
+        Its lengths and its row.
+    slots : list of int
+        What the map says of its allocated positions: one slot each.
+    node : object
+        Where the locked front of its text ends in the prefix cache; None while nothing is locked.
+    """
+
+    books: Books = field(default_factory=Books)
+    slots: list[int] = field(default_factory=list)
+    node: object = None
+
+    @property
+    def last_slot(self) -> int:
+        """The slot of its last allocated position; -1 without one."""
+        return self.slots[-1] if self.slots else -1
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The parts of an engine's memory; each may be a user's.
+
+    Parameters
+    ----------
+    allocator : Allocator
+        Slots.
+    rows : Rows
+        Rows of the request-to-token map.
+    row_width : int
+        Positions of a row.
+    cache : PrefixCache or None
+        Cached prefixes, with the allocator's page size; None for an engine without.
+    has_pair_keys : bool
+        Whether the draft cache is shifted, so that a position is cached under its token and the next one.
+    """
+
+    allocator: Allocator
+    rows: Rows
+    row_width: int
+    cache: PrefixCache | None = None
+    has_pair_keys: bool = False
+
+    @property
+    def page_size(self) -> int:
+        """Slots of a page."""
+        return self.allocator.page_size

@@ -1,0 +1,88 @@
+"""What a prompt takes from the prefix cache, allocates chunk by chunk, and leaves there."""
+
+from collections.abc import Sequence
+
+from specsim.simulation.memory.decode import extend_holdings
+from specsim.simulation.memory.holding import Holding, Memory, SlotRange
+from specsim.simulation.memory.keys import key_units
+from specsim.simulation.memory.pages import floor_to
+from specsim.simulation.memory.protocols import Match
+
+
+def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
+    """Find the cached front of what a request has to fill, prompt and former output.
+
+    The last token is always computed again, and with pair keys the one before it, too.
+
+    Notes
+    -----
+    Source: semantics I.7.
+    """
+    if memory.cache is None:
+        return Match((), None)
+    return memory.cache.match(key_units(fill[:-1], memory.has_pair_keys))
+
+
+def admit_request(memory: Memory, holding: Holding, fill: Sequence[int]) -> SlotRange:
+    """Give a request a row and lock the cached front of its text; return what its row says of that front.
+
+    Raises
+    ------
+    SpecRejection
+        OUT_OF_SLOTS: no row is free; DUPLICATE_ROW: it has one. Nothing was locked.
+    """
+    holding.books.require_waiting()
+    found = match_prefix(memory, fill)
+    (row,) = memory.rows.allocate(1)
+    if memory.cache is not None:
+        memory.cache.lock(found.node)
+        holding.node = found.node
+    holding.books = holding.books.admit(row, len(found.slots))
+    holding.slots = list(found.slots)
+    return SlotRange(row, 0, len(found.slots), found.slots)
+
+
+def allocate_chunk(memory: Memory, holding: Holding, end: int) -> SlotRange:
+    """Allocate a prompt up to the end of a chunk; before its forward, its positions count as text.
+
+    Raises
+    ------
+    SpecRejection
+        OUT_OF_SLOTS; nothing was allocated.
+
+    Notes
+    -----
+    Source: semantics I.8.
+    """
+    (given,) = extend_holdings(memory, [holding], [end])
+    holding.books = holding.books.fill(end)
+    return given
+
+
+def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> SlotRange:
+    """Leave the text of a filled chunk to the prefix cache and return what the row says from here on.
+
+    Slots of positions that the cache had already are freed, and the row is pointed at the cache's. Called after every
+    chunk and not while decoding, with the text up to the end of the chunk.
+
+    Notes
+    -----
+    Source: semantics I.7.
+    """
+    books, cache = holding.books, memory.cache
+    start = books.num_protected
+    if cache is None:
+        return SlotRange(books.row, start, start, ())
+    units = key_units(text, memory.has_pair_keys)
+    key = units[: floor_to(len(units), memory.page_size)]
+    num_cached = cache.insert(key, holding.slots[: len(key)])
+    duplicates = holding.slots[start:num_cached]
+    if duplicates:
+        memory.allocator.free(duplicates)
+    found = cache.match(key)
+    cache.lock(found.node)
+    cache.unlock(holding.node)
+    holding.node = found.node
+    holding.slots[start : len(key)] = found.slots[start:]
+    holding.books = books.protect(len(key))
+    return SlotRange(books.row, start, len(key), tuple(found.slots[start:]))

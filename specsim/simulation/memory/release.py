@@ -1,0 +1,129 @@
+"""What a request gives back when it ends or is retracted (semantics I.4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specsim.simulation.memory.books import Books
+from specsim.simulation.memory.holding import Holding, Memory
+from specsim.simulation.memory.keys import key_units, num_key_units
+from specsim.simulation.memory.pages import ceil_to, floor_to
+
+
+@dataclass(frozen=True)
+class Release:
+    """What becomes of the positions of a request.
+
+    Parameters
+    ----------
+    num_protected : int
+        Positions that the prefix cache has and keeps.
+    num_key : int
+        Positions that can be cached: whole pages of text that is resolved in both caches.
+    num_owned : int
+        Positions of text.
+    scratch : tuple of int
+        First and last but one position behind the last page of text.
+    """
+
+    num_protected: int
+    num_key: int
+    num_owned: int
+    scratch: tuple[int, int]
+
+    def committed_ranges(self, num_cached: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the ranges of text that are freed.
+
+        Parameters
+        ----------
+        num_cached : int
+            Positions that the cache had before the text was inserted, whose slots are duplicates; ``num_key`` for a
+            request that is retracted, of which nothing is inserted.
+        """
+        return (self.num_protected, num_cached), (max(self.num_key, self.num_protected), self.num_owned)
+
+
+def owned_length(num_committed: int, num_prompt: int, finished_length: int | None) -> int:
+    """Return the positions that hold text which was output.
+
+    Parameters
+    ----------
+    num_committed : int
+        Positions whose KV is final.
+    num_prompt : int
+        Tokens of the prompt.
+    finished_length : int or None
+        Output tokens up to the end of the request; None where nothing cuts it.
+
+    Notes
+    -----
+    Source: semantics I.4. A result may commit positions behind the token that ended the request.
+    """
+    return num_committed if finished_length is None else min(num_committed, num_prompt + finished_length)
+
+
+def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bool) -> Release:
+    """Return what becomes of the positions of a request that owns so much text.
+
+    Notes
+    -----
+    Source: semantics I.4.
+    """
+    num_key = floor_to(num_key_units(num_owned, has_pair_keys), page_size)
+    scratch_start = min(ceil_to(num_owned, page_size), books.num_allocated)
+    return Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))
+
+
+def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_owned: int) -> None:
+    """Leave the text of a request that ended to the prefix cache and give back the rest, and its row.
+
+    Parameters
+    ----------
+    memory : Memory
+        What is shared.
+    holding : Holding
+        What the request has.
+    text : sequence of int
+        Prompt and output.
+    num_owned : int
+        Positions of text; see ``owned_length``.
+
+    Notes
+    -----
+    Source: semantics I.4, I.9.
+    """
+    plan = plan_release(holding.books, num_owned, memory.page_size, memory.has_pair_keys)
+    num_cached = plan.num_key
+    if memory.cache is not None:
+        units = key_units(text[:num_owned], memory.has_pair_keys)
+        num_cached = memory.cache.insert(units[: plan.num_key], holding.slots[: plan.num_key])
+    _give_back(memory, holding, plan, num_cached)
+    holding.books = Books(num_retractions=holding.books.num_retractions)
+
+
+def release_retracted(memory: Memory, holding: Holding) -> None:
+    """Give back everything that a request has, but for what the prefix cache had before it; it keeps its output.
+
+    Notes
+    -----
+    Source: semantics I.4.
+    """
+    plan = plan_release(holding.books, holding.books.num_committed, memory.page_size, memory.has_pair_keys)
+    _give_back(memory, holding, plan, plan.num_key)
+    holding.books = holding.books.retract()
+
+
+def _give_back(memory: Memory, holding: Holding, plan: Release, num_cached: int) -> None:
+    holding.books = holding.books.free_committed()
+    for start, end in plan.committed_ranges(num_cached):
+        _free(memory, holding, start, end)
+    holding.books = holding.books.free_overallocated()
+    _free(memory, holding, *plan.scratch)
+    if memory.cache is not None and holding.node is not None:
+        memory.cache.unlock(holding.node)
+    memory.rows.free([holding.books.row])
+    holding.slots, holding.node = [], None
+
+
+def _free(memory: Memory, holding: Holding, start: int, end: int) -> None:
+    if start < end:
+        memory.allocator.free(holding.slots[start:end])

@@ -1,0 +1,89 @@
+"""How far ahead of its text a request allocates (semantics I.2)."""
+
+from dataclasses import dataclass
+
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.memory.pages import ceil_to
+
+
+@dataclass(frozen=True)
+class DecodeSizes:
+    """What a decode iteration may touch. Without speculation there are no nodes.
+
+    Parameters
+    ----------
+    topk, num_steps, num_draft_tokens : int
+        Beams, levels and nodes of a draft. Where the number of steps adapts, the levels are those of the iteration and
+        the nodes those of the deepest candidate.
+    allocates_ahead : bool
+        V2: positions are allocated before an iteration, and none is freed inside.
+    """
+
+    topk: int = 0
+    num_steps: int = 0
+    num_draft_tokens: int = 0
+    allocates_ahead: bool = False
+
+
+def alloc_len_per_decode(sizes: DecodeSizes, page_size: int) -> int:
+    """Return how many positions behind the committed ones an iteration may touch.
+
+    Notes
+    -----
+    Source: semantics I.2. Each beam of a tree starts a page of its own, behind a copy of the prefix's partial page.
+    """
+    if sizes.num_draft_tokens == 0:
+        return 1
+    if page_size == 1 or sizes.topk == 1:
+        return max(sizes.topk * sizes.num_steps, sizes.num_draft_tokens)
+    return max(sizes.topk * ceil_to(page_size - 1 + sizes.num_steps, page_size), sizes.num_draft_tokens)
+
+
+def decode_reserve(sizes: DecodeSizes, page_size: int) -> int:
+    """Return how many positions behind the committed ones V2 keeps allocated: what two iterations may touch.
+
+    The second one is prepared before the host knows what the first one accepted.
+
+    Notes
+    -----
+    Source: semantics I.2.
+    """
+    return 2 * alloc_len_per_decode(sizes, page_size)
+
+
+def required_row_width(longest_text: int, sizes: DecodeSizes, page_size: int) -> int:
+    """Return the width of a row that holds the longest text, prompt and output, and the reserve behind it.
+
+    Notes
+    -----
+    Source: semantics I.2. Whole pages are allocated, so that the last one may begin at any place behind the reserve.
+    """
+    return longest_text + decode_reserve(sizes, page_size) + page_size - 1
+
+
+def next_allocated_length(num_committed: int, num_allocated: int, sizes: DecodeSizes, page_size: int) -> int:
+    """Return the allocated length before a V2 iteration: the reserve behind the text in whole pages, never less.
+
+    Notes
+    -----
+    Source: semantics I.2. A request that drafted more steps before keeps what it allocated for them.
+    """
+    return ceil_to(max(num_allocated, num_committed + decode_reserve(sizes, page_size)), page_size)
+
+
+def require_row(end: int, row_width: int) -> None:
+    """Refuse to allocate past the end of a row.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT.
+    """
+    if end > row_width:
+        raise SpecRejection(
+            Reason.ROW_TOO_SHORT,
+            what="positions to allocate",
+            got=end,
+            expected=f"at most {row_width}",
+            because="a row holds no more, and the next one is another request's",
+        )
