@@ -1,24 +1,67 @@
 """Host memory of an engine: slots, pages, rows, cached prefixes, and the books that say who owns them."""
 
+from specsim.simulation.memory.books import Books
+from specsim.simulation.memory.decode import extend_holdings, prepare_for_decode
+from specsim.simulation.memory.demand import new_tokens_required_next_decode
+from specsim.simulation.memory.holding import Holding, Memory, SlotRange
+from specsim.simulation.memory.keys import key_units
+from specsim.simulation.memory.ledger import Ledger
 from specsim.simulation.memory.page_allocator import PageAllocator
 from specsim.simulation.memory.pages import ceil_to, floor_to
+from specsim.simulation.memory.prefill import admit_request, allocate_chunk, match_prefix, publish_prefix
 from specsim.simulation.memory.protocols import Allocator, KeyUnit, Match, PrefixCache, Rows, Snapshot
+from specsim.simulation.memory.radix_cache import RadixCache
+from specsim.simulation.memory.release import owned_length, plan_release, release_finished, release_retracted
+from specsim.simulation.memory.reserve import (
+    DecodeSizes,
+    alloc_len_per_decode,
+    decode_reserve,
+    next_allocated_length,
+    required_row_width,
+)
+from specsim.simulation.memory.room import Room, evict_for, make_room
 from specsim.simulation.memory.rows import RowAllocator
 from specsim.simulation.memory.slot_allocator import SlotAllocator
 
 __all__ = [
     "Allocator",
+    "Books",
+    "DecodeSizes",
+    "Holding",
     "KeyUnit",
+    "Ledger",
     "Match",
+    "Memory",
     "PageAllocator",
     "PrefixCache",
+    "RadixCache",
+    "Room",
     "RowAllocator",
     "Rows",
     "SlotAllocator",
+    "SlotRange",
     "Snapshot",
+    "admit_request",
+    "alloc_len_per_decode",
+    "allocate_chunk",
     "ceil_to",
+    "decode_reserve",
+    "evict_for",
+    "extend_holdings",
     "floor_to",
+    "key_units",
     "make_allocator",
+    "make_room",
+    "match_prefix",
+    "new_tokens_required_next_decode",
+    "next_allocated_length",
+    "owned_length",
+    "plan_release",
+    "prepare_for_decode",
+    "publish_prefix",
+    "release_finished",
+    "release_retracted",
+    "required_row_width",
 ]
 
 

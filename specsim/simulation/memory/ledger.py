@@ -1,0 +1,85 @@
+"""Who owns what: everything exactly once."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import pairwise
+
+from specsim.assertion import require
+from specsim.simulation.memory.holding import Holding, Memory
+
+
+class Ledger:
+    """A check of an engine's memory against what its requests have.
+
+    Parameters
+    ----------
+    memory : Memory
+        What is shared.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def check(self, holdings: Mapping[Hashable, Holding]) -> None:
+        """Raise AssertionError unless every page and every row has exactly one owner and every length its place.
+
+        An owner of a page is the free list, the open group of frees, the prefix cache or one request. Waiting requests
+        own nothing and may be left out.
+        """
+        self._check_pages(holdings)
+        self._check_rows(holdings)
+        for name, holding in holdings.items():
+            self._check_lengths(f"request {name}", holding)
+
+    def _check_pages(self, holdings: Mapping[Hashable, Holding]) -> None:
+        allocator, cache, size = self._memory.allocator, self._memory.cache, self._memory.page_size
+        owners: dict[int, list[str]] = {}
+        claims = [("the free list", allocator.free_pages)]
+        claims.append(("the group of frees", _pages(allocator.freed_in_group, size)))
+        claims.append(("the prefix cache", _pages(() if cache is None else cache.slots, size)))
+        for name, holding in holdings.items():
+            claims.append((f"request {name}", _pages(holding.slots[holding.books.num_protected :], size)))
+        for owner, pages in claims:
+            for page in pages:
+                owners.setdefault(page, []).append(owner)
+        what = "page" if size > 1 else "slot"
+        for page in range(1, allocator.num_slots // size):
+            owned_by = owners.pop(page, [])
+            require(len(owned_by) == 1, f"owners of {what} {page}", owned_by or "nobody", "one")
+        require(not owners, f"{what}s that nobody can own", owners, "none")
+        handed_out = {page for owner, pages in claims[2:] for page in pages}
+        require(
+            handed_out == allocator.owned_pages, f"owned {what}s", sorted(allocator.owned_pages), sorted(handed_out)
+        )
+
+    def _check_rows(self, holdings: Mapping[Hashable, Holding]) -> None:
+        rows: dict[int, list[Hashable]] = {}
+        for name, holding in holdings.items():
+            if holding.books.row:
+                rows.setdefault(holding.books.row, []).append(name)
+        shared = {row: names for row, names in rows.items() if len(names) > 1}
+        require(not shared, "rows with two owners", shared, "none")
+        owned = self._memory.rows.owned
+        require(rows.keys() == owned, "owned rows", sorted(owned), sorted(rows))
+
+    def _check_lengths(self, what: str, holding: Holding) -> None:
+        books, size = holding.books, self._memory.page_size
+        lengths = (0, books.num_protected, books.num_committed, books.num_allocated, self._memory.row_width)
+        ordered = all(one <= other for one, other in pairwise(lengths))
+        require(
+            ordered, f"cached, committed and allocated length of {what}", lengths[1:4], f"ascending to {lengths[-1]}"
+        )
+        require(len(holding.slots) == books.num_allocated, f"slots of {what}", len(holding.slots), books.num_allocated)
+        require(books.row or not books.num_allocated, f"row of {what}", books.row, "one, as it has slots")
+        require(books.num_protected % size == 0, f"cached length of {what}", books.num_protected, f"pages of {size}")
+        cached = frozenset() if self._memory.cache is None else self._memory.cache.slots
+        gone = [slot for slot in holding.slots[: books.num_protected] if slot not in cached]
+        require(not gone, f"cached slots of {what} that the cache lacks", gone, "none")
+        for position, slot in enumerate(holding.slots):
+            first = holding.slots[position // size * size]
+            expected = first // size * size + position % size
+            require(slot == expected, f"slot of position {position} of {what}", slot, expected)
+
+
+def _pages(slots: Iterable[int], page_size: int) -> tuple[int, ...]:
+    """Return the pages of slots, each once."""
+    return tuple(dict.fromkeys(slot // page_size for slot in slots))
