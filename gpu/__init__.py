@@ -24,8 +24,9 @@ from specsim.gpu.launching.pointers import KVBuffers
 
 ARRAYS = "torch"
 HOST = "specsim.conformance.catalogue"
+PARTS = "specsim.simulation.memory"
 REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 
-__all__ = ["ARRAYS", "HOST", "REJECTS", "WORKER", "KVBuffers"]
+__all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "KVBuffers"]
 __all__ += exports.__all__

@@ -9,6 +9,7 @@ from specsim.reference import exports
 from specsim.reference.exports import *  # noqa: F403
 
 HOST = "specsim.conformance.catalogue"
+PARTS = "specsim.simulation.memory"
 REJECTS = True
 
 if TYPE_CHECKING:
@@ -19,5 +20,5 @@ if TYPE_CHECKING:
     _OPERATIONS: Operations[Array] = exports
     _MODEL_OPERATIONS: ModelOperations[Array] = exports
 
-__all__ = ["HOST", "REJECTS"]
+__all__ = ["HOST", "PARTS", "REJECTS"]
 __all__ += exports.__all__

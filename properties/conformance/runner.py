@@ -233,11 +233,11 @@ def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples:
 
 
 def _reported(backend: Backend, operations: Sequence[str] | None, with_models: bool) -> list[str]:
-    """Return the names that a report lists: operations even if they are missing, host functions that are there."""
+    """Return the names that a report lists: operations even if they are missing, of the host what is there."""
     kinds = [Kind.OPERATION]
     if operations is not None or with_models or brings_models(backend):
         kinds.append(Kind.MODEL_OPERATION)
-    there = [name for name in names_of(Kind.HOST_FUNCTION) if backend.has(name)]
+    there = [name for name in names_of(Kind.HOST_FUNCTION, Kind.PART) if backend.has(name)]
     listed = {*names_of(*kinds), *there}
     return [name for name in CATALOGUE if name in listed and (operations is None or name in operations)]
 

@@ -107,6 +107,27 @@ def answering(answer: Callable[[Function, Named], Any]) -> Callable[[Function], 
     return inject
 
 
+def overriding(**faults: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Inject faults in methods and properties of a class; each gets the correct one, the object and the arguments."""
+
+    def inject(correct: Any) -> Function:
+        members = {name: _faulty_member(getattr(correct, name), fault) for name, fault in faults.items()}
+        return type(correct.__name__, (correct,), members)
+
+    return inject
+
+
+def _faulty_member(correct: Any, fault: Callable[..., Any]) -> Any:
+    if isinstance(correct, property):
+        return property(lambda self: fault(correct.fget, self))
+
+    @functools.wraps(correct)
+    def faulty(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return fault(correct, self, *args, **kwargs)
+
+    return faulty
+
+
 def wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
     """Return a function with the signature of the correct one that hands its arguments over by name."""
     signature = inspect.signature(correct)

@@ -174,12 +174,13 @@ def _defined(report: "Report") -> str:
         if listed or kind is Kind.OPERATION:
             words.append(f"{sum(not entry.missing for entry in listed)} of {len(listed)} {kind}s")
     of_the_host = len(report.operations.keys() & set(names_of(Kind.HOST_FUNCTION)))
-    return f"{', '.join(words)} and {of_the_host} host functions"
+    parts = len(report.operations.keys() & set(names_of(Kind.PART)))
+    return f"{', '.join(words)}, {of_the_host} host functions and {parts} parts of an engine"
 
 
 def _group_of(name: str) -> str:
     entry = CATALOGUE[name]
-    return f"{entry.group} (host)" if entry.kind is Kind.HOST_FUNCTION else entry.group
+    return f"{entry.group} (host)" if entry.kind in (Kind.HOST_FUNCTION, Kind.PART) else entry.group
 
 
 def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, examples: int) -> str:

@@ -30,9 +30,9 @@ def places_of(entry: Entry) -> list[Place]:
     A sampler without coins has the record of the operation that it is a form of.
     """
     root = Path(specsim.__file__).parent
-    if entry.function is not None:
-        path = Path(inspect.getfile(entry.function))
-        return [Place("host", entry.name, _shown(path), inspect.getsourcelines(entry.function)[1])]
+    if entry.on_host is not None:
+        path = Path(inspect.getfile(entry.on_host))
+        return [Place("host", entry.name, _shown(path), inspect.getsourcelines(entry.on_host)[1])]
     operation = entry.name.removesuffix(SUFFIX)
     table_file = next((root / "operations").rglob(f"{entry.group}.py"))
     places = [Place("table", operation, _shown(table_file), _line_of_record(table_file, operation))]

@@ -67,7 +67,7 @@ class Backend(CallsByName):
         return replace(self, name=name, functions={**self.functions, operation: function})
 
     def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host.
+        """Return a function of the host, or a part of an engine.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class Backend(CallsByName):
         return self.functions[name]
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
-        """Call a host function as it is, and an operation on NumPy arrays.
+        """Call a host function or a part as it is, and an operation on NumPy arrays.
 
         What the table lets an operation write is written into the arguments.
 
@@ -96,7 +96,7 @@ class Backend(CallsByName):
             UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; READ_ONLY, SHARED_MEMORY: what is
             written could not be; and whatever the operation refuses.
         """
-        if find_entry(name).kind is Kind.HOST_FUNCTION:
+        if find_entry(name).kind in (Kind.HOST_FUNCTION, Kind.PART):
             return self.host(name)(*positional, **named)
         record = self._defined(name)
         arguments = name_arguments(record, positional, named)
@@ -203,8 +203,8 @@ def load(name: str) -> Backend:
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``. One that
-    is slow to sample from says ``MAX_SAMPLES = 1000``.
+    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``, and one
+    whose parts of an engine do, ``PARTS``. One that is slow to sample from says ``MAX_SAMPLES = 1000``.
 
     Raises
     ------
@@ -222,13 +222,15 @@ def load(name: str) -> Backend:
         arrays = importlib.import_module(carriers[kind])
         worker = _import_class(vars(module).get("WORKER"))
         host = importlib.import_module(str(vars(module).get("HOST", name)))
+        parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
     at_home = {name: vars(module)[name] for name in CATALOGUE if callable(vars(module).get(name))}
     from_host = {name: vars(host)[name] for name in names_of(Kind.HOST_FUNCTION) if callable(vars(host).get(name))}
-    defined = {**from_host, **at_home}
+    from_parts = {name: vars(parts)[name] for name in names_of(Kind.PART) if callable(vars(parts).get(name))}
+    defined = {**from_host, **from_parts, **at_home}
     functions = {name: defined[name] for name in CATALOGUE if name in defined}
     rejects = bool(vars(module).get("REJECTS", False))
     most = vars(module).get("MAX_SAMPLES")

@@ -2,9 +2,11 @@
 
 Operations have a record in one of the tables. Host functions run on the host and take no arrays of a device: rules,
 figures, stops, hand-overs; the laws hold of an implementation's own as well. A module that says
-``HOST = "package.module"`` takes those that it does not define itself from there.
+``HOST = "package.module"`` takes those that it does not define itself from there. Parts are what an engine is built
+from, classes and functions: they stand above this floor, so that an entry says where; ``PARTS = "package.module"``.
 """
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,6 +54,7 @@ class Kind(StrEnum):
     OPERATION = "operation"
     MODEL_OPERATION = "model operation"
     HOST_FUNCTION = "host function"
+    PART = "part of an engine"
     SAMPLER_WITHOUT_COINS = "sampler without coins"
 
 
@@ -75,6 +78,8 @@ class Entry:
         A function of the host; None where layers implement it.
     is_conformance_only : bool
         Whether nothing in specsim calls it: it is there for engines that are checked.
+    home : str or None
+        The module of a part, as in an import; None for everything else.
     """
 
     name: str
@@ -84,6 +89,12 @@ class Entry:
     record: Operation | None = None
     function: Callable[..., Any] | None = None
     is_conformance_only: bool = False
+    home: str | None = None
+
+    @property
+    def on_host(self) -> Callable[..., Any] | None:
+        """Our host function, or our part, which is imported; None where layers implement it."""
+        return self.function if self.home is None else vars(importlib.import_module(self.home))[self.name]
 
 
 def _host(function: Callable[..., Any], group: str, source: str, *, conformance_only: bool = False) -> Entry:
@@ -136,16 +147,43 @@ _HOST_FUNCTIONS = (
     _host(truncate_at_stop, "stops", "semantics B.11"),
 )
 
+_MEMORY = "specsim.simulation.memory"
+_PARTS = tuple(
+    Entry(name, Kind.PART, "memory", source, home=_MEMORY)
+    for name, source in (
+        ("SlotAllocator", "semantics I.6"),
+        ("PageAllocator", "semantics I.6"),
+        ("RowAllocator", "semantics I.6"),
+        ("RadixCache", "semantics I.7"),
+        ("Books", "semantics I.1, I.3, I.4"),
+        ("alloc_len_per_decode", "semantics I.2"),
+        ("required_row_width", "semantics I.2"),
+        ("next_allocated_length", "semantics I.2"),
+        ("prepare_for_decode", "semantics I.2"),
+        ("new_tokens_required_next_decode", "semantics I.5"),
+        ("make_room", "semantics I.5"),
+        ("admit_request", "semantics I.7"),
+        ("allocate_chunk", "semantics I.8"),
+        ("publish_prefix", "semantics I.7"),
+        ("owned_length", "semantics I.4"),
+        ("plan_release", "semantics I.4"),
+        ("release_finished", "semantics I.4, I.9"),
+        ("release_retracted", "semantics I.4"),
+        ("Ledger", "semantics I.1, I.6"),
+    )
+)
+
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
         *(Entry(one.name, Kind.OPERATION, one.group, one.source, one) for one in TABLE.values()),
         *(Entry(one.name, Kind.MODEL_OPERATION, one.group, one.source, one) for one in MODEL_TABLE.values()),
         *_HOST_FUNCTIONS,
+        *_PARTS,
         *(Entry(one.name, Kind.SAMPLER_WITHOUT_COINS, one.group, one.source, one) for one in WITHOUT_COINS.values()),
     )
 }
-"""Every callable by its name: operations in pipeline order, those of the toy models, host functions, samplers."""
+"""Every callable by its name: operations in pipeline order, of the toy models, host functions, parts, samplers."""
 
 
 def names_of(*kinds: Kind) -> tuple[str, ...]:

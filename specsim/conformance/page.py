@@ -13,6 +13,12 @@ Rules, figures, stops and hand-overs: functions that run on the host, beside the
 the laws then hold of its own; `specsim.load("package.module")` calls them like operations. What is marked "conformance
 only" is there for engines that are checked: nothing in specsim runs it.
 """
+PARTS = """## Parts of an engine
+
+Classes and functions that our engine is built from. A module that is checked may define its own, or name the module
+where they stand, `PARTS = "package.module"`; what the classes have to offer says
+[`specsim.simulation.memory.protocols`](../specsim/simulation/memory/protocols.py).
+"""
 QUALIFIER = re.compile(r"\b(?:\w+\.)+(?=\w)")
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 WIDTH = 100
@@ -25,6 +31,8 @@ def page() -> str:
     for group in dict.fromkeys(entry.group for entry in entries):
         parts.append(f"## {group}\n")
         parts += [section(entry) for entry in entries if entry.group == group]
+    parts.append(PARTS)
+    parts += [section(CATALOGUE[name]) for name in names_of(Kind.PART)]
     return "\n".join(parts)
 
 
@@ -37,19 +45,22 @@ def section(entry: Entry) -> str:
 
 def summary_of(entry: Entry) -> str:
     """Return the first line of what the function says of itself."""
-    return (inspect.getdoc(entry.function) or "").partition("\n")[0]
+    return (inspect.getdoc(entry.on_host) or "").partition("\n")[0]
 
 
 def signature_of(entry: Entry) -> str:
     """Return the head of the function, types without their modules, over several lines where one is too long."""
-    signature = inspect.signature(require_present("function", entry.function))
+    function = require_present("function", entry.on_host)
+    signature = inspect.signature(function)
     parameters = [_spelt(str(parameter)) for parameter in signature.parameters.values()]
-    returns = _spelt(inspect.formatannotation(signature.return_annotation))
-    line = f"def {entry.name}({', '.join(parameters)}) -> {returns}"
+    head, tail = f"class {entry.name}", ""
+    if not inspect.isclass(function):
+        head, tail = f"def {entry.name}", f" -> {_spelt(inspect.formatannotation(signature.return_annotation))}"
+    line = f"{head}({', '.join(parameters)}){tail}"
     if len(line) <= WIDTH:
         return line
     lines = "".join(f"    {parameter},\n" for parameter in parameters)
-    return f"def {entry.name}(\n{lines}) -> {returns}"
+    return f"{head}(\n{lines}){tail}"
 
 
 def _spelt(annotation: str) -> str:

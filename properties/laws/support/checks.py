@@ -12,6 +12,7 @@ from specsim.assertion import require, require_kind, require_present
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import is_rounded
 from specsim.properties.property import Property
+from specsim.rejection import Reason, SpecRejection
 
 Case = dict[str, Any]
 Array = NDArray[Any]
@@ -23,6 +24,7 @@ __all__ = [
     "block",
     "for_each",
     "outputs_of",
+    "refuses",
     "require",
     "require_equal",
     "require_kind",
@@ -65,6 +67,16 @@ def require_rounded(what: str, got: Any, expected: Any) -> None:
     for place in np.argwhere(~is_rounded(expected, got))[:1]:
         index = f"[{', '.join(map(str, place))}]"
         raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
+
+
+def refuses(reason: Reason, call: Callable[[], Any]) -> None:
+    """Raise AssertionError unless a call is refused for a reason."""
+    try:
+        call()
+    except SpecRejection as refusal:
+        require(refusal.reason is reason, "reason of the refusal", refusal.reason.name, reason.name)
+    else:
+        require(False, "a call that is to be refused", "taken", reason.name)
 
 
 def outputs_of(backend: Backend, operation: str, case: Case) -> dict[str, Any]:

@@ -222,7 +222,9 @@ def test_the_catalogue_has_every_callable_once_with_its_kind():
     assert len(CATALOGUE) == sum(len(names_of(kind)) for kind in Kind)
     for name, entry in CATALOGUE.items():
         is_host = entry.kind is Kind.HOST_FUNCTION
-        assert (entry.name, entry.function is not None, entry.record is None) == (name, is_host, is_host)
+        is_part = entry.kind is Kind.PART
+        assert (entry.name, entry.function is not None, entry.record is None) == (name, is_host, is_host or is_part)
+        assert (entry.home is not None, entry.on_host is not None) == (is_part, is_host or is_part)
         assert entry.source.startswith("semantics") and entry.group, name
         assert find_entry(name) is entry
     assert record_of("build_tree") is TABLE["build_tree"]

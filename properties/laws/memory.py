@@ -1,0 +1,56 @@
+"""Laws of host memory: allocators hand out what they say, each page to one owner."""
+
+from functools import partial
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.allocator_play import AllocatorPlay
+from specsim.properties.laws.support.checks import refuses, require, require_equal, state
+from specsim.properties.strategies.memory import (
+    AllocatorHistory,
+    RowHistory,
+    page_histories,
+    row_histories,
+    slot_histories,
+)
+from specsim.rejection import Reason
+
+
+def slots_come_from_the_front_and_return_behind(backend: Backend, history: AllocatorHistory) -> None:
+    """Slots are handed out first come, first served, and a refused call changes nothing."""
+    allocator = backend.host("SlotAllocator")(history.num_slots, shuffle_seed=history.shuffle_seed)
+    AllocatorPlay(allocator, history).play(history.events)
+
+
+def pages_come_from_the_front_and_return_before(backend: Backend, history: AllocatorHistory) -> None:
+    """A request fills its last page before it gets another, and pages that return go out again first."""
+    allocator = backend.host("PageAllocator")(history.num_slots, history.page_size, shuffle_seed=history.shuffle_seed)
+    AllocatorPlay(allocator, history).play(history.events)
+
+
+def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHistory) -> None:
+    """Row 0 is never given out, and every other row has at most one owner."""
+    rows = backend.host("RowAllocator")(history.num_rows)
+    free, owned = list(range(1, history.num_rows)), list[int]()
+    for event in history.events:
+        if event >= 0 and event <= len(free):
+            taken, free = free[:event], free[event:]
+            require_equal("rows", rows.allocate(event), taken)
+            owned += taken
+        elif event >= 0:
+            refuses(Reason.OUT_OF_SLOTS, lambda: rows.allocate(history.num_rows))
+        elif -event <= len(owned):
+            row = owned.pop(event)
+            rows.free([row])
+            free.append(row)
+        for foreign in (0, history.num_rows, *free):
+            refuses(Reason.DOUBLE_FREE, partial(rows.free, [*owned, foreign]))
+        refuses(Reason.COUNT_OUT_OF_RANGE, lambda: rows.allocate(-1))
+        require(rows.num_free == len(free), "num_free", rows.num_free, len(free))
+        require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
+
+
+PROPERTIES = (
+    state("memory", slots_come_from_the_front_and_return_behind, slot_histories, ("SlotAllocator",), "P38"),
+    state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
+    state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
+)

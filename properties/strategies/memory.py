@@ -1,0 +1,103 @@
+"""Histories of host memory: what happens to allocators, to a prefix cache, and to requests between them."""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+from hypothesis import strategies as st
+
+MOST_REQUESTS = 3
+_COUNTS = 7
+_BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
+
+ALLOCATOR_EVENTS = (
+    *("extend", "free", "begin", "trim", "extend", "borrow", "free", "end"),
+    *("extend", "refused", "free", "allocate", "borrow", "begin"),
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happens; what the numbers choose from depends on what there is then.
+
+    Parameters
+    ----------
+    what : str
+        The kind of event.
+    requests : tuple of int
+        Requests that take part, in batch order.
+    counts : tuple of int
+        As many numbers as there are requests at most; some kinds of event read them in another way.
+    """
+
+    what: str
+    requests: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AllocatorHistory:
+    """A pool and what happens to it."""
+
+    page_size: int
+    num_pages: int
+    shuffle_seed: int | None
+    events: tuple[Event, ...]
+
+    @property
+    def num_slots(self) -> int:
+        """Slots of the pool, page 0 included, and a rest that fills no page."""
+        return (self.num_pages + 1) * self.page_size + self.page_size // 2
+
+
+def slot_histories() -> st.SearchStrategy[AllocatorHistory]:
+    """Draw histories of a pool of page size 1."""
+    return _allocator_histories(st.just(1), st.integers(1, 12))
+
+
+def page_histories() -> st.SearchStrategy[AllocatorHistory]:
+    """Draw histories of a pool of larger pages."""
+    return _allocator_histories(st.integers(2, 4), st.integers(1, 7))
+
+
+def _allocator_histories(
+    page_sizes: st.SearchStrategy[int], nums_of_pages: st.SearchStrategy[int]
+) -> st.SearchStrategy[AllocatorHistory]:
+    return st.builds(
+        AllocatorHistory,
+        page_size=page_sizes,
+        num_pages=nums_of_pages,
+        shuffle_seed=st.none() | st.integers(0, 9),
+        events=histories(ALLOCATOR_EVENTS, 12),
+    )
+
+
+def histories(kinds: tuple[str, ...], most: int) -> st.SearchStrategy[tuple[Event, ...]]:
+    """Draw events of some kinds; one that is named twice is twice as frequent.
+
+    An event is drawn as one number, which is five times as fast as drawing what it is made of. Lists of lists are
+    longer than lists, and shrink as far.
+    """
+    codes = st.integers(0, len(kinds) * len(_BATCHES) * _COUNTS**MOST_REQUESTS - 1)
+    scenes = st.lists(codes.map(lambda code: _decoded(kinds, code)), min_size=1, max_size=most)
+    return st.lists(scenes, min_size=1, max_size=5).map(lambda lists: tuple(event for one in lists for event in one))
+
+
+def _decoded(kinds: tuple[str, ...], code: int) -> Event:
+    rest, kind = divmod(code, len(kinds))
+    rest, batch = divmod(rest, len(_BATCHES))
+    counts = tuple(rest // _COUNTS**place % _COUNTS for place in range(MOST_REQUESTS))
+    return Event(kinds[kind], _BATCHES[batch], counts)
+
+
+@dataclass(frozen=True)
+class RowHistory:
+    """Rows of a map; each event takes so many, or with a negative number gives one back."""
+
+    num_rows: int
+    events: tuple[int, ...]
+
+
+def row_histories() -> st.SearchStrategy[RowHistory]:
+    """Draw histories of the rows of a map."""
+    events = st.lists(st.integers(-3, 3), min_size=1, max_size=10).map(tuple)
+    return st.builds(RowHistory, st.integers(2, 6), events)
