@@ -4,10 +4,13 @@ from functools import partial
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.allocator_play import AllocatorPlay
+from specsim.properties.laws.support.cache_play import CachePlay
 from specsim.properties.laws.support.checks import refuses, require, require_equal, state
 from specsim.properties.strategies.memory import (
     AllocatorHistory,
+    CacheHistory,
     RowHistory,
+    cache_histories,
     page_histories,
     row_histories,
     slot_histories,
@@ -49,8 +52,15 @@ def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHis
         require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
 
 
+def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
+    """What is matched, kept and forgotten is what a plain dictionary of whole texts says."""
+    for history in histories:
+        CachePlay(backend.host("RadixCache")(history.page_size), history).play(history.events)
+
+
 PROPERTIES = (
     state("memory", slots_come_from_the_front_and_return_behind, slot_histories, ("SlotAllocator",), "P38"),
     state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
     state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
+    state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
 )

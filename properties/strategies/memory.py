@@ -13,6 +13,7 @@ ALLOCATOR_EVENTS = (
     *("extend", "free", "begin", "trim", "extend", "borrow", "free", "end"),
     *("extend", "refused", "free", "allocate", "borrow", "begin"),
 )
+CACHE_EVENTS = ("insert", "insert", "match", "lock", "insert", "evict", "insert", "match", "lock", "unlock", "refused")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,47 @@ def _decoded(kinds: tuple[str, ...], code: int) -> Event:
     rest, batch = divmod(rest, len(_BATCHES))
     counts = tuple(rest // _COUNTS**place % _COUNTS for place in range(MOST_REQUESTS))
     return Event(kinds[kind], _BATCHES[batch], counts)
+
+
+@dataclass(frozen=True)
+class CacheHistory:
+    """A prefix cache, the texts that it may come to hold, and what happens to it."""
+
+    page_size: int
+    has_pair_keys: bool
+    texts: tuple[tuple[int, ...], ...]
+    events: tuple[Event, ...]
+
+
+def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
+    """Draw histories of prefix caches."""
+    return st.lists(_cache_histories(), min_size=1, max_size=9)
+
+
+def _cache_histories() -> st.SearchStrategy[CacheHistory]:
+    return st.builds(
+        CacheHistory,
+        page_size=st.integers(1, 3),
+        has_pair_keys=st.booleans(),
+        texts=texts(10),
+        events=histories(CACHE_EVENTS, 12),
+    )
+
+
+def texts(most: int) -> st.SearchStrategy[tuple[tuple[int, ...], ...]]:
+    """Draw texts of which many begin alike: each is cut off from an earlier one and goes on in its own way."""
+    parts = st.tuples(st.integers(0, 9), st.integers(0, most), st.integers(0, 2 * 3**most - 1))
+    return st.lists(parts, min_size=2, max_size=9).map(lambda drawn: _joined(drawn, most))
+
+
+def _joined(parts: list[tuple[int, int, int]], most: int) -> tuple[tuple[int, ...], ...]:
+    """Return the texts; the last number of a part has the length and the tokens of its tail as its digits."""
+    found: list[tuple[int, ...]] = []
+    for earlier, cut, tail in parts:
+        front = found[earlier % len(found)][:cut] if found else ()
+        rest, length = divmod(tail, most + 1)
+        found.append((*front, *(rest // 3**place % 3 for place in range(length)))[:most])
+    return tuple(found)
 
 
 @dataclass(frozen=True)
