@@ -3,14 +3,18 @@
 from functools import partial
 
 from specsim.conformance.backend import Backend
+from specsim.conformance.catalogue import Kind, names_of
 from specsim.properties.laws.support.allocator_play import AllocatorPlay
 from specsim.properties.laws.support.cache_play import CachePlay
 from specsim.properties.laws.support.checks import refuses, require, require_equal, state
+from specsim.properties.laws.support.memory_play import MemoryPlay
 from specsim.properties.strategies.memory import (
     AllocatorHistory,
     CacheHistory,
+    MemoryHistory,
     RowHistory,
     cache_histories,
+    memory_histories,
     page_histories,
     row_histories,
     slot_histories,
@@ -58,9 +62,18 @@ def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHist
         CachePlay(backend.host("RadixCache")(history.page_size), history).play(history.events)
 
 
+def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
+    """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
+    for history in histories:
+        MemoryPlay(backend, history).play(history.events)
+
+
+_PARTS = names_of(Kind.PART)
+
 PROPERTIES = (
     state("memory", slots_come_from_the_front_and_return_behind, slot_histories, ("SlotAllocator",), "P38"),
     state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
     state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
     state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
+    state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38"),
 )

@@ -5,6 +5,8 @@ from itertools import permutations
 
 from hypothesis import strategies as st
 
+from specsim.simulation.memory.reserve import DecodeSizes
+
 MOST_REQUESTS = 3
 _COUNTS = 7
 _BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
@@ -143,3 +145,62 @@ def row_histories() -> st.SearchStrategy[RowHistory]:
     """Draw histories of the rows of a map."""
     events = st.lists(st.integers(-3, 3), min_size=1, max_size=10).map(tuple)
     return st.builds(RowHistory, st.integers(2, 6), events)
+
+
+MEMORY_EVENTS = (
+    *("admit", "chunk", "step", "admit", "chunk", "step", "step", "finish", "chunk", "step"),
+    *("retract", "step", "abort", "evict", "late", "resize"),
+)
+
+
+@dataclass(frozen=True)
+class MemoryHistory:
+    """An engine's memory, the prompts that may come, and what happens.
+
+    Parameters
+    ----------
+    sizes : DecodeSizes
+        What an iteration may touch at most; it may shrink and grow again.
+    is_overlapped : bool
+        Whether a result arrives after the next iteration was launched.
+    """
+
+    page_size: int
+    num_pages: int
+    num_rows: int
+    row_width: int
+    has_cache: bool
+    has_pair_keys: bool
+    is_overlapped: bool
+    sizes: DecodeSizes
+    prompts: tuple[tuple[int, ...], ...]
+    events: tuple[Event, ...]
+
+
+def memory_histories() -> st.SearchStrategy[list[MemoryHistory]]:
+    """Draw histories of whole memories, of V1 and of V2, some of them tight."""
+    return st.lists(_memory_histories(), min_size=1, max_size=5)
+
+
+def _memory_histories() -> st.SearchStrategy[MemoryHistory]:
+    return st.builds(
+        MemoryHistory,
+        page_size=st.sampled_from([1, 2, 3, 4]),
+        num_pages=st.integers(6, 40),
+        num_rows=st.integers(2, 5),
+        row_width=st.sampled_from([64, 64, 24]),
+        has_cache=st.sampled_from([True, True, True, False]),
+        has_pair_keys=st.booleans(),
+        is_overlapped=st.booleans(),
+        sizes=decode_sizes(),
+        prompts=texts(9).map(lambda found: tuple(text or (0,) for text in found)),
+        events=histories(MEMORY_EVENTS, 14),
+    )
+
+
+def decode_sizes() -> st.SearchStrategy[DecodeSizes]:
+    """Draw beams, levels and nodes of small trees and chains."""
+    drawn = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 3), st.booleans())
+    return drawn.map(
+        lambda one: DecodeSizes(one[0], one[1], one[1] + 1 + (one[2] if one[0] > 1 else 0), allocates_ahead=one[3])
+    )
