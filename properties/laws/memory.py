@@ -7,7 +7,8 @@ from specsim.conformance.catalogue import Kind, names_of
 from specsim.properties.laws.support.allocator_play import AllocatorPlay
 from specsim.properties.laws.support.cache_play import CachePlay
 from specsim.properties.laws.support.checks import refuses, require, require_equal, state
-from specsim.properties.laws.support.memory_play import MemoryPlay
+from specsim.properties.laws.support.memory_play import play_memory
+from specsim.properties.laws.support.memory_player import MemoryState
 from specsim.properties.strategies.memory import (
     AllocatorHistory,
     CacheHistory,
@@ -65,7 +66,7 @@ def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHist
 def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
     for history in histories:
-        MemoryPlay(backend, history).play(history.events)
+        play_memory(MemoryState(backend, history), history.events)
 
 
 _PARTS = names_of(Kind.PART)

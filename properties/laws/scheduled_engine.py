@@ -49,8 +49,8 @@ def schedules_lose_no_slot(backend: Backend, run: ScheduledRun) -> None:
         scheduler.check_ledger()
         num_mid = 0 if scheduler.mid_prompt is None else 1
         require(len(scheduler.running) + num_mid <= scheduler.max_batch, "batch", len(scheduler.running), "max_batch")
-    for allocator in (scheduler.slots, scheduler.rows):
-        free, everything = allocator.num_free, allocator.size - 1
+    for allocator, size in ((scheduler.slots, scheduler.sizes.num_slots), (scheduler.rows, scheduler.sizes.num_rows)):
+        free, everything = allocator.num_free, size - 1
         require(free == everything, "free at the end", free, everything)
 
 

@@ -10,19 +10,12 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
+from specsim.simulation.memory import SlotRange
+
+__all__ = ["TOKEN_TEXT", "PromptChunk", "Request", "SlotRange"]
 
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
-
-
-@dataclass(frozen=True)
-class SlotRange:
-    """Slots that a request received for positions ``start`` to ``end-1`` of its row."""
-
-    row: int
-    start: int
-    end: int
-    slots: tuple[int, ...]
 
 
 @dataclass(frozen=True)

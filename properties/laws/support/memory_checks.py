@@ -2,15 +2,12 @@
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from specsim.properties.laws.support.checks import require
-
-if TYPE_CHECKING:
-    from specsim.properties.laws.support.memory_play import MemoryPlay
+from specsim.properties.laws.support.memory_player import MemoryState
 
 
-def check_memory(play: "MemoryPlay", when: str) -> None:
+def check_memory(play: MemoryState, when: str) -> None:
     """Raise AssertionError unless every page and row has one owner, every length its place, every slot its text."""
     _check_owners(play, when)
     _check_lengths(play, when)
@@ -18,7 +15,7 @@ def check_memory(play: "MemoryPlay", when: str) -> None:
     play.part("Ledger")(play.memory).check({one.name: one.holding for one in play.players})
 
 
-def _check_owners(play: "MemoryPlay", when: str) -> None:
+def _check_owners(play: MemoryState, when: str) -> None:
     memory, size = play.memory, play.size
     owners = Counter(memory.allocator.free_pages)
     cached = sorted({slot // size for slot in memory.cache.slots}) if memory.cache is not None else []
@@ -36,7 +33,7 @@ def _check_owners(play: "MemoryPlay", when: str) -> None:
     require(len(set(rows)) == len(rows) and 0 not in rows, f"rows {when}", rows, "distinct, without 0")
 
 
-def _check_lengths(play: "MemoryPlay", when: str) -> None:
+def _check_lengths(play: MemoryState, when: str) -> None:
     for player in play.players:
         books, what = player.holding.books, f"of request {player.name} {when}"
         require(books.num_committed == player.num_known, f"num_committed {what}", books.num_committed, player.num_known)
@@ -52,7 +49,7 @@ def _check_lengths(play: "MemoryPlay", when: str) -> None:
             require(place == position % play.size, f"place of position {position} {what}", place, position % play.size)
 
 
-def _check_texts(play: "MemoryPlay", when: str) -> None:
+def _check_texts(play: MemoryState, when: str) -> None:
     for player in play.players:
         row, length = player.holding.books.row, player.num_true
         slots = [play.device.slot(row, position) for position in range(length)]

@@ -1,8 +1,14 @@
-"""A request that takes part in a history of an engine's memory."""
+"""Who takes part in a history of an engine's memory, and what there is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
-from specsim.simulation.memory import Holding
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.tagged_slots import TaggedSlots
+from specsim.properties.strategies.memory import MemoryHistory
+from specsim.simulation.memory import DecodeSizes, Holding, Memory
 
 
 @dataclass
@@ -30,3 +36,32 @@ class Player:
     def next_token(self) -> int:
         """Return what the model outputs behind the text."""
         return (sum(self.text) + len(self.text) + self.name) % 3
+
+
+class MemoryState:
+    """The parts of an implementation put together, players, and what the device has."""
+
+    def __init__(self, backend: Backend, history: MemoryHistory) -> None:
+        self.part = backend.host
+        num_slots, size = (history.num_pages + 1) * history.page_size, history.page_size
+        allocator = self.part("SlotAllocator")(num_slots) if size == 1 else self.part("PageAllocator")(num_slots, size)
+        cache = self.part("RadixCache")(size) if history.has_cache else None
+        self.memory = Memory(
+            allocator, self.part("RowAllocator")(history.num_rows), history.row_width, cache, history.has_pair_keys
+        )
+        self.history, self.size = history, size
+        self.sizes: DecodeSizes = history.sizes
+        self.device = TaggedSlots(int(history.has_pair_keys))
+        self.players: list[Player] = []
+        self.waiting: list[Player] = []
+        self.published: list[tuple[int, ...]] = []
+        self.num_names = 0
+
+    @property
+    def running(self) -> list[Player]:
+        """Players that decode, in batch order."""
+        return [one for one in self.players if not one.is_filling]
+
+    def key(self, text: Sequence[int]) -> list[Any]:
+        """Return the key of a text."""
+        return list(pairwise(text)) if self.history.has_pair_keys else list(text)

@@ -1,20 +1,17 @@
 """Decode iterations of histories of an engine's memory: V2 allocates ahead, V1 inside."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.memory_player import Player
+from specsim.properties.laws.support.memory_leaving import leave, retract
+from specsim.properties.laws.support.memory_player import MemoryState, Player
 from specsim.simulation.memory import Holding, SlotRange
 
-if TYPE_CHECKING:
-    from specsim.properties.laws.support.memory_play import MemoryPlay
 
-
-def step(play: "MemoryPlay", counts: Sequence[int]) -> None:
+def step(play: MemoryState, counts: Sequence[int]) -> None:
     """Make room, run one iteration of all that decode, and let results arrive."""
     for player in [one for one in play.running if not _fits_row(play, one)]:
-        play.leave(player, None)
+        leave(play, player, None)
     _make_room(play)
     batch = play.running
     if play.sizes.allocates_ahead:
@@ -29,13 +26,13 @@ def step(play: "MemoryPlay", counts: Sequence[int]) -> None:
             _run_v1(play, player, counts[place % len(counts)])
 
 
-def resolve(play: "MemoryPlay") -> None:
+def resolve(play: MemoryState) -> None:
     """Let all results arrive, those of requests that were retracted since, too."""
     for player in (*play.players, *play.waiting):
         _resolve(play, player, len(player.results))
 
 
-def reach(play: "MemoryPlay") -> int:
+def reach(play: MemoryState) -> int:
     """Return how many positions behind the text an iteration touches at most."""
     sizes, size = play.history.sizes, play.size
     if size == 1 or sizes.topk == 1:
@@ -44,13 +41,13 @@ def reach(play: "MemoryPlay") -> int:
     return max(sizes.topk * most * size, sizes.num_draft_tokens)
 
 
-def _fits_row(play: "MemoryPlay", player: Player) -> bool:
+def _fits_row(play: MemoryState, player: Player) -> bool:
     ahead = 2 * reach(play) if play.sizes.allocates_ahead else reach(play) + play.size
     end = max(player.num_known + ahead, player.holding.books.num_allocated)
     return -(-end // play.size) * play.size <= play.memory.row_width
 
 
-def _make_room(play: "MemoryPlay") -> None:
+def _make_room(play: MemoryState) -> None:
     """Let requests go until the others find room; nobody goes while there is any."""
     batch, memory = play.running, play.memory
     by_holding = {id(one.holding): one for one in batch}
@@ -61,17 +58,17 @@ def _make_room(play: "MemoryPlay") -> None:
 
     gone: list[int] = []
 
-    def retract(holding: Holding) -> None:
+    def pop(holding: Holding) -> None:
         kept = len(batch) - len(gone)
         place = [id(one.holding) for one in batch].index(id(holding))
         require(place == kept - 1, "place of the retracted request", place, kept - 1)
         room = memory.allocator.num_free + (0 if memory.cache is None else memory.cache.num_evictable)
         need = demand([one.holding for one in batch[:kept]])
         require(room < need, "slots that could be free when a request is retracted", room, f"below {need}")
-        play.retract(by_holding[id(holding)])
+        retract(play, by_holding[id(holding)])
         gone.append(place)
 
-    room = play.part("make_room")(memory, [one.holding for one in batch], demand, retract)
+    room = play.part("make_room")(memory, [one.holding for one in batch], demand, pop)
     require(list(room.retracted) == gone, "retracted places", list(room.retracted), gone)
     if room.aborted is not None:
         require(
@@ -79,14 +76,14 @@ def _make_room(play: "MemoryPlay") -> None:
         )
         need = demand([batch[0].holding])
         require(memory.allocator.num_free < need, "free slots when the last gives up", memory.allocator.num_free, need)
-        play.leave(batch[room.aborted], None)
+        leave(play, batch[room.aborted], None)
         return
     require(room.num_kept == len(batch) - len(gone), "kept requests", room.num_kept, len(batch) - len(gone))
     need = demand([one.holding for one in batch[: room.num_kept]])
     require(memory.allocator.num_free >= need, "free slots for a decode", memory.allocator.num_free, f"at least {need}")
 
 
-def _prepare(play: "MemoryPlay", batch: Sequence[Player]) -> None:
+def _prepare(play: MemoryState, batch: Sequence[Player]) -> None:
     """Allocate ahead: two iterations' worth behind what the host knows, in whole pages, and no more."""
     free, size = play.memory.allocator.num_free, play.size
     books = [one.holding.books for one in batch]
@@ -104,7 +101,7 @@ def _prepare(play: "MemoryPlay", batch: Sequence[Player]) -> None:
     require(taken == need, "slots that were allocated ahead", taken, f"{need}, as was foretold")
 
 
-def _run_v2(play: "MemoryPlay", player: Player, count: int) -> None:
+def _run_v2(play: MemoryState, player: Player, count: int) -> None:
     """Run an iteration on the device, which knows all earlier results."""
     row, start = player.holding.books.row, player.num_true
     end = start + reach(play)
@@ -119,7 +116,7 @@ def _run_v2(play: "MemoryPlay", player: Player, count: int) -> None:
     player.results.append((player.holding.books.num_retractions, player.num_true - start))
 
 
-def _run_v1(play: "MemoryPlay", player: Player, count: int) -> None:
+def _run_v1(play: MemoryState, player: Player, count: int) -> None:
     """Borrow slots for drafts, allocate those of the nodes, and free what was not accepted."""
     holding, size, start = player.holding, play.size, player.num_true
     allocator, books = play.memory.allocator, holding.books
@@ -145,7 +142,7 @@ def _run_v1(play: "MemoryPlay", player: Player, count: int) -> None:
     player.num_known = player.num_true
 
 
-def _accept(play: "MemoryPlay", player: Player, num_tokens: int) -> None:
+def _accept(play: MemoryState, player: Player, num_tokens: int) -> None:
     start = player.num_true
     for _ in range(num_tokens):
         player.text.append(player.next_token())
@@ -153,7 +150,7 @@ def _accept(play: "MemoryPlay", player: Player, num_tokens: int) -> None:
     play.device.write(player.holding.books.row, start, player.num_true, player.text)
 
 
-def _resolve(play: "MemoryPlay", player: Player, count: int) -> None:
+def _resolve(play: MemoryState, player: Player, count: int) -> None:
     """Let the first results of a request arrive; those of a time before it was retracted mean nothing."""
     arrived, player.results = player.results[:count], player.results[count:]
     for num_retractions, num_tokens in arrived:
