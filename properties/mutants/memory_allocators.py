@@ -290,9 +290,9 @@ _ROWS: tuple[Row, ...] = (
 MUTANTS = tuple(
     Mutant(f"OWN-{first + number}", part, summary, overriding(**faults))
     for part, first, rows in (
-        ("SlotAllocator", 600, (*_ANY, *_SLOTS)),
-        ("PageAllocator", 630, (*_ANY, *_PAGES)),
-        ("RowAllocator", 660, _ROWS),
+        ("SlotAllocator", 1000, (*_ANY, *_SLOTS)),
+        ("PageAllocator", 1030, (*_ANY, *_PAGES)),
+        ("RowAllocator", 1060, _ROWS),
     )
     for number, summary, faults in rows
 )

@@ -244,5 +244,5 @@ _ROWS: tuple[tuple[int, str, dict[str, Method]], ...] = (
 )
 
 MUTANTS = tuple(
-    Mutant(f"OWN-{670 + number}", "RadixCache", summary, overriding(**faults)) for number, summary, faults in _ROWS
+    Mutant(f"OWN-{1070 + number}", "RadixCache", summary, overriding(**faults)) for number, summary, faults in _ROWS
 )
