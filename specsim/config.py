@@ -87,11 +87,12 @@ class SpecConfig:
 
 @dataclass(frozen=True)
 class PoolSizes:
-    """Slots (slot 0, the dump, included), request rows (row 0, the padding row, included) and positions of a row."""
+    """Slots (those of page 0, the dump, included), rows (row 0, the padding row, included) and positions of a row."""
 
     num_slots: int
     num_rows: int
     row_width: int
+    page_size: int = 1
 
 
 def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:

@@ -17,8 +17,9 @@ from specsim.gpu.bench.from_logits import from_logits_cases, measure_composition
 from specsim.gpu.bench.timing import Case, Latency, host_time_of, measure, summary, time_of
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
 __all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]

@@ -27,9 +27,10 @@ from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.host.choice import TokenChoice
 from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]

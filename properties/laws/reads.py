@@ -7,9 +7,9 @@ from specsim.properties.laws.support.histories import Scenario, play, start, tre
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import sizes_for
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.worker import Worker
 
 

@@ -19,9 +19,10 @@ from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 

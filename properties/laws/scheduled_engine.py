@@ -18,8 +18,26 @@ from specsim.properties.laws.worker import check_tags, expected_tags
 from specsim.properties.property import Property
 from specsim.simulation.models.ground_truth import greedy_decode
 
-DECISIONS = ("chunk_length", "decode_end", "is_late", "plan_retractions", "stream_edges", "truncate_at_stop")
-"""What the scheduler and the results of a run ask."""
+DECISIONS = (
+    "chunk_length",
+    "is_late",
+    "stream_edges",
+    "truncate_at_stop",
+    "SlotAllocator",
+    "PageAllocator",
+    "RowAllocator",
+    "RadixCache",
+    "admit_request",
+    "allocate_chunk",
+    "make_room",
+    "new_tokens_required_next_decode",
+    "owned_length",
+    "prepare_for_decode",
+    "publish_prefix",
+    "release_finished",
+    "release_retracted",
+)
+"""What the scheduler and the results of a run ask, and what its memory is built from."""
 
 
 def schedules_change_no_token(backend: Backend, run: ScheduledRun) -> None:
@@ -49,9 +67,11 @@ def schedules_lose_no_slot(backend: Backend, run: ScheduledRun) -> None:
         scheduler.check_ledger()
         num_mid = 0 if scheduler.mid_prompt is None else 1
         require(len(scheduler.running) + num_mid <= scheduler.max_batch, "batch", len(scheduler.running), "max_batch")
-    for allocator, size in ((scheduler.slots, scheduler.sizes.num_slots), (scheduler.rows, scheduler.sizes.num_rows)):
-        free, everything = allocator.num_free, size - 1
-        require(free == everything, "free at the end", free, everything)
+    sizes, cache = scheduler.sizes, scheduler.memory.cache
+    free, everything = scheduler.slots.num_free, sizes.num_slots - sizes.page_size
+    free += 0 if cache is None else cache.num_cached
+    require(free == everything, "free and cached slots at the end", free, everything)
+    require(scheduler.rows.num_free == sizes.num_rows - 1, "free rows at the end", scheduler.rows.num_free, "all")
 
 
 def committed_kv_outlives_every_schedule(backend: Backend, run: ScheduledRun) -> None:

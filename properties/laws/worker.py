@@ -21,11 +21,12 @@ from specsim.properties.laws.support.histories import (
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import sizes_for
 from specsim.simulation.history import first_divergence
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import PromptChunk, Request
 
 Tags = list[list[list[int]]]
 

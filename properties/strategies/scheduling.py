@@ -1,4 +1,4 @@
-"""Prompts and budgets, lengths of rows, crowded batches, results that come late, and queues of work."""
+"""Prompts and budgets, results that come late, constrained batches, and queues of work."""
 
 from dataclasses import dataclass
 
@@ -17,25 +17,6 @@ class Chunking:
     num_left: int
     budget: int | None
     page_size: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """Lengths of a request before a decode."""
-
-    num_committed: int
-    num_allocated: int
-    reserve: int
-    page_size: int
-
-
-@dataclass(frozen=True)
-class Crowd:
-    """Free slots, and for each request of a batch what its next decode takes and what it owns."""
-
-    num_free: int
-    needed: tuple[int, ...]
-    owned: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -60,22 +41,9 @@ def chunkings() -> SearchStrategy[Chunking]:
     )
 
 
-@st.composite
-def decode_rows(draw: DrawFn) -> Row:
-    """Draw a row that holds little, everything or more than the next decode asks for."""
-    committed, reserve = draw(st.integers(1, 100)), 2 * draw(st.integers(1, 20))
-    allocated = draw(st.integers(committed, committed + 2 * reserve))
-    page_size = draw(st.sampled_from(PAGE_SIZES))
-    return Row(committed, -(-allocated // page_size) * page_size, reserve, page_size)
-
-
-@st.composite
-def crowds(draw: DrawFn) -> Crowd:
-    """Draw a batch that has room, that has to shrink, or whose last request finds none."""
-    requests = draw(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=5))
-    needed, owned = zip(*requests, strict=True)
-    total = sum(needed)
-    return Crowd(draw(st.sampled_from((0, total, max(0, total - 1), draw(st.integers(0, total + 1))))), needed, owned)
+def constraints() -> SearchStrategy[list[bool]]:
+    """Draw a batch of which somebody, everybody or nobody is constrained."""
+    return st.lists(st.booleans(), max_size=5)
 
 
 def latenesses() -> SearchStrategy[Lateness]:

@@ -11,10 +11,10 @@ import numpy as np
 from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
 from specsim.simulation.models.poison import poison_of
-from specsim.simulation.requests import SlotRange
 
 Buffers = Mapping[str, Sequence[Array]]
 

@@ -34,9 +34,10 @@ from specsim.reference.worker.extend import collect_extend_input, forward_draft_
 from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import last_accepted_nodes, verify
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
 

@@ -23,9 +23,10 @@ from specsim.reference.worker.extend import extend
 from specsim.reference.worker.pools import CARRIED, MakePools, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import verify
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
 

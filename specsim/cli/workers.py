@@ -7,7 +7,7 @@ from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
-from specsim.simulation import engine
+from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
@@ -73,7 +73,7 @@ def build_worker(
     """
     from specsim.reference.models import load_model
 
-    sizes = engine.sizes_for(config, requests, max_batch)
+    sizes = pools.sizes_for(config, requests, max_batch)
     device = "cpu" if kind == "reference" else need_device("the gpu worker")
     if plan.worker == "v1":
         from specsim.reference.worker.v1 import ReferenceWorkerV1

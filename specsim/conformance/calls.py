@@ -1,6 +1,7 @@
 """Calls by attribute: ``backend.verify_tree_greedy(candidates, …)``, typed by protocols that the tables generate."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ class CallsByName(Operations[Array], ModelOperations[Array], HostFunctions):
     @abstractmethod
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call what the catalogue lists under a name."""
+
+    @abstractmethod
+    def host(self, name: str) -> Callable[..., Any]:
+        """Return a function of the host, or a part of an engine."""
 
     if not TYPE_CHECKING:
         # NOTE: hidden from type checkers, which would let every attribute pass.

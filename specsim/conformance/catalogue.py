@@ -25,7 +25,7 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.processors import apply_logit_processors
-from specsim.host.scheduling import chunk_length, decode_end, is_late, plan_retractions, waits_for_result
+from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
 from specsim.host.stopping import append_run, clip_drafts, find_stop, play_runs
 from specsim.host.streams import stream_edges
@@ -133,9 +133,7 @@ _HOST_FUNCTIONS = (
     _host(apply_logit_processors, "processors", "semantics B.4"),
     _host(resolve, "rules", "semantics F.1, F.2, F.3, F.4, F.5, F.6"),
     _host(chunk_length, "scheduling", "semantics I.8"),
-    _host(decode_end, "scheduling", "semantics I.2"),
     _host(is_late, "scheduling", "semantics I.3, I.4"),
-    _host(plan_retractions, "scheduling", "semantics I.4, I.5"),
     _host(stream_edges, "scheduling", "semantics I.4, J.2"),
     _host(waits_for_result, "scheduling", "semantics J.2"),
     _host(simulated_num_tokens, "simulated", "semantics B.10", conformance_only=True),

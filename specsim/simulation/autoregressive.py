@@ -8,9 +8,10 @@ import numpy as np
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.grammar import Grammar, allow_everything, is_allowed
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import TokenByToken
 from specsim.simulation.models.ground_truth import greedy_choice
-from specsim.simulation.requests import TOKEN_TEXT, PromptChunk, SlotRange
+from specsim.simulation.requests import TOKEN_TEXT, PromptChunk
 from specsim.simulation.worker import Worker
 
 ROW = 1

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from specsim.assertion import require_kind
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import SpecConfig
 from specsim.conformance.backend import load
-from specsim.conformance.host_protocol import HostFunctions
+from specsim.conformance.calls import CallsByName
 from specsim.host.adaptive import AdaptiveController
 from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
@@ -19,19 +19,18 @@ from specsim.host.metrics import (
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
-from specsim.simulation.requests import Request
+from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, tell_iteration
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.submission import row_width_for
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
-OWN_DECISIONS: HostFunctions = load("specsim.conformance.catalogue")
-"""The host functions of specsim itself."""
+OWN_DECISIONS: CallsByName = load("specsim.simulation.own")
+"""The host functions and parts of specsim itself."""
 
 
 class Engine:
@@ -46,8 +45,8 @@ class Engine:
     ----------
     schedule : Schedule
         Overlap, chunks, and how much room is kept free.
-    operations : HostFunctions or None
-        Decide about chunks, allocation, retraction, late results and streams; None for specsim's own.
+    operations : CallsByName or None
+        Decide about chunks, late results and streams, and have the parts of memory; None for specsim's own.
     observer : callable
         Is told what happens.
 
@@ -67,7 +66,7 @@ class Engine:
         on_interval: OnInterval | None = None,
         adaptive: AdaptiveController | None = None,
         schedule: Schedule = IN_TURN,
-        operations: HostFunctions | None = None,
+        operations: CallsByName | None = None,
         observer: Observer = ignore,
     ) -> None:
         if adaptive is not None:
@@ -93,9 +92,8 @@ class Engine:
             self._operations,
             shuffle_seed,
             not self.is_v1,
-            schedule.prefill_chunk,
-            schedule.promised,
-            observer,
+            schedule,
+            observer=observer,
         )
         if isinstance(worker, SynchronousWorker):
             worker.keep_books(IterationLedger(self.scheduler))
@@ -207,10 +205,18 @@ class Engine:
                 self._resolve_iteration(launched, require_kind("what an iteration returns", value, Iteration))
             else:
                 following = require_kind("what a prefill returns", value, list)
-                self.scheduler.answered(resolve_prefill(launched, following, self._operations, self._observer))
+                self._publish(resolve_prefill(launched, following, self._operations, self._observer))
             self.scheduler.finish()
             resolved.append(value)
         return resolved
+
+    def _publish(self, reached: Sequence[tuple[Request, PromptChunk]]) -> None:
+        """Leave resolved chunks to the prefix cache, and note whose prompts are through."""
+        ranges = [self.scheduler.publish(request, chunk.end) for request, chunk in reached]
+        changed = [given for given in ranges if given.slots]
+        if changed:
+            self._launcher.rewrite(changed)
+        self.scheduler.answered([request for request, chunk in reached if chunk.next_token is None])
 
     def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
         if not self.is_v1:
@@ -229,13 +235,6 @@ class Engine:
             self.intervals.append(stats)
             if self.on_interval is not None:
                 self.on_interval(stats, self.counters)
-
-
-def sizes_for(config: SpecConfig, requests: Sequence[Request], max_batch: int) -> PoolSizes:
-    """Return pools that hold ``max_batch`` of the largest of these requests."""
-    longest = max((len(request.prompt) + request.max_new_tokens for request in requests), default=1)
-    row_width = row_width_for(config, longest)
-    return PoolSizes(num_slots=max_batch * row_width + 1, num_rows=max_batch + 1, row_width=row_width)
 
 
 def _require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:

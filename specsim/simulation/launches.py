@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.streams import StreamEvent
-from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.scheduler import PrefillBatch
 from specsim.simulation.streams import Streams, Ticket
 from specsim.simulation.worker import Iteration, MapReader, Worker
@@ -69,6 +70,10 @@ class Launcher:
             event = self._event(reads_map=True, writes_slots=True)
             ticket = self._streams.enqueue(event, lambda: worker.decode(rows, num_steps))
         return self._launched(tuple(requests), ticket, None, num_steps)
+
+    def rewrite(self, ranges: Sequence[SlotRange]) -> None:
+        """Queue what rows say from now on."""
+        self._write(lambda: self._worker.assign_slots(ranges))
 
     def wait(self, launched: Launched) -> object:
         """Let queued work run until a launch is through; return what the worker returned."""

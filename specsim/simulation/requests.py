@@ -10,9 +10,7 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
-from specsim.simulation.memory import SlotRange
-
-__all__ = ["TOKEN_TEXT", "PromptChunk", "Request", "SlotRange"]
+from specsim.simulation.memory import Holding
 
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
@@ -46,10 +44,9 @@ class PromptChunk:
 class Request:
     """One prompt on its way through the engine.
 
-    ``num_committed`` counts the positions whose KV is final, ``len(slots)`` those that are allocated. Once its prefill
-    is resolved, ``len(prompt) + len(output) == num_committed + 1`` between iterations. ``finish`` says where and why it
-    ended. ``grammar`` starts the matcher that the output advances. ``num_retractions`` counts how often it lost its
-    slots: what was launched before the last time no longer concerns it. ``is_aborted`` asks it to end.
+    ``holding`` is what it has in memory. Once its prefill is resolved, its text has one token more than positions are
+    committed. ``finish`` says where and why it ended. ``grammar`` starts the matcher that the output advances.
+    ``is_aborted`` asks it to end.
     """
 
     request_id: int
@@ -57,9 +54,7 @@ class Request:
     max_new_tokens: int
     eos_token: int | None = None
     output: list[int] = field(default_factory=list)
-    row: int = 0
-    slots: list[int] = field(default_factory=list)
-    num_committed: int = 0
+    holding: Holding = field(default_factory=Holding)
     counters: RequestCounters = field(default_factory=RequestCounters)
     finish: Finish | None = None
     stop_tokens: Sequence[int] = ()
@@ -70,8 +65,27 @@ class Request:
     processor: LogitProcessor | None = None
     grammar: StartGrammar | None = None
     matcher: Grammar | None = None
-    num_retractions: int = 0
     is_aborted: bool = False
+
+    @property
+    def row(self) -> int:
+        """Its row of the request-to-token map; 0 while it waits."""
+        return self.holding.books.row
+
+    @property
+    def slots(self) -> list[int]:
+        """The slots of its allocated positions."""
+        return self.holding.slots
+
+    @property
+    def num_committed(self) -> int:
+        """Positions whose KV is final."""
+        return self.holding.books.num_committed
+
+    @property
+    def num_retractions(self) -> int:
+        """How often it lost its slots: what was launched before the last time no longer concerns it."""
+        return self.holding.books.num_retractions
 
     @property
     def fill(self) -> tuple[int, ...]:
@@ -108,8 +122,8 @@ class Request:
 
     def fresh(self) -> "Request":
         """Return the same request before its first step."""
-        again = replace(self, output=[], row=0, slots=[], num_committed=0, counters=RequestCounters(), finish=None)
-        again.matcher, again.num_retractions, again.is_aborted = None, 0, False
+        again = replace(self, output=[], holding=Holding(), counters=RequestCounters(), finish=None)
+        again.matcher, again.is_aborted = None, False
         return again
 
     def append(self, tokens: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from specsim.host.metrics import count_batch
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.launches import Launched
-from specsim.simulation.requests import Request
+from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import Iteration
 
 STOPS = {FinishReason.EOS, FinishReason.STOP_STRING, FinishReason.STOP_TOKEN}
@@ -30,8 +30,8 @@ def late_requests(launched: Launched, operations: HostFunctions) -> list[bool]:
 
 def resolve_prefill(
     launched: Launched, following: Sequence[int], operations: HostFunctions, observer: Observer
-) -> list[Request]:
-    """Append the token behind each prompt that is through, and return the requests that got one.
+) -> list[tuple[Request, PromptChunk]]:
+    """Append the token behind each prompt that is through, and return whom the result reaches, with their chunks.
 
     The token behind a chunk that does not end its prompt is nobody's.
 
@@ -39,16 +39,17 @@ def resolve_prefill(
     -----
     Source: semantics I.8, J.0.
     """
-    answered = []
+    reached = []
     rows = zip(launched.requests, launched.chunks or (), following, late_requests(launched, operations), strict=True)
     for request, chunk, token, is_late in rows:
         if is_late:
             _tell_late(request, observer)
-        elif chunk.next_token is None:
+            continue
+        reached.append((request, chunk))
+        if chunk.next_token is None:
             request.append([token])
             _tell_end(request, observer)
-            answered.append(request)
-    return answered
+    return reached
 
 
 def resolve_iteration(launched: Launched, iteration: Iteration, operations: HostFunctions, observer: Observer) -> None:
@@ -71,7 +72,8 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
         request.counters = batch.requests[place]
         request.append(iteration.tokens[place, :num_tokens].tolist())
         is_cut = request.finish_reason is FinishReason.GRAMMAR
-        request.num_committed += len(request.output) - before if is_cut else num_tokens
+        kept = len(request.output) - before if is_cut else num_tokens
+        request.holding.books = request.holding.books.commit(kept)
         _tell_end(request, observer)
 
 

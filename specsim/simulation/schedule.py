@@ -20,6 +20,8 @@ class Schedule:
         The part of what running requests may still come to need that is kept free for them.
     stream_seed : int
         Draws which of the legal orders queued work runs in.
+    has_prefix_cache : bool
+        Texts that were resolved are kept, and prompts that begin alike start behind them.
 
     Raises
     ------
@@ -31,6 +33,7 @@ class Schedule:
     prefill_chunk: int | None = None
     promised: Fraction = Fraction(1)
     stream_seed: int = 0
+    has_prefix_cache: bool = False
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None and self.prefill_chunk < 1:

@@ -2,16 +2,18 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from math import ceil
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.host_protocol import HostFunctions
+from specsim.conformance.calls import CallsByName
+from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.ledger import Ledger
-from specsim.simulation.requests import PromptChunk, Request, SlotRange
-from specsim.simulation.submission import check_request, most_positions
+from specsim.simulation.memory import Holding, SlotRange, ceil_to, decode_reserve, match_prefix
+from specsim.simulation.pools import build_memory, check_texts, decode_sizes, most_positions
+from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.submission import check_request
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,23 @@ class PrefillBatch:
 
 
 class Scheduler:
-    """Queues and books of an engine, page size 1.
+    """Queues and books of an engine.
 
     ``running`` is the decode batch, in order. ``mid_prompt`` is the one request whose prompt is not through: it keeps
     its row and is left out of the batch. ``unanswered`` are those whose prefill is launched but not resolved.
 
     Parameters
     ----------
-    operations : HostFunctions
-        Decide on chunks, allocation and retraction.
+    operations : CallsByName
+        Decide on chunks, allocation and retraction, and have the parts that memory is built from.
     allocates_ahead : bool
-        V2; see ``Ledger``.
-    prefill_chunk : int or None
-        Positions that the prompts of one turn may have together.
-    promised : Fraction
-        The part of what requests may still come to need that is kept free for them. With less than everything, the pool
-        can run out, and requests are retracted.
+        V2: positions are allocated past the committed ones. V1 allocates inside an iteration, so that between two of
+        them exactly the committed positions are.
+    schedule : Schedule
+        Chunks, the room that is kept free, and whether prefixes are cached. With less than all room kept, the pool can
+        run out, and requests are retracted.
+    has_pair_keys : bool
+        Whether the draft cache is shifted.
     observer : callable
         Is told what happens.
     """
@@ -53,26 +56,28 @@ class Scheduler:
         config: SpecConfig,
         sizes: PoolSizes,
         max_batch: int,
-        operations: HostFunctions,
+        operations: CallsByName,
         shuffle_seed: int | None = None,
         allocates_ahead: bool = True,
-        prefill_chunk: int | None = None,
-        promised: Fraction = Fraction(1),
+        schedule: Schedule = IN_TURN,
+        has_pair_keys: bool = True,
         observer: Observer = ignore,
     ) -> None:
         self.config = config
         self.sizes = sizes
         self.max_batch = max_batch
-        self.ledger = Ledger(sizes, shuffle_seed, allocates_ahead)
-        self.slots, self.rows = self.ledger.slots, self.ledger.rows
+        self.allocates_ahead = allocates_ahead
+        self.memory = build_memory(operations, sizes, shuffle_seed, schedule.has_prefix_cache, has_pair_keys)
+        self.slots, self.rows = self.memory.allocator, self.memory.rows
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.mid_prompt: Request | None = None
         self.unanswered: list[Request] = []
         self.finished: list[Request] = []
+        self._sizes = decode_sizes(config, allocates_ahead)
         self._operations = operations
-        self._prefill_chunk = prefill_chunk
-        self._promised = promised
+        self._part = operations.host
+        self._schedule = schedule
         self._observer = observer
         self._used_rows: set[int] = set()
 
@@ -116,7 +121,7 @@ class Scheduler:
         Before a chunk runs, exactly the positions up to its end are allocated and count as committed. Source: semantics
         I.8, J.0.
         """
-        budget = self._prefill_chunk
+        budget = self._schedule.prefill_chunk
         requests: list[Request] = []
         chunks: list[PromptChunk] = []
         ranges: list[SlotRange] = []
@@ -125,16 +130,18 @@ class Scheduler:
             request = self.mid_prompt or self._next_waiting()
             if request is None:
                 break
-            start, fill = request.num_committed, request.fill
-            length = self._operations.chunk_length(len(fill) - start, budget, 1)
-            if length == 0 or length > self.slots.num_free:
+            fill, is_new = request.fill, request is not self.mid_prompt
+            start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
+            length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
+            if length == 0 or not self._has_room(start, start + length):
                 break
-            if request is not self.mid_prompt:
+            if is_new:
                 self._join(request)
                 joining.append(request)
             chunk = PromptChunk(fill, start, start + length)
-            ranges.append(self.ledger.extend(request, chunk.end))
-            request.num_committed = chunk.end
+            given: SlotRange = self._part("allocate_chunk")(self.memory, request.holding, chunk.end)
+            known = tuple(request.slots[:start]) if is_new else ()
+            ranges.append(replace(given, start=given.start - len(known), slots=(*known, *given.slots)))
             requests.append(request)
             chunks.append(chunk)
             budget = None if budget is None else budget - length
@@ -145,7 +152,19 @@ class Scheduler:
             self.mid_prompt = None
             self.running.append(request)
             self.unanswered.append(request)
-        return PrefillBatch(tuple(requests), tuple(chunks), tuple(ranges), tuple(joining)) if requests else None
+        if not requests:
+            return None
+        return PrefillBatch(tuple(requests), tuple(chunks), tuple(ranges), tuple(joining))
+
+    def publish(self, request: Request, end: int) -> SlotRange:
+        """Leave the text up to the end of a resolved chunk to the prefix cache; return what the row says from now on.
+
+        Notes
+        -----
+        Source: semantics I.7.
+        """
+        given: SlotRange = self._part("publish_prefix")(self.memory, request.holding, request.fill[:end])
+        return given
 
     def retract_for_decode(self) -> list[Request]:
         """Take the slots of requests that the next decode leaves no room for; return those that it took them from.
@@ -157,18 +176,26 @@ class Scheduler:
         -----
         Source: semantics I.5.
         """
-        batch = self.holders
-        needed = [self._needed(request) if request is not self.mid_prompt else 0 for request in batch]
-        owned = [len(request.slots) for request in batch]
-        plan = self._operations.plan_retractions(self.slots.num_free, needed, owned)
-        popped = batch[plan.num_kept :][::-1]
-        for request in popped:
-            self.retract(request)
-        if plan.is_last_aborted:
+        batch = {id(request.holding): request for request in self.holders}
+        given_back: list[Request] = []
+        in_prefill = None if self.mid_prompt is None else self.mid_prompt.holding
+
+        def demand(holdings: Sequence[Holding]) -> int:
+            books = [one.books for one in holdings if one is not in_prefill]
+            needed: int = self._part("new_tokens_required_next_decode")(books, self._sizes, self.sizes.page_size)
+            return needed
+
+        def retract(holding: Holding) -> None:
+            given_back.append(batch[id(holding)])
+            self.retract(given_back[-1])
+
+        holdings = [request.holding for request in self.holders]
+        room = self._part("make_room")(self.memory, holdings, demand, retract)
+        if room.aborted is not None:
             self._observer(Tag.ABORT)
-            batch[0].abort()
+            batch[id(holdings[room.aborted])].abort()
             self.finish()
-        return popped
+        return given_back
 
     def retract(self, request: Request) -> None:
         """Take a request's slots and row; it waits again, and keeps its output.
@@ -179,30 +206,29 @@ class Scheduler:
         """
         self._observer(Tag.RETRACT)
         self._leave(request)
-        self.ledger.release(request)
-        request.num_committed = 0
-        request.num_retractions += 1
+        self._part("release_retracted")(self.memory, request.holding)
         self.waiting.append(request)
 
     def prepare_for_decode(self) -> list[SlotRange]:
         """Allocate what every running V2 request may need before its next result is known."""
-        ranges: list[SlotRange] = []
-        if not self.ledger.allocates_ahead:
-            return ranges
-        for request in self.running:
-            end = self._decode_end(request)
-            if end > len(request.slots):
-                ranges.append(self.ledger.extend(request, end))
+        if not self.allocates_ahead:
+            return []
+        holdings = [request.holding for request in self.running]
+        ranges: list[SlotRange] = self._part("prepare_for_decode")(self.memory, holdings, self._sizes)
         return ranges
 
     def finish(self) -> list[Request]:
-        """Release every request that has ended and return them."""
+        """Release every request that has ended and return them; what they give back is free when all have."""
         ended = [request for request in self.running if request.finish is not None]
+        if ended:
+            self.slots.begin_free_group()
         for request in ended:
             self._observer(Tag.FINISH)
             self._leave(request)
-            self.ledger.release(request)
+            self._release(request)
             self.finished.append(request)
+        if ended:
+            self.slots.end_free_group()
         return ended
 
     def answered(self, requests: Sequence[Request]) -> None:
@@ -212,45 +238,60 @@ class Scheduler:
     def check_ledger(self) -> None:
         """Raise AssertionError unless every slot and row has exactly one owner and every length its place."""
         in_prefill = [*self.unanswered, *([] if self.mid_prompt is None else [self.mid_prompt])]
-        self.ledger.check(self.holders, in_prefill)
+        holdings = {request.request_id: request.holding for request in self.holders}
+        self._part("Ledger")(self.memory).check(holdings)
+        check_texts(self.holders, in_prefill, self.allocates_ahead)
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""
-        return most_positions(self.config, request)
+        return most_positions(self.config, request, self.sizes.page_size)
 
     def _next_waiting(self) -> Request | None:
         """Return the first of the queue if it may join."""
         if not self.waiting or len(self.holders) >= self.max_batch or not self.rows.num_free:
             return None
-        request = self.waiting[0]
-        promised = sum(max(0, self._reserved(one) - len(one.slots)) for one in self.holders)
-        return request if self._reserved(request) <= self.slots.num_free - promised else None
+        request, size = self.waiting[0], self.sizes.page_size
+        owned = [(self._reserved(one), ceil_to(len(one.slots), size)) for one in self.holders]
+        promised = sum(max(0, reserved - held) for reserved, held in owned)
+        return request if self._reserved(request) <= self._num_available - promised else None
+
+    @property
+    def _num_available(self) -> int:
+        """How many slots are free, or would be if the cache forgot what nobody uses."""
+        cache = self.memory.cache
+        return self.slots.num_free + (0 if cache is None else cache.num_evictable)
+
+    def _has_room(self, start: int, end: int) -> bool:
+        """Return whether positions can be allocated; what is cached of a prompt may be all that could be forgotten."""
+        size = self.sizes.page_size
+        cached = start if self.memory.cache is not None else 0
+        return ceil_to(end, size) - ceil_to(start, size) <= max(self.slots.num_free, self._num_available - cached)
 
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
-        nearest = max(len(request.fill), request.num_committed) + self.config.reserve
-        return nearest + ceil(self._promised * (self.demand(request) - nearest))
+        size, reserve = self.sizes.page_size, decode_reserve(self._sizes, self.sizes.page_size)
+        nearest = ceil_to(max(len(request.fill), request.num_committed) + reserve, size)
+        return nearest + ceil_to(ceil(self._schedule.promised * (self.demand(request) - nearest)), size)
 
     def _join(self, request: Request) -> None:
         self.waiting.popleft()
-        self.ledger.give_row(request)
+        hit: SlotRange = self._part("admit_request")(self.memory, request.holding, request.fill)
+        if hit.slots:
+            self._observer(Tag.PREFIX)
         if request.row in self._used_rows:
             self._observer(Tag.HISTORY)
         self._used_rows.add(request.row)
         if request.matcher is None and request.grammar is not None:
             request.matcher = request.grammar()
 
+    def _release(self, request: Request) -> None:
+        finish = request.finish
+        cut = None if finish is None or finish.reason is FinishReason.ABORT else finish.num_tokens
+        owned = self._part("owned_length")(request.num_committed, len(request.prompt), cut)
+        self._part("release_finished")(self.memory, request.holding, request.fill, owned)
+
     def _leave(self, request: Request) -> None:
         if request is self.mid_prompt:
             self.mid_prompt = None
         self.running = [one for one in self.running if one is not request]
         self.answered([request])
-
-    def _needed(self, request: Request) -> int:
-        """Return how many slots the next decode of a running request takes."""
-        if self.ledger.allocates_ahead:
-            return self._decode_end(request) - len(request.slots)
-        return self.config.allocation
-
-    def _decode_end(self, request: Request) -> int:
-        return self._operations.decode_end(request.num_committed, len(request.slots), self.config.reserve, 1)

@@ -2,22 +2,8 @@
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.pools import most_positions
 from specsim.simulation.requests import Request
-
-
-def most_positions(config: SpecConfig, request: Request) -> int:
-    """Return the most positions that a request can come to own: its text, and what is reserved past it."""
-    return len(request.prompt) + request.max_new_tokens + config.reserve
-
-
-def row_width_for(config: SpecConfig, longest: int, page_size: int = 1) -> int:
-    """Return the positions of a row that holds ``longest`` tokens of prompt and output, and what is allocated ahead.
-
-    Notes
-    -----
-    Source: semantics I.2.
-    """
-    return longest + config.reserve + page_size - 1
 
 
 def check_request(config: SpecConfig, sizes: PoolSizes, request: Request) -> None:
@@ -43,9 +29,9 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request) -> Non
             expected=f"below {limit}",
             because="the context has to hold an output token",
         )
-    need, num_slots = most_positions(config, request), sizes.num_slots - 1
+    need, num_slots = most_positions(config, request, sizes.page_size), sizes.num_slots - sizes.page_size
     for reason, most, because in (
-        (Reason.ROW_TOO_SHORT, sizes.row_width, "a row holds no more"),
+        (Reason.ROW_TOO_SHORT, sizes.row_width + sizes.page_size - 1, "a row holds no more"),
         (Reason.OUT_OF_SLOTS, num_slots, "the pool has no more slots"),
     ):
         if need > most:

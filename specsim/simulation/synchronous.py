@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
-from specsim.simulation.requests import TOKEN_TEXT, Request, SlotRange
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.requests import TOKEN_TEXT, Request
 from specsim.simulation.scheduler import Scheduler
 
 Truncate = Callable[..., Truncation]
@@ -37,15 +38,13 @@ class IterationLedger:
         SpecRejection
             OUT_OF_SLOTS.
         """
-        slots = self._scheduler.slots.allocate(len(self.requests) * count)
+        requests, slots = self.requests, self._scheduler.slots
+        starts = [request.num_committed for request in requests]
+        ends = [start + count for start in starts]
+        given = slots.extend(starts, ends, [request.holding.last_slot for request in requests])
         return [
-            SlotRange(
-                row=request.row,
-                start=request.num_committed,
-                end=request.num_committed + count,
-                slots=tuple(slots[place * count : (place + 1) * count]),
-            )
-            for place, request in enumerate(self.requests)
+            SlotRange(row=request.row, start=start, end=end, slots=tuple(own))
+            for request, start, end, own in zip(requests, starts, ends, given, strict=True)
         ]
 
     def free(self, slots: NDArray[np.int64]) -> None:
@@ -78,8 +77,8 @@ class IterationLedger:
     def commit(self, kept_slots: Sequence[Sequence[int]]) -> None:
         """Give each request the slots of its accepted positions; what is allocated is what is committed."""
         for request, slots in zip(self.requests, kept_slots, strict=True):
-            request.slots.extend(slots)
-            request.num_committed = len(request.slots)
+            request.holding.slots.extend(slots)
+            request.holding.books = request.holding.books.fill(len(request.slots))
 
     @property
     def requests(self) -> list[Request]:

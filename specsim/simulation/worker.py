@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.requests import PromptChunk, SlotRange
+from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 
 

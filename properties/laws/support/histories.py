@@ -14,9 +14,10 @@ from specsim.counts import count_candidates, path_width
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration, Worker
 

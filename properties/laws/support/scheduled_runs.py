@@ -15,12 +15,15 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
+from specsim.simulation.pools import most_positions, sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.submission import most_positions, row_width_for
 
 MOST_STEPS = 400
 """Steps after which a run is taken to go on for ever; the longest that is drawn takes a tenth."""
+
+
+_TOKENS = st.integers(0, VOCABULARY - 1)
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,15 @@ class ScheduledRun:
     num_spare_slots: int
     aborts: tuple[tuple[int, int], ...] = ()
     retractions: tuple[tuple[int, int], ...] = ()
+    page_size: int = 1
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them not always together."""
         scenario = self.scenario
-        requests = scenario.requests()
-        largest = max(most_positions(scenario.config, request) for request in requests)
-        longest = max(len(request.prompt) + request.max_new_tokens for request in requests)
-        width = row_width_for(scenario.config, longest)
-        return PoolSizes(largest + self.num_spare_slots + 1, scenario.max_batch + 1, width)
+        requests, size = scenario.requests(), self.page_size
+        largest = max(most_positions(scenario.config, request, size) for request in requests)
+        num_pages = 1 + -(-(largest + self.num_spare_slots) // size)
+        return replace(sizes_for(scenario.config, requests, scenario.max_batch, size), num_slots=num_pages * size)
 
     def engine(self, backend: Backend) -> Engine:
         """Return an engine whose decisions are an implementation's, on the reference's loop and operations."""
@@ -88,26 +91,30 @@ def finished(engine: Engine) -> Sequence[Request]:
 
 
 @st.composite
-def crowded_arrivals(draw: st.DrawFn) -> Arrival:
-    """Draw a request whose prompt may need several chunks and whose output a few iterations."""
-    prompt = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=8))
-    return Arrival(
-        prompt=tuple(prompt),
-        max_new_tokens=draw(st.sampled_from((1, 3, 9, 12, 16))),
-        eos_token=draw(st.one_of(st.none(), st.none(), st.integers(0, VOCABULARY - 1))),
-        delay=draw(st.sampled_from((0, 0, 1, 4))),
+def crowded_arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
+    """Draw requests whose prompts begin alike and may need several chunks, and whose outputs take a few iterations."""
+    shared = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=8))
+    return tuple(
+        Arrival(
+            prompt=(*shared[: draw(st.integers(0, len(shared)))], *draw(st.lists(_TOKENS, min_size=1, max_size=4))),
+            max_new_tokens=draw(st.sampled_from((1, 3, 9, 12, 16))),
+            eos_token=draw(st.one_of(st.none(), st.none(), _TOKENS)),
+            delay=draw(st.sampled_from((0, 0, 1, 4))),
+        )
+        for _ in range(draw(st.integers(2, 4)))
     )
 
 
 @st.composite
 def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
-    """Draw requests that crowd a small pool; most runs overlap, retract or run prompts in chunks."""
-    arrivals = draw(st.lists(crowded_arrivals(), min_size=2, max_size=4))
+    """Draw requests that crowd a small pool; most runs overlap, retract, share prefixes or run prompts in chunks."""
+    arrivals = draw(crowded_arrivals())
     chosen_v1 = draw(st.sampled_from((False, False, True))) if is_v1 is None else is_v1
+    page_size = 1 if chosen_v1 else draw(st.sampled_from((1, 1, 2, 4)))
     scenario = Scenario(
-        config=draw(configurations(3, 3, 7)),
+        config=draw(configurations(3 if page_size == 1 else 1, 3, 7)),
         model=draw(models()),
-        arrivals=tuple(arrivals),
+        arrivals=arrivals,
         max_batch=draw(st.sampled_from((1, 2, 3, 3, 3))),
         shuffle_seed=draw(st.integers(0, 2**16)),
         is_v1=chosen_v1,
@@ -117,7 +124,10 @@ def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
         prefill_chunk=draw(st.sampled_from((None, 1, 2, 3, 5))),
         promised=draw(st.sampled_from((Fraction(0), Fraction(0), Fraction(1, 2), Fraction(1)))),
         stream_seed=draw(st.integers(0, 2**16)),
+        has_prefix_cache=draw(st.booleans()),
     )
+    if schedule.prefill_chunk is not None:
+        schedule = replace(schedule, prefill_chunk=max(schedule.prefill_chunk, page_size))
     smallest = min(len(arrival.prompt) for arrival in arrivals) + scenario.config.reserve
     places = st.tuples(st.integers(1, 8), st.integers(0, len(arrivals) - 1))
     return ScheduledRun(
@@ -126,14 +136,52 @@ def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
         num_spare_slots=draw(st.integers(0, 2)) * smallest + draw(st.integers(0, 8)),
         aborts=tuple(draw(st.lists(places, max_size=1))),
         retractions=tuple(draw(st.lists(places, max_size=3))),
+        page_size=page_size,
     )
 
 
 def overlapped_runs() -> SearchStrategy[ScheduledRun]:
     """Return a strategy of V2 runs that overlap and abort nobody, so that only what the host does on its own varies."""
-    return scheduled_runs(is_v1=False).map(
+    overlapped = scheduled_runs(is_v1=False).map(
         lambda run: replace(run, schedule=replace(run.schedule, is_overlapped=True), aborts=())
     )
+    return st.one_of(inherited_rows(), inherited_slots(), overlapped)
+
+
+@st.composite
+def inherited_rows(draw: st.DrawFn) -> ScheduledRun:
+    """Draw a run in which the row of a short request goes, while it is a zombie, to a long cached prompt."""
+    shared = tuple(draw(st.lists(_TOKENS, min_size=8, max_size=10)))
+    first = Arrival(shared, 3, None, 0)
+    short = Arrival((draw(_TOKENS),), draw(st.sampled_from((1, 1, 2, 3))), None, 0)
+    heir = Arrival((*shared, draw(_TOKENS)), 9, None, 0)
+    scenario = Scenario(
+        config=draw(configurations(2, 2, 4)),
+        model=draw(models()),
+        arrivals=(first, short, heir, short, heir),
+        max_batch=1,
+        shuffle_seed=draw(st.integers(0, 2**16)),
+    )
+    schedule = Schedule(is_overlapped=True, stream_seed=draw(st.integers(0, 2**16)), has_prefix_cache=True)
+    return ScheduledRun(scenario, schedule, num_spare_slots=draw(st.sampled_from((0, 4, 20))))
+
+
+@st.composite
+def inherited_slots(draw: st.DrawFn) -> ScheduledRun:
+    """Draw a run whose pool is so small that what a zombie gave back is prefilled at once for the next request."""
+    arrivals = []
+    for _ in range(2):
+        short, long = draw(st.lists(_TOKENS, min_size=6, max_size=8)), draw(st.lists(_TOKENS, min_size=20, max_size=20))
+        arrivals += [Arrival(tuple(short), draw(st.integers(1, 3)), None, 0), Arrival(tuple(long), 2, None, 0)]
+    scenario = Scenario(
+        config=draw(configurations(2, 2, 4)),
+        model=draw(models()),
+        arrivals=tuple(arrivals),
+        max_batch=1,
+        shuffle_seed=draw(st.integers(0, 2**16)),
+    )
+    schedule = Schedule(is_overlapped=True, stream_seed=draw(st.integers(0, 2**16)), has_prefix_cache=True)
+    return ScheduledRun(scenario, schedule, num_spare_slots=0)
 
 
 @st.composite

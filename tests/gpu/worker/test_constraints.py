@@ -16,9 +16,10 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.constraints import allowed_tokens as allowed_on_host
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
 from specsim.simulation.requests import Request
 

@@ -9,9 +9,9 @@ from specsim.host.choice import TokenChoice
 from specsim.host.sampling import GREEDY, SamplingParameters
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import sizes_for
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")

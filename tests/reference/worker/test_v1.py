@@ -11,11 +11,12 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.extend import prepare_extend_after_decode
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 
@@ -70,7 +71,9 @@ def test_exactly_the_committed_positions_are_owned_between_iterations():
 def test_positions_allocated_ahead_are_reported():
     engine, _ = engine_of(TREE, requests(1), HashModel(32, 3, 0.7))
     engine.step()
-    engine.scheduler.running[0].slots.extend(engine.scheduler.slots.allocate(1))
+    holding = engine.scheduler.running[0].holding
+    holding.slots.extend(engine.scheduler.slots.allocate(1))
+    holding.books = holding.books.allocate(len(holding.slots))
     with pytest.raises(AssertionError, match="positions allocated ahead = 1, but should be 0, as V1 has none"):
         engine.scheduler.check_ledger()
 

@@ -9,10 +9,12 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.autoregressive import decode_alone
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import OWN_DECISIONS, Engine
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.memory import release_finished
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
 from specsim.simulation.requests import Request
 
@@ -57,7 +59,22 @@ def test_the_request_counts_drafts_behind_its_stop():
     simulate(worker_for([request]), [request], max_batch=2)
     assert len(request.output) == 3
     assert (request.counters.num_verifies, request.counters.num_accepted_drafts) == (1, 3)
-    assert request.num_committed == 2 + 4
+
+
+def test_positions_behind_a_stop_are_committed_and_not_owned():
+    released = []
+
+    def recording(memory, holding, text, num_owned):
+        released.append((holding.books.num_committed, num_owned))
+        release_finished(memory, holding, text, num_owned)
+
+    request = Request(0, [1, 2], 24, stop_tokens=(PLAIN[2],))
+    engine = Engine(
+        worker_for([request]), 2, operations=OWN_DECISIONS.with_function("release_finished", recording, "recording")
+    )
+    engine.submit(request)
+    engine.run()
+    assert released == [(2 + 4, 2 + 3)]
 
 
 def test_a_wrong_end_is_a_mismatch():

@@ -9,10 +9,11 @@ from specsim.host.sampling import GREEDY, SamplingParameters
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import check_sampling, next_shares
 

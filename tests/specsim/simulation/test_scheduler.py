@@ -41,7 +41,7 @@ def test_decode_allocates_up_to_the_reserve_and_never_shrinks():
     (request,) = admit(plan).requests
     (given,) = plan.prepare_for_decode()
     assert (given.start, given.end) == (3, 15)
-    request.num_committed += 1
+    request.holding.books = request.holding.books.commit(1)
     (given,) = plan.prepare_for_decode()
     assert (given.start, given.end) == (15, 16)
     assert plan.prepare_for_decode() == []
@@ -114,7 +114,7 @@ def test_ledger_names_a_slot_with_two_owners():
         request.append([9])
     plan.check_ledger()
     second.slots[0] = first.slots[0]
-    with pytest.raises(AssertionError, match="two owners"):
+    with pytest.raises(AssertionError, match=r"owners of slot 1 = ..request 0., .request 1.., but should be one"):
         plan.check_ledger()
 
 
@@ -127,7 +127,7 @@ def test_k11_synchronous_ledger():
     for num_tokens in (3, 1, 4):
         before = len(request.slots)
         plan.prepare_for_decode()
-        request.num_committed += num_tokens
+        request.holding.books = request.holding.books.commit(num_tokens)
         request.append([9] * num_tokens)
         plan.check_ledger()
         ledger.append((len(request.slots), len(request.slots) - before, request.num_committed))

@@ -10,15 +10,17 @@ from specsim.host.stopping import FinishReason
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, sizes_for
+from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 
 CHAIN = SpecConfig(1, 2, 3)
 MODEL = HashModel(32, 5, 1.0)
+LOOPS = ((ReferenceWorkerV1, 0), (ReferenceWorker, 0), (ReferenceWorker, 1))
 
 
 def engine(requests, schedule, *, loop=ReferenceWorker, num_slots=None, max_batch=2, observer=None):
@@ -139,6 +141,32 @@ def test_an_abort_between_chunks_waits_for_the_last_one():
     assert run.scheduler.mid_prompt is request
     run.step()
     assert (request.finish_reason, request.output) == (FinishReason.ABORT, plain(request)[:1])
+
+
+@pytest.mark.parametrize(("loop", "is_overlapped"), LOOPS)
+def test_a_prompt_starts_behind_what_is_cached_of_it(loop, is_overlapped):
+    reach = Reach()
+    requests = [Request(number, [1, 2, 3, 4, 5, 6, 7, number], 5) for number in range(3)]
+    schedule = Schedule(is_overlapped=bool(is_overlapped), has_prefix_cache=True)
+    run = engine(requests, schedule, loop=loop, max_batch=1, observer=reach)
+    run.run()
+    assert (reach.counts[Tag.PREFIX], [one.output for one in requests]) == (2, [plain(one) for one in requests])
+    memory = run.scheduler.memory
+    assert memory.allocator.num_free + memory.cache.num_cached == run.scheduler.sizes.num_slots - 1
+
+
+@pytest.mark.parametrize("page_size", [2, 4, 16])
+def test_pages_change_no_token(page_size):
+    requests = [Request(number, [number + 1, 2, 3], 9) for number in range(3)]
+    worker = ReferenceWorker(CHAIN, load_model(MODEL), sizes_for(CHAIN, requests, 2, page_size))
+    run = Engine(worker, 2, 1, schedule=Schedule(is_overlapped=True, has_prefix_cache=True))
+    for request in requests:
+        run.submit(request)
+    while run.has_work:
+        run.step()
+        run.scheduler.check_ledger()
+        assert all(len(one.slots) % page_size == 0 for one in run.scheduler.running)
+    assert [one.output for one in requests] == [plain(one) for one in requests]
 
 
 def test_v1_does_not_overlap():

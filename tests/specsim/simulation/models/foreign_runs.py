@@ -10,8 +10,10 @@ from specsim.conformance.backend import load
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine, sizes_for
-from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.engine import Engine
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import Schedule
 from tests.specsim.simulation.models.in_numpy import InNumpy
 

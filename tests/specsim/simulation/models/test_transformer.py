@@ -9,8 +9,8 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.host.sampling import SamplingParameters
 from specsim.simulation.autoregressive import PrefillDecoder, decode_alone
-from specsim.simulation.engine import sizes_for
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource
+from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
 from tests.specsim.simulation.models.dense import chain_of_drafts, greedy_output
 from tests.specsim.simulation.models.examples import my_transformer

@@ -1,0 +1,4 @@
+"""What an engine decides by, and builds its memory from, where nobody brings something else."""
+
+HOST = "specsim.conformance.catalogue"
+PARTS = "specsim.simulation.memory"
