@@ -7,7 +7,8 @@ import pytest
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import count_drafts
-from specsim.simulation.engine import Engine
+from specsim.simulation.engine import OWN_DECISIONS, Engine
+from specsim.simulation.memory import release_finished
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import Iteration
@@ -48,10 +49,10 @@ class CountingWorker:
         return {}
 
 
-def started(is_overlapped, max_new_tokens=30):
+def started(is_overlapped, max_new_tokens=30, operations=OWN_DECISIONS):
     """Return an engine, its worker, and its request, which is not admitted yet."""
     worker = CountingWorker(iter(ACCEPTED))
-    engine = Engine(worker, 1, schedule=Schedule(is_overlapped=is_overlapped))
+    engine = Engine(worker, 1, schedule=Schedule(is_overlapped=is_overlapped), operations=operations)
     request = Request(0, PROMPT, max_new_tokens)
     engine.submit(request)
     return engine, worker, request
@@ -87,9 +88,16 @@ def test_k11_under_overlap():
 @pytest.mark.parametrize("is_overlapped", [False, True], ids=["in step", "overlapped"])
 def test_k11_a_result_behind_the_end_changes_nothing(is_overlapped):
     """Its fifth token ends the request with result 1, while iteration 2 is launched under overlap."""
-    engine, _, request = started(is_overlapped, max_new_tokens=5)
+    released = []
+
+    def recording(memory, holding, text, num_owned):
+        released.append((holding.books.num_committed, num_owned))
+        release_finished(memory, holding, text, num_owned)
+
+    operations = OWN_DECISIONS.with_function("release_finished", recording, "recording")
+    engine, _, request = started(is_overlapped, 5, operations)
     engine.run()
-    assert (request.num_committed, request.output) == (11, [50] * 5)
+    assert (released, request.output) == ([(11, 11)], [50] * 5)
     assert (request.counters.num_verifies, request.counters.num_accepted_drafts) == (2, 2)
     assert engine.counters.total_verifies == (3 if is_overlapped else 2)
     assert engine.scheduler.slots.num_free == SIZES.num_slots - 1
