@@ -29,6 +29,7 @@ def verify_cascade_metadata(
     tree_mask: torch.Tensor,
     num_draft_tokens: int,
     max_prefix_len: int,
+    page_size: int = 1,
 ) -> VerifyCascadeMetadataOutputs[torch.Tensor]:
     """Lay out two passes, over the prefix and over the nodes that each node sees; one launch each."""
     return run("verify_cascade_metadata", launch_verify_cascade_metadata, locals())
@@ -46,7 +47,8 @@ def launch_verify_cascade_metadata(call: Call) -> VerifyCascadeMetadataOutputs[t
         axes["row"],
         axes["position"],
         axes["node"],
-        axes["max_prefix_len"],
+        outputs.page_table.shape[1],
+        axes["page_size"],
         axes["mask"],
         *rows.stride(),
         *mask.stride(),
@@ -66,6 +68,7 @@ def _plan_cascade(
     num_positions: int,
     num_nodes: int,
     num_columns: int,
+    page_size: int,
     num_entries: int,
     row_stride: int,
     column_stride: int,
@@ -79,6 +82,7 @@ def _plan_cascade(
         kernels._cascade_prefix_kernel,
         grid=(num_requests, max(1, ceil_div(num_columns, block))),
         sizes={"num_rows": num_rows, "num_nodes": num_nodes, "num_columns": num_columns, **strides},
+        constants={"PAGE_SIZE": page_size},
         tunables={"BLOCK": block},
     )
     expand = Plan(

@@ -18,6 +18,7 @@ def verify_cascade_metadata(
     tree_mask: Array,
     num_draft_tokens: int,
     max_prefix_len: int,
+    page_size: int = 1,
 ) -> VerifyCascadeMetadataOutputs[Array]:
     """Lay out two passes: all nodes over the prefix, then every node alone over the nodes that it sees.
 
@@ -34,7 +35,9 @@ def verify_cascade_metadata(
     num_draft_tokens : int
         Nodes of a request, N.
     max_prefix_len : int
-        Columns of the prefix page table, at least the longest length.
+        Positions that the page table of the prefix covers, at least the longest length.
+    page_size : int
+        Slots a page of the first pass, which may end inside one.
 
     Returns
     -------
@@ -42,12 +45,12 @@ def verify_cascade_metadata(
         Keys of the first pass: the committed lengths.
     cu_seqlens_q : int32 [request+1]
         Where each request's queries start.
-    page_table : int32 [request, max_prefix_len]
-        Slots of the prefix; columns past the length hold what the row holds.
+    page_table : int32 [request, ceil(max_prefix_len/page_size)]
+        Pages of the prefix; columns past the length hold what the row holds.
     expand_cache_seqlens : int32 [request*node]
         Keys of the second pass: how many nodes each node sees.
     expand_page_table : int32 [request*node, node]
-        Slots of the nodes that are seen, in ascending order, then of the others.
+        Slots of the nodes that are seen, in ascending order, then of the others; slots, whatever the page size.
 
     Raises
     ------
@@ -59,11 +62,14 @@ def verify_cascade_metadata(
     Source: semantics B.3.
     """
     axes = check_call("verify_cascade_metadata", locals())
-    num_draft_tokens, max_prefix_len = axes["num_draft_tokens"], axes["max_prefix_len"]
+    num_draft_tokens, max_prefix_len, page_size = (
+        axes[name] for name in ("num_draft_tokens", "max_prefix_len", "page_size")
+    )
     num_requests, num_nodes = axes["request"], num_draft_tokens
     cache_seqlens = np.zeros(num_requests, dtype=np.int32)
     cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
-    page_table = np.zeros((num_requests, max_prefix_len), dtype=np.int32)
+    num_pages = -(-max_prefix_len // page_size)
+    page_table = np.zeros((num_requests, num_pages), dtype=np.int32)
     expand_cache_seqlens = np.zeros(num_requests * num_nodes, dtype=np.int32)
     expand_page_table = np.zeros((num_requests * num_nodes, num_nodes), dtype=np.int32)
     start = 0
@@ -72,7 +78,8 @@ def verify_cascade_metadata(
         row = req_to_token[req_pool_indices[request]]
         cache_seqlens[request] = length
         cu_seqlens_q[request + 1] = cu_seqlens_q[request] + num_nodes
-        page_table[request] = row[:max_prefix_len]
+        for page in range(num_pages):
+            page_table[request, page] = row[page * page_size] // page_size
         for node in range(num_nodes):
             sees = tree_mask[start + length : start + length + num_nodes]
             start += length + num_nodes

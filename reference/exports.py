@@ -25,6 +25,7 @@ from specsim.reference.draft import (
 )
 from specsim.reference.draft_cache import (
     assign_draft_cache_locs,
+    draft_decode_cascade_metadata,
     generate_draft_decode_kv_indices,
     per_step_draft_out_cache_loc,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "compact_accepted_to_front",
     "create_extend_after_decode_spec_info",
     "create_num_accepted_drafts_filter",
+    "draft_decode_cascade_metadata",
     "draft_decode_forward",
     "draft_extend_forward",
     "fast_topk",

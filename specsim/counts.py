@@ -53,14 +53,43 @@ def path_width(num_steps: int) -> int:
     return num_steps + ROOTS_PER_TREE
 
 
-def floor_to(count: int, multiple: int) -> int:
-    """Return the largest multiple that is at most ``count``."""
+def floor_to(count: Any, multiple: Any) -> Any:
+    """Return the largest multiple that is at most ``count``, a number or an array."""
     return count // multiple * multiple
 
 
-def ceil_to(count: int, multiple: int) -> int:
-    """Return the smallest multiple that is at least ``count``."""
+def ceil_to(count: Any, multiple: Any) -> Any:
+    """Return the smallest multiple that is at least ``count``, a number or an array."""
     return -(-count // multiple) * multiple
+
+
+def page_size_of_beams(topk: int, page_size: int) -> int:
+    """Return the slots a page by which beams are laid out: a chain has one beam, which goes on where its text ends."""
+    return page_size if topk > 1 else 1
+
+
+def beam_stride(seq_lens: Any, topk: int, num_steps: int, page_size: int) -> Any:
+    """Return how many positions lie between the entries of one beam and those of the next.
+
+    In a paged tree that is whole pages: as many as the partial page at the end of the text and the entries take.
+
+    Notes
+    -----
+    Source: semantics A.9.
+    """
+    size = page_size_of_beams(topk, page_size)
+    return ceil_to(seq_lens % size + num_steps, size)
+
+
+def draft_end(seq_lens: Any, topk: int, num_steps: int, page_size: int) -> Any:
+    """Return the position behind the last one that a draft may use: where a request's row has to reach.
+
+    Notes
+    -----
+    Source: semantics A.9.
+    """
+    size = page_size_of_beams(topk, page_size)
+    return floor_to(seq_lens, size) + topk * beam_stride(seq_lens, topk, num_steps, page_size)
 
 
 def decode_allocation(topk: int, num_steps: int, num_draft_tokens: int) -> int:

@@ -33,15 +33,18 @@ def _cascade_prefix_kernel(
     num_columns,
     row_stride,
     column_stride,
+    PAGE_SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Copy a block of one request's row; the first block also writes its length and offset."""
+    """Write a block of one request's pages; the first block also writes its length and offset."""
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
     column = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    slot = tl.load(slots_ptr + column * column_stride, mask=column < num_columns, other=0)
-    tl.store(page_table_ptr + request * num_columns + column, slot, mask=column < num_columns)
+    slot = tl.load(slots_ptr + column * PAGE_SIZE * column_stride, mask=column < num_columns, other=0)
+    page = slot // PAGE_SIZE
+    page = tl.where(page * PAGE_SIZE > slot, page - 1, page)
+    tl.store(page_table_ptr + request * num_columns + column, page, mask=column < num_columns)
     if block == 0:
         tl.store(cache_seqlens_ptr + request, tl.load(seq_lens_ptr + request).to(tl.int32))
         tl.store(cu_seqlens_q_ptr + request + 1, ((request + 1) * num_nodes).to(tl.int32))

@@ -37,7 +37,7 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"vocab": 128_256, "draft_vocab": 32_000, "hidden": 4096, "state": 32, "order": 4, "bucket": 4096},
         **{"row": 257, "column": 32_000, "k": 4, "position": 2048, "page": 2048, "slot": 1024, "page_size": 1},
         **{"token": 1024, "location": 1024, "pair": 384, "buffer": 8, "layer": 2, "index": 65_536},
-        **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024},
+        **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024, "num_copies": 0},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
     }
 )
@@ -50,7 +50,7 @@ SMALL: Sizes = MappingProxyType(
         **{"draft_vocab": 1000, "hidden": 64, "row": 2, "column": 1000, "k": 3, "position": 100, "page": 100},
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
-        **{"page_size": 4, "unfinished": 1},
+        **{"page_size": 4, "num_copies": 6, "unfinished": 1},
     }
 )
 """One request with a small tree and a small vocabulary."""

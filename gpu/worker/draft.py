@@ -21,7 +21,7 @@ def draft(
     rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     positions = seq_lens.repeat_interleave(topk)
-    out_cache_loc = gpu.assign_draft_cache_locs(rows, req_to_token, seq_lens, topk, num_steps)
+    out_cache_loc = gpu.assign_draft_cache_locs(rows, req_to_token, seq_lens, topk, num_steps).out_cache_loc
     step_cache_loc = gpu.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
     kv_indices, kv_indptr = gpu.generate_draft_decode_kv_indices(
         rows, req_to_token, seq_lens, positions, topk, num_steps

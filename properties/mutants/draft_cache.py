@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from specsim.counts import beam_stride
+from specsim.properties.mutants.draft_pages import positions_of
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
 
 Array = Any
@@ -33,20 +35,27 @@ def _rows_of_the_batch(arguments: Named) -> None:
 
 
 def _clamped_to_the_row(
-    req_pool_indices: Array, req_to_token: Array, seq_lens: Array, topk: int, num_steps: int
-) -> Array:
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    topk: int,
+    num_steps: int,
+    page_size: int = 1,
+    num_copies: int = 0,
+) -> tuple[Array, Array, Array]:
     places = np.asarray(seq_lens, dtype=np.int64)[:, None] + np.arange(topk * num_steps)
     places = np.clip(places, 0, req_to_token.shape[1] - 1)
-    return req_to_token[req_pool_indices[:, None], places].reshape(-1).astype(np.int64)
+    slots = req_to_token[req_pool_indices[:, None], places].reshape(-1).astype(np.int64)
+    return slots, np.zeros(num_copies, dtype=np.int64), np.zeros(num_copies, dtype=np.int64)
 
 
-def _narrow_rows(req_pool_indices: Array, req_to_token: Array, seq_lens: Array, topk: int, num_steps: int) -> Array:
-    if not len(seq_lens):
-        return np.zeros(0, dtype=np.int64)
-    width = int(np.max(seq_lens)) + num_steps + topk - 1
-    places = np.asarray(seq_lens, dtype=np.int64)[:, None] + np.arange(topk * num_steps)
-    flat = req_pool_indices[:, None] * width + places
-    return req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
+def _narrow_rows(outputs: Named, arguments: Named) -> None:
+    seq_lens, rows, req_to_token = (arguments[name] for name in ("seq_lens", "req_pool_indices", "req_to_token"))
+    if len(seq_lens):
+        topk, num_steps = arguments["topk"], arguments["num_steps"]
+        width = int(np.max(seq_lens)) + num_steps + topk - 1
+        flat = rows[:, None, None] * width + positions_of(arguments)
+        outputs["out_cache_loc"] = req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
 
 
 def _viewed_without_transposing(out_cache_loc: Array, topk: int, num_steps: int) -> Array:
@@ -55,6 +64,13 @@ def _viewed_without_transposing(out_cache_loc: Array, topk: int, num_steps: int)
 
 def _beams_in_reverse(outputs: Named, arguments: Named) -> None:
     outputs["step_cache_loc"] = outputs["step_cache_loc"][:, ::-1].copy()
+
+
+def _first_entry(arguments: Named, length: int, beam: int) -> int:
+    """Return where the entries of a beam start."""
+    return length + beam * int(
+        beam_stride(length, arguments["topk"], arguments["num_steps"], int(arguments["page_size"]))
+    )
 
 
 def _lists(arguments: Named, visible_of: Any, starts_at: Any = lambda end, step, row: end) -> tuple[Array, Array]:
@@ -84,9 +100,17 @@ def _launched_one_short(**arguments: Any) -> tuple[Array, Array]:
     return _lists(arguments, visible_of)
 
 
-def _blocks_repeat_the_first(**arguments: Any) -> tuple[Array, Array]:
+def _beams_side_by_side(**arguments: Any) -> tuple[Array, Array]:
     def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
         first = length + beam * arguments["num_steps"]
+        return np.concatenate([slots[:length], slots[first : first + step + 1]])
+
+    return _lists(arguments, visible_of)
+
+
+def _blocks_repeat_the_first(**arguments: Any) -> tuple[Array, Array]:
+    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
+        first = _first_entry(arguments, length, beam)
         return np.concatenate([slots[np.arange(length) % BLOCK], slots[first : first + step + 1]])
 
     return _lists(arguments, visible_of)
@@ -94,7 +118,7 @@ def _blocks_repeat_the_first(**arguments: Any) -> tuple[Array, Array]:
 
 def _own_entries_left_out(**arguments: Any) -> tuple[Array, Array]:
     def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = length + beam * arguments["num_steps"]
+        first = _first_entry(arguments, length, beam)
         return np.concatenate([slots[:length], slots[first : first + step]])
 
     return _lists(arguments, visible_of)
@@ -102,7 +126,7 @@ def _own_entries_left_out(**arguments: Any) -> tuple[Array, Array]:
 
 def _prefix_grows_with_the_step(**arguments: Any) -> tuple[Array, Array]:
     def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        own = length + beam * arguments["num_steps"] + step
+        own = _first_entry(arguments, length, beam) + step
         return np.concatenate([slots[: length + step], slots[own : own + 1]])
 
     return _lists(arguments, visible_of)
@@ -113,7 +137,7 @@ def _starts_without_topk(**arguments: Any) -> tuple[Array, Array]:
     before = np.concatenate([[0], np.cumsum(arguments["seq_lens"])]).astype(int)
 
     def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = length + beam * arguments["num_steps"]
+        first = _first_entry(arguments, length, beam)
         return np.concatenate([slots[:length], slots[first : first + step + 1]])
 
     def starts_at(end: int, step: int, row: int) -> int:
@@ -130,21 +154,23 @@ def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
     outputs["kv_indices"][:, room:] = 0
 
 
+_ASSIGN = "assign_draft_cache_locs"
+
 MUTANTS = (
-    Mutant("OWN-22", "assign_draft_cache_locs", "Slots are listed step first.", returning(_step_first)),
-    Mutant("OWN-23", "assign_draft_cache_locs", "Slots start one position late.", returning(_past_the_bonus)),
-    Mutant("OWN-24", "assign_draft_cache_locs", "The row is the place in the batch.", given(_rows_of_the_batch)),
+    Mutant("OWN-22", _ASSIGN, "Slots are listed step first.", returning(_step_first)),
+    Mutant("OWN-23", _ASSIGN, "Slots start one position late.", returning(_past_the_bonus)),
+    Mutant("OWN-24", _ASSIGN, "The row is the place in the batch.", given(_rows_of_the_batch)),
     Mutant(
         "D11",
-        "assign_draft_cache_locs",
+        _ASSIGN,
         "Positions past the row are clamped to its last slot instead of being refused.",
         unchecked(_clamped_to_the_row),
     ),
     Mutant(
         "K03",
-        "assign_draft_cache_locs",
+        _ASSIGN,
         "A row is as wide as one beam needs, so beams spill into the next row.",
-        instead(_narrow_rows),
+        returning(_narrow_rows),
     ),
     Mutant(
         "OWN-25",
@@ -185,5 +211,11 @@ MUTANTS = (
         "generate_draft_decode_kv_indices",
         "The buffer holds one beam a request, and what lies past it is lost.",
         returning(_buffer_without_topk),
+    ),
+    Mutant(
+        "OWN-731",
+        "generate_draft_decode_kv_indices",
+        "Beams of a paged tree are read side by side.",
+        instead(_beams_side_by_side),
     ),
 )

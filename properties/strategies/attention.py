@@ -4,7 +4,17 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.arrays import (
+    LENGTH_DTYPES,
+    MAX_REQUESTS,
+    Arguments,
+    Array,
+    Bulk,
+    bulk,
+    mostly,
+    one_of_evenly,
+)
+from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
     batch,
@@ -20,13 +30,15 @@ from specsim.topology import Topology
 @st.composite
 def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
-    rows = draw(_rows(max_requests))
+    page_size = draw(mostly(page_sizes(), st.just(1), one_in=2))
+    rows = draw(_rows(max_requests, page_size))
     longest = int(rows["seq_lens"].max(initial=0))
     most = rows["req_to_token"].shape[1]
     return {
         **rows,
         "tree_mask": np.concatenate([draw(full_masks(rows)), draw(_tail())]),
         "max_prefix_len": min(longest + draw(slack()), most),
+        "page_size": page_size,
     }
 
 
@@ -55,11 +67,12 @@ def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 
 @st.composite
-def _rows(draw: DrawFn, max_requests: int) -> Arguments:
+def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))
-    committed = draw(batch(lengths(), max_requests))
+    one = one_of_evenly(lengths(), near_a_page(page_size, page_size)) if page_size > 1 else lengths()
+    committed = draw(batch(one, max_requests))
     row_width = max(committed, default=0) + width + draw(slack())
-    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(committed), row_width)
+    req_pool_indices, req_to_token = request_rows(draw(bulk()), len(committed), row_width, page_size)
     return {
         "req_pool_indices": req_pool_indices,
         "req_to_token": req_to_token,

@@ -24,6 +24,11 @@ def page_sizes() -> SearchStrategy[int]:
     return st.sampled_from(PAGE_SIZES)
 
 
+def paged_sizes() -> SearchStrategy[int]:
+    """Return a strategy of slots a page where a page has several; large ones make long rows, so they are rare."""
+    return mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8)
+
+
 def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
     """Return a strategy of lengths: most often one below, at or above a page's end, or up to ``reach`` before it."""
     before = st.one_of(st.sampled_from((0, 1, -1)), st.integers(1, reach))

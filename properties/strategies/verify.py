@@ -14,6 +14,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
     overridden,
 )
+from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
 from specsim.properties.strategies.trees import Tree, trees
 
@@ -25,8 +26,8 @@ _LOGITS = (0, -1, 2**62, -(2**62))
 @st.composite
 def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
-    page_size = draw(st.sampled_from((1, 1, 1, 2, 4, 16)))
-    committed = draw(batch(lengths(), max_requests))
+    page_size = draw(mostly(page_sizes(), st.just(1), one_in=2))
+    committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
     longest = max(committed, default=0) + tokens_per_request
     max_seq_len_k = longest + draw(slack())

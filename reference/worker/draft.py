@@ -46,7 +46,7 @@ def draft(
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     row, req_to_token, seq_lens = phase.req_pool_indices, pools.req_to_token, phase.seq_lens
     positions = np.repeat(seq_lens, topk)
-    out_cache_loc = operations.assign_draft_cache_locs(row, req_to_token, seq_lens, topk, num_steps)
+    out_cache_loc = operations.assign_draft_cache_locs(row, req_to_token, seq_lens, topk, num_steps).out_cache_loc
     step_cache_loc = operations.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
     keys = operations.generate_draft_decode_kv_indices(row, req_to_token, seq_lens, positions, topk, num_steps)
     topk_p, hidden_states, scores = phase.topk_p, phase.hidden_states, None

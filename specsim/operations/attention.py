@@ -2,7 +2,7 @@
 
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
-from specsim.operations.shared import NUM_DRAFT_TOKENS, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
+from specsim.operations.shared import NUM_DRAFT_TOKENS, PAGE_SIZE, REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens
 from specsim.rejection import Reason
 
 _ROWS = (REQ_POOL_INDICES, REQ_TO_TOKEN, seq_lens("position-node"))
@@ -27,11 +27,12 @@ OPERATIONS = (
                 ),
                 NUM_DRAFT_TOKENS,
                 ScalarSpec("max_prefix_len", low="0"),
+                PAGE_SIZE,
             ),
             outputs=(
                 array("cache_seqlens", "int32 [request]", Unit.COUNT),
                 array("cu_seqlens_q", "int32 [request+1]", Unit.OFFSET),
-                array("page_table", "int32 [request, max_prefix_len]", Unit.SLOT),
+                array("page_table", "int32 [request, -(-max_prefix_len//page_size)]", Unit.SLOT),
                 array("expand_cache_seqlens", "int32 [request*node]", Unit.COUNT),
                 array("expand_page_table", "int32 [request*node, node]", Unit.SLOT),
             ),

@@ -36,11 +36,27 @@ class OrganizeChainDraftResultsOutputs(NamedTuple, Generic[ArrayT]):
     top_scores_index: ArrayT
     draft_tokens: ArrayT
 
+class AssignDraftCacheLocsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``assign_draft_cache_locs`` returns."""
+
+    out_cache_loc: ArrayT
+    source_slots: ArrayT
+    target_slots: ArrayT
+
 class GenerateDraftDecodeKvIndicesOutputs(NamedTuple, Generic[ArrayT]):
     """What ``generate_draft_decode_kv_indices`` returns."""
 
     kv_indices: ArrayT
     kv_indptr: ArrayT
+
+class DraftDecodeCascadeMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``draft_decode_cascade_metadata`` returns."""
+
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    page_table: ArrayT
+    expand_cache_seqlens: ArrayT
+    expand_page_table: ArrayT
 
 class BuildTreeOutputs(NamedTuple, Generic[ArrayT]):
     """What ``build_tree`` returns."""

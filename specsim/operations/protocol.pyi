@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from specsim.operations.outputs import (
+    AssignDraftCacheLocsOutputs,
     BuildTreeOutputs,
     ChainSpeculativeSamplingOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
+    DraftDecodeCascadeMetadataOutputs,
     DraftDecodeForwardOutputs,
     DraftExtendForwardOutputs,
     FastTopkOutputs,
@@ -72,8 +74,10 @@ class Operations(Protocol[ArrayT]):
         seq_lens: ArrayT,
         topk: int,
         num_steps: int,
-    ) -> ArrayT:
-        """Read the slots of the draft entries from the request rows, contiguous layout."""
+        page_size: int = 1,
+        num_copies: int = 0,
+    ) -> AssignDraftCacheLocsOutputs[ArrayT]:
+        """Read the slots of the draft entries from the request rows, and list the copies that paged beams need."""
 
     def per_step_draft_out_cache_loc(self, out_cache_loc: ArrayT, topk: int, num_steps: int) -> ArrayT:
         """Turn request-major draft slots into one row a step."""
@@ -86,8 +90,21 @@ class Operations(Protocol[ArrayT]):
         positions: ArrayT,
         topk: int,
         num_steps: int,
+        page_size: int = 1,
     ) -> GenerateDraftDecodeKvIndicesOutputs[ArrayT]:
         """List, for every step and beam, the slots that the beam attends to: the prefix and its own entries."""
+
+    def draft_decode_cascade_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        topk: int,
+        num_steps: int,
+        page_size: int,
+        max_prefix_len: int,
+    ) -> DraftDecodeCascadeMetadataOutputs[ArrayT]:
+        """Two passes in whole pages: all beams over the prefix, then every beam over its own pages."""
 
     def build_tree(
         self,
@@ -144,6 +161,7 @@ class Operations(Protocol[ArrayT]):
         tree_mask: ArrayT,
         num_draft_tokens: int,
         max_prefix_len: int,
+        page_size: int = 1,
     ) -> VerifyCascadeMetadataOutputs[ArrayT]:
         """Two passes: all nodes over the prefix, then every node alone over the nodes that it sees."""
 

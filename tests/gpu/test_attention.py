@@ -41,6 +41,13 @@ def test_cascade(agrees, lengths, dtype, num_nodes):
         )
 
 
+@pytest.mark.parametrize("page_size", [2, 4, 64])
+def test_cascade_on_pages(agrees, page_size):
+    lengths = [9, 0, 3]
+    table = {"tree_mask": masks(lengths, 6), "max_prefix_len": 11, "page_size": page_size}
+    agrees("verify_cascade_metadata", **rows(lengths, 6), **table)
+
+
 def test_cascade_of_several_programs(agrees, cut):
     cut(block=lambda size, most, interpreted: 2)
     lengths = [5, 2]

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from specsim.counts import draft_end
+from specsim.gpu.launching.blocks import power_of_two
 from specsim.rejection import Reason
 
 NO_REQUEST: list[int] = []
@@ -56,6 +58,29 @@ def test_prefixes_of_several_blocks_and_shares(agrees, cut):
     agrees("generate_draft_decode_kv_indices", **arguments)
     cut(chunks=lambda items, chunks, programs: 2)
     agrees("generate_draft_decode_kv_indices", **arguments)
+
+
+@BATCHES
+@SHAPES
+@pytest.mark.parametrize("page_size", [2, 4, 64])
+def test_drafts_on_pages(agrees, lengths, topk, num_steps, page_size):
+    row_width = max((int(draft_end(length, topk, num_steps, page_size)) for length in lengths), default=4)
+    tails = sum(length % page_size for length in lengths)
+    arguments = {**rows_of(lengths, row_width), "topk": topk, "num_steps": num_steps, "page_size": page_size}
+    agrees("assign_draft_cache_locs", **arguments, num_copies=(topk - 1) * tails + 2)
+    positions = np.repeat(np.array(lengths, dtype=np.int64), topk)
+    agrees("generate_draft_decode_kv_indices", **arguments, positions=positions)
+    agrees("draft_decode_cascade_metadata", **arguments, max_prefix_len=max(lengths, default=0))
+
+
+def test_copies_of_many_requests(agrees, cut):
+    lengths = np.random.default_rng(3).integers(0, 40, 150).tolist()
+    arguments = {**rows_of(lengths, 60), "topk": 2, "num_steps": 2, "page_size": 4}
+    tails = sum(length % 4 for length in lengths)
+    agrees("assign_draft_cache_locs", **arguments, num_copies=tails + 1)
+    cut(block=lambda size, most, interpreted: min(64, power_of_two(size)))
+    agrees("assign_draft_cache_locs", **arguments, num_copies=tails + 1)
+    agrees("draft_decode_cascade_metadata", **arguments, max_prefix_len=58)
 
 
 def test_views_are_read_where_they_lie(agrees):

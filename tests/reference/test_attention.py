@@ -29,6 +29,13 @@ def test_two_passes(rows, equal, i32):
     )
 
 
+def test_the_first_pass_reads_pages(rows, equal, i32):
+    got = reference.verify_cascade_metadata(**rows, tree_mask=MASK, max_prefix_len=3, page_size=2)
+    equal(got.page_table, i32([[10, 11], [5, 6]]))
+    equal(got.cache_seqlens, i32([2, 0]))
+    equal(got.expand_page_table[0], i32([22, 23, 24]))
+
+
 def test_a_short_mask_is_continued(rows, equal, i32):
     got = reference.verify_custom_mask_metadata(**rows, tree_mask=MASK[:-3], seq_lens_sum=2)
     keys = i32([20, 21, 22, 23, 24, 10, 11, 12])

@@ -142,10 +142,12 @@ def one_more(name: str) -> Fault:
 
 
 def one_less(name: str) -> Fault:
-    """Return the fault that one entry of an array of lengths is one too small."""
+    """Return the fault that a size, or one entry of an array of lengths, is one too small."""
 
     def fault(arguments: Arguments, where: int) -> Arguments:
         value = arguments[name]
+        if isinstance(value, int):
+            return {**arguments, name: max(value - 1, 0)}
         return (
             with_entry(arguments, name, where, max(int(value[where % len(value)]) - 1, 0)) if len(value) else arguments
         )
@@ -159,7 +161,6 @@ _LINKS = (backward_child, backward_sibling, *malformed_sampling.SECOND_LINKS)
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "select_top_k_tokens": (scores_absent,),
-    "generate_draft_decode_kv_indices": (one_more("positions"), one_less("seq_lens")),
     "build_tree": (orphan, candidates_out_of_order, full_mask_too_small, packed_mask_of_33_nodes),
     "reconstruct_indices_from_tree_mask": (flipped_visibility,),
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
