@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from specsim.gpu.arrays import to_numpy
+from specsim.gpu.worker.transfer import download, send
 from specsim.host.choice import TokenChoice
 from specsim.host.grammar import BITS_PER_WORD, allow_everything, traverse_tree
 from specsim.host.processors import apply_logit_processors
@@ -36,12 +36,12 @@ def constrain(
         return
     vocab_size = output.logits.shape[1]
     vocab_mask = allow_everything(num_requests * num_nodes, vocab_size)
-    children, siblings, ids = (to_numpy(one).tolist() for one in (next_token, next_sibling, tokens))
+    children, siblings, ids = (one.tolist() for one in download([next_token, next_sibling, tokens]))
     for request, choice in enumerate(choices):
         if choice.matcher is not None:
             rows = vocab_mask[request * num_nodes : (request + 1) * num_nodes]
             traverse_tree(children[request], siblings[request], ids[request], choice.matcher, rows, vocab_size)
-    is_forbidden = ~allowed_tokens(torch.from_numpy(vocab_mask).to(output.logits.device), vocab_size)
+    is_forbidden = ~allowed_tokens(send(vocab_mask, output.logits.device), vocab_size)
     for logits in written:
         lowest = -torch.inf if logits.is_floating_point() else torch.iinfo(logits.dtype).min
         logits.masked_fill_(is_forbidden, lowest)

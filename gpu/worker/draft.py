@@ -1,5 +1,7 @@
 """The draft phase on the device: from the candidates of depth 1 to the tree that the target verifies."""
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from specsim import gpu
@@ -12,11 +14,17 @@ from specsim.simulation.models.protocol import Model
 
 
 def draft(
-    phase: DraftInput, config: SpecConfig, model: Model[Tensor], pools: Pools, hot_token_id: Tensor | None
+    phase: DraftInput,
+    config: SpecConfig,
+    model: Model[Tensor],
+    pools: Pools,
+    hot_token_id: Tensor | None,
+    verify_slots: Callable[[], Tensor],
 ) -> VerifyInput:
-    """Draft a tree for every request (semantics A.4) and read the verify window.
+    """Draft a tree for every request (semantics A.4).
 
-    ``hot_token_id`` is the model's draft vocabulary on the device.
+    ``hot_token_id`` is the model's draft vocabulary on the device; ``verify_slots`` returns int64 [request*node], the
+    slots that the target will write, and is called when the trees are built.
     """
     rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
@@ -57,8 +65,7 @@ def draft(
         else gpu.organize_draft_results(score_list, token_list, parents_list, width)
     )
     tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, topk, num_steps, width)
-    window = gpu.assign_extend_cache_locs(rows, req_to_token, seq_lens, seq_lens + width, rows.shape[0] * width)
-    return VerifyInput(*tree, window, seq_lens, width)
+    return VerifyInput(*tree, verify_slots(), seq_lens, width)
 
 
 def map_hot(topk_index: Tensor, hot_token_id: Tensor | None) -> Tensor:

@@ -7,9 +7,18 @@ from typing import Any
 
 import torch
 
+from specsim.gpu.arrays import DEVICE
 from specsim.rejection import Reason, SpecRejection
 
 NUM_WARM_UPS = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides the launches of an iteration: how many steps are drafted, and whether a request is sampled."""
+
+    num_steps: int
+    is_sampled: bool
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,32 @@ def bucket_for(num_requests: int, buckets: Sequence[int]) -> int:
             because="no larger graph was captured",
         )
     return buckets[place]
+
+
+def require_graphs(name: str, is_capturable: bool) -> None:
+    """Raise unless graphs of a model can be captured here.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: its forwards cannot be captured; WRONG_DEVICE: there is no GPU.
+    """
+    if not is_capturable:
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="use_graphs",
+            got=True,
+            expected="False",
+            because=f"forwards of {name} cannot be captured, says its description",
+        )
+    if DEVICE.type != "cuda":
+        raise SpecRejection(
+            Reason.WRONG_DEVICE,
+            what="use_graphs",
+            got=True,
+            expected="False",
+            because="there is no GPU to capture on",
+        )
 
 
 def pad_rows(rows: Sequence[int], size: int) -> torch.Tensor:

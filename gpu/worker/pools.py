@@ -116,6 +116,11 @@ class Pools:
             bonus_tokens=self.bonus_tokens.index_select(0, rows),
         )
 
+    def read_slots(self, rows: Tensor, seq_lens: Tensor, count: int) -> Tensor:
+        """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""
+        num_locations = rows.shape[0] * count
+        return gpu.assign_extend_cache_locs(rows, self.req_to_token, seq_lens, seq_lens + count, num_locations)
+
     def state(self) -> dict[str, Any]:
         """Return everything by name, as NumPy arrays."""
         carried = {

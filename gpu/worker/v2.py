@@ -4,7 +4,7 @@ It runs any model that computes on torch tensors, of which it knows what the pro
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -20,13 +20,21 @@ from specsim.gpu.worker.compact import compact
 from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.draft import draft
 from specsim.gpu.worker.extend import extend
-from specsim.gpu.worker.graphs import CapturedGraph, bucket_for, bucket_sizes, capture, pad_rows
+from specsim.gpu.worker.graphs import (
+    CapturedGraph,
+    Kind,
+    bucket_for,
+    bucket_sizes,
+    capture,
+    pad_rows,
+    require_graphs,
+)
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import device_array, prefill
+from specsim.gpu.worker.transfer import on_host
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.host.choice import TokenChoice
 from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
-from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.protocol import Model, require_model
@@ -34,14 +42,6 @@ from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, DraftExtendInput]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What decides the launches of an iteration: how many steps are drafted, and whether a request is sampled."""
-
-    num_steps: int
-    is_sampled: bool
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GpuWorker:
         is_possible = DEVICE.type == "cuda" and description.is_capturable
         self.use_graphs = is_possible if use_graphs is None else use_graphs
         if self.use_graphs:
-            _require_graphs(description.name, description.is_capturable)
+            require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         self._pools = Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE)
         hot = description.hot_token_id
@@ -171,7 +171,7 @@ class GpuWorker:
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""
-        return tuple(_on_host(phase, self._num_live) for phase in self._phases or ())
+        return tuple(on_host(phase, self._num_live) for phase in self._phases or ())
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, as NumPy arrays."""
@@ -189,7 +189,8 @@ class GpuWorker:
         """Draft, and run the target over the trees."""
         model, pools, config = self.model, self._pools, self.config.at_steps(kind.num_steps)
         draft_input = pools.draft_input(rows)
-        verify_input = draft(draft_input, config, model, pools, self._hot_token_id)
+        window = partial(pools.read_slots, rows, draft_input.seq_lens, config.num_draft_tokens)
+        verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window)
         keys = verify_keys(rows, verify_input, pools)
         output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled)
         return Middle(draft_input, verify_input, keys, output, scratch)
@@ -254,35 +255,3 @@ class GpuWorker:
 
 def _padding_rows(size: int) -> Tensor:
     return torch.zeros(size, dtype=torch.int64, device=DEVICE)
-
-
-def _require_graphs(name: str, is_capturable: bool) -> None:
-    """Raise unless graphs can be captured here."""
-    if not is_capturable:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="use_graphs",
-            got=True,
-            expected="False",
-            because=f"forwards of {name} cannot be captured, says its description",
-        )
-    if DEVICE.type != "cuda":
-        raise SpecRejection(
-            Reason.WRONG_DEVICE,
-            what="use_graphs",
-            got=True,
-            expected="False",
-            because="there is no GPU to capture on",
-        )
-
-
-def _on_host(phase: Phase, num_live: int) -> Phase:
-    """Copy a phase object to the host and cut padded requests off every array."""
-    changed: dict[str, Any] = {}
-    for field in fields(phase):
-        value = getattr(phase, field.name)
-        if isinstance(value, torch.Tensor):
-            batch = phase.num_requests
-            per_request = value.shape[0] // batch if batch else 0
-            changed[field.name] = to_numpy(value[: num_live * per_request])
-    return replace(phase, **changed)

@@ -144,11 +144,7 @@ class ReferenceWorkerV1:
         self.batch = replace(self.batch, info=extend_input, seq_lens=everyone.seq_lens, mode=ForwardMode.DECODE)
         self.batch = replace(self.batch, info=self._extend(self.batch, config.num_steps))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
-        return Iteration(
-            tokens=_packed(truncation, config.num_draft_tokens),
-            num_accepted_drafts=everyone.num_accepted_drafts,
-            num_accepted_tokens=everyone.num_accepted_tokens,
-        )
+        return Iteration.of(truncation, config.num_draft_tokens)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""
@@ -239,11 +235,3 @@ def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:
     """Return where the requests of these rows are, in the order of the rows."""
     known = phase.req_pool_indices.tolist()
     return [known.index(row) for row in rows if row in known]
-
-
-def _packed(truncation: Truncation, width: int) -> Array:
-    """Return int32 [request, node], each request's output tokens at the front."""
-    tokens = np.zeros((len(truncation.appended), width), dtype=np.int32)
-    for request, appended in enumerate(truncation.appended):
-        tokens[request, : len(appended)] = appended
-    return tokens

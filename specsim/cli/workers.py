@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from specsim.cli.device import need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
-from specsim.conformance.backend import load
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -62,32 +61,31 @@ def build_worker(
     use_graphs: bool | None,
     reads: Reads = Reads.KEPT,
 ) -> Worker:
-    """Return a worker of the plan whose pools hold these requests; V1 runs on the operations of either layer.
+    """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
     ``reads`` says whether forwards of the reference keep what they have read.
 
     Raises
     ------
     Failed
-        UNAVAILABLE: kernels cannot run; USAGE: graphs of a worker that has none.
+        UNAVAILABLE: kernels cannot run.
     """
     from specsim.reference.models import load_model
 
     sizes = pools.sizes_for(config, requests, max_batch)
-    device = "cpu" if kind == "reference" else need_device("the gpu worker")
-    if plan.worker == "v1":
-        from specsim.reference.worker.v1 import ReferenceWorkerV1
-
-        if use_graphs and kind != "reference":
-            raise Failed("--graphs is for V2: V1 allocates and frees on the host inside an iteration", Exit.USAGE)
-        operations = load(f"specsim.{kind}")
-        model = load_model(language_model, None if kind == "reference" else operations)
-        return ReferenceWorkerV1(config, model, sizes, operations, f"{kind}-v1", device, reads=reads)
     if kind == "reference":
+        if plan.worker == "v1":
+            from specsim.reference.worker.v1 import ReferenceWorkerV1
+
+            return ReferenceWorkerV1(config, load_model(language_model), sizes, reads=reads)
         from specsim.reference.worker.v2 import ReferenceWorker
 
         return ReferenceWorker(config, load_model(language_model), sizes, reads=reads)
+    need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
+    from specsim.gpu.worker.v1 import GpuWorkerV1
     from specsim.gpu.worker.v2 import GpuWorker
 
+    if plan.worker == "v1":
+        return GpuWorkerV1(config, load_on_device(language_model), sizes, use_graphs)
     return GpuWorker(config, load_on_device(language_model), sizes, use_graphs)

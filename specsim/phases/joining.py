@@ -5,7 +5,7 @@ Which entries belong to a request is read from the contract of the class, so tha
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -19,10 +19,15 @@ from specsim.phases.form import reject_form
 from specsim.rejection import Reason, SpecRejection
 
 Joinable = TypeVar("Joinable", DraftInput, EagleDraftExtendInput)
+Take = Callable[[Any, list[int]], Any]
 
 
 def filter_batch(
-    phase: Joinable, indices: Sequence[int], has_been_filtered: bool = False, strict: bool = True
+    phase: Joinable,
+    indices: Sequence[int],
+    has_been_filtered: bool = False,
+    strict: bool = True,
+    take: Take | None = None,
 ) -> Joinable:
     """Keep some requests of a batch, in the order given.
 
@@ -36,6 +41,9 @@ def filter_batch(
         The object holds those requests already, because verify dropped the others: only their number is compared.
     strict : bool
         Whether a wrong number is an error; otherwise it is a warning and the first so many requests stay.
+    take : callable or None
+        Takes an array and the places of entries, and returns these entries; None to index with them. An array on a
+        device waits for a list of indices, but not for indices that are there.
 
     Returns
     -------
@@ -68,7 +76,8 @@ def filter_batch(
     for name, value in _carried(phase):
         changed[name] = tuple(value[place] for place in places) if isinstance(value, tuple) else None
         if changed[name] is None:
-            changed[name] = value[rows[_first_axis(phase, name)]]
+            kept = rows[_first_axis(phase, name)]
+            changed[name] = value[kept] if take is None else take(value, kept)
     return replace(phase, **changed)
 
 

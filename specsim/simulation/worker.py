@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.config import PoolSizes, SpecConfig
+from specsim.counts import count_tokens
 from specsim.host.choice import TokenChoice
+from specsim.host.truncation import Truncation
 from specsim.phases import Phase
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
@@ -26,6 +28,15 @@ class Iteration:
     tokens: NDArray[np.int32]
     num_accepted_drafts: NDArray[np.int32]
     num_accepted_tokens: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, truncation: Truncation, num_nodes: int) -> "Iteration":
+        """Return what is left of a verify where the ends of requests cut it: the counts are those of the batch."""
+        tokens = np.zeros((len(truncation.appended), num_nodes), dtype=np.int32)
+        for request, appended in enumerate(truncation.appended):
+            tokens[request, : len(appended)] = appended
+        num_accepted_drafts = truncation.batch_num_accepted_drafts
+        return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts))
 
 
 class Worker(Protocol):

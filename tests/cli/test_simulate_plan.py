@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 TEXT = "the quick brown fox jumps over the lazy dog, and the lazy dog sleeps on. " * 20
 SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 8, "--max-new-tokens", 12)
@@ -75,7 +76,13 @@ def test_pages_are_refused(simulate):
     assert got.stderr.startswith("specsim: --page-size is 64, but should be 1, because")
 
 
-def test_graphs_are_for_v2(simulate):
-    got = simulate("--mode", "v1", "--worker", "gpu", "--graphs")
+@pytest.mark.parametrize("mode", ["v1", "v2"])
+def test_graphs_need_a_gpu(simulate, mode, monkeypatch):
+    from specsim.gpu.worker import graphs
+
+    monkeypatch.setattr(graphs, "DEVICE", torch.device("cpu"))
+    got = simulate("--topk", 2, "--mode", mode, "--worker", "gpu", "--graphs")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert "--graphs is for V2" in got.stderr
+    assert got.stderr.endswith(
+        "specsim: WRONG_DEVICE: use_graphs is True, but should be False, because there is no GPU to capture on\n"
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from specsim.conformance.backend import load
+from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -81,10 +82,10 @@ def on_numpy(model, config, asked, max_batch, *, loop=ReferenceWorker, operation
     return _run(worker, lambda: ReferenceWorker(config, adapted, sizes), asked, max_batch, prefill_chunk)
 
 
-def on_device(model, config, asked, max_batch, *, use_graphs=False, pads=False, prefill_chunk=None):
-    """Return a run on the device's worker."""
+def on_device(model, config, asked, max_batch, *, loop=GpuWorker, use_graphs=False, pads=False, prefill_chunk=None):
+    """Return a run on a worker of the device."""
     sizes = sizes_for(config, asked, max_batch)
-    worker = GpuWorker(config, model, sizes, use_graphs=use_graphs, pads=pads)
+    worker = loop(config, model, sizes, use_graphs=use_graphs, pads=pads)
     return _run(worker, lambda: GpuWorker(config, model, sizes, use_graphs=False), asked, max_batch, prefill_chunk)
 
 
@@ -96,4 +97,8 @@ def _run(worker, fresh_worker, asked, max_batch, prefill_chunk):
 
 
 WORKERS = {"numpy": on_numpy, "numpy-v1": partial(on_numpy, loop=ReferenceWorkerV1)}
-EAGER = {"eager": on_device, "eager-padded": partial(on_device, pads=True)}
+EAGER = {
+    "eager": on_device,
+    "eager-padded": partial(on_device, pads=True),
+    "eager-v1": partial(on_device, loop=GpuWorkerV1, pads=True),
+}

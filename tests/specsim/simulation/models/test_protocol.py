@@ -8,6 +8,7 @@ import pytest
 from specsim import Reason, SpecRejection
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -33,9 +34,9 @@ def refusal(model, arrays="numpy"):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("worker", [ReferenceWorker, ReferenceWorkerV1, GpuWorker])
+@pytest.mark.parametrize("worker", [ReferenceWorker, ReferenceWorkerV1, GpuWorker, GpuWorkerV1])
 def test_every_worker_refuses_what_is_no_model_and_says_how_to_load_one(worker):
-    loader = "gpu" if worker is GpuWorker else "reference"
+    loader = "gpu" if worker in (GpuWorker, GpuWorkerV1) else "reference"
     with pytest.raises(SpecRejection) as caught:
         worker(CHAIN, HashModel(), SIZES)
     assert str(caught.value) == (
@@ -65,13 +66,14 @@ def test_the_draft_consumes_layers_that_the_target_returns():
     assert require_model(told(draft_layers=(0, -1), auxiliary_layers=(0,)), "numpy").hidden_layers == (0, -1)
 
 
-def test_graphs_of_a_model_that_cannot_be_captured_are_refused():
+@pytest.mark.parametrize("worker", [GpuWorker, GpuWorkerV1])
+def test_graphs_of_a_model_that_cannot_be_captured_are_refused(worker):
     model = load_on_device(HashModel())
     model.description = replace(model.description, is_capturable=False)
     with pytest.raises(SpecRejection) as caught:
-        GpuWorker(CHAIN, model, SIZES, use_graphs=True)
+        worker(CHAIN, model, SIZES, use_graphs=True)
     assert caught.value.reason is Reason.BAD_CONFIGURATION
-    assert not GpuWorker(CHAIN, model, SIZES).use_graphs
+    assert not worker(CHAIN, model, SIZES).use_graphs
 
 
 def test_the_toys_are_models():

@@ -1,0 +1,144 @@
+"""Draft, target and acceptance of a V1 batch: between them the host writes slots and changes logits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.worker.carried import device_zeros
+from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.draft import draft
+from specsim.gpu.worker.graphs import CapturedGraph, Kind, capture
+from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.verify import run_target, verify, verify_keys
+from specsim.phases import DraftInput, VerifyInput, VerifyOutput
+from specsim.simulation.models.batches import TargetOutput
+from specsim.simulation.models.protocol import Model
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all batches of a worker share; ``hot_token_id`` is the model's draft vocabulary on the device."""
+
+    config: SpecConfig
+    model: Model[Tensor]
+    pools: Pools
+    choices: ChoiceRows
+    hot_token_id: Tensor | None
+
+
+class Stages:
+    """The stages of one batch, run in order, each when it is asked for; the attributes are what they left.
+
+    Once captured, a stage replays, and reads whatever ``load`` has brought.
+
+    Parameters
+    ----------
+    phase : DraftInput
+        What starts the draft.
+    window : int64 [request*node]
+        Slots that the target writes.
+    """
+
+    verify_input: VerifyInput
+    output: TargetOutput[Tensor]
+    scratch: Buffers
+    verify_output: VerifyOutput
+
+    def __init__(self, setting: Setting, kind: Kind, phase: DraftInput, window: Tensor) -> None:
+        self._setting = setting
+        self._config = setting.config.at_steps(kind.num_steps)
+        self._kind = kind
+        self._phase = phase
+        self._window = window
+        self._graphs: dict[str, CapturedGraph] = {}
+
+    @classmethod
+    def of_padding(cls, setting: Setting, kind: Kind, size: int) -> "Stages":
+        """Return the stages of so many padding requests, to be loaded."""
+        config = setting.config.at_steps(kind.num_steps)
+        return cls(setting, kind, _padding(setting, size), device_zeros((size * config.num_draft_tokens,), "int64"))
+
+    def load(self, phase: DraftInput, window: Tensor) -> None:
+        """Bring a batch to where the stages read it, without waiting; padding stays behind it."""
+        live = phase.num_requests
+        for field in fields(phase):
+            held, given = getattr(self._phase, field.name), getattr(phase, field.name)
+            if held is not None:
+                held[:live].copy_(given)
+        self._phase.req_pool_indices[live:].zero_()
+        self._phase.seq_lens[live:].fill_(1)
+        self._window[: len(window)].copy_(window)
+        self._window[len(window) :].zero_()
+
+    def draft(self) -> None:
+        """Draft the trees from what is carried and from the borrowed slots in the map."""
+        self._run("draft", self._draft)
+
+    def target(self) -> None:
+        """Run the target over the trees; the slots of the window are in the map."""
+        self._run("target", self._target)
+
+    def accept(self) -> None:
+        """Accept along the trees by logits that are final."""
+        self._run("accept", self._accept)
+
+    def capture(self, pool: Any | None) -> Any:
+        """Capture every stage into the memory that all graphs of the worker share, and return that memory.
+
+        A capture runs nothing, so each graph is replayed once: the warm-up of the next stage reads what it leaves.
+        """
+        for name, stage in (("draft", self._draft), ("target", self._target), ("accept", self._accept)):
+            captured = capture(_ignoring_rows(stage), self._phase.req_pool_indices, DEVICE, pool)
+            captured.graph.replay()
+            self._graphs[name] = captured
+            pool = captured.graph.pool()
+        return pool
+
+    def _run(self, name: str, stage: Callable[[], None]) -> None:
+        if self._graphs:
+            self._graphs[name].graph.replay()
+        else:
+            stage()
+
+    def _draft(self) -> None:
+        setting = self._setting
+        self.verify_input = draft(
+            self._phase, self._config, setting.model, setting.pools, setting.hot_token_id, lambda: self._window
+        )
+
+    def _target(self) -> None:
+        rows, setting = self._phase.req_pool_indices, self._setting
+        keys = verify_keys(rows, self.verify_input, setting.pools)
+        self.output, self.scratch = run_target(
+            rows, self.verify_input, keys, setting.model, setting.pools, self._kind.is_sampled
+        )
+
+    def _accept(self) -> None:
+        choices = self._setting.choices if self._kind.is_sampled else None
+        self.verify_output = verify(
+            self._phase.req_pool_indices, self.verify_input, self.output, self._config.num_steps, choices
+        )
+
+
+def _padding(setting: Setting, size: int) -> DraftInput:
+    """Return a draft input of padding requests: row 0, length 1."""
+    told, topk = setting.model.description, setting.config.topk
+    return DraftInput(
+        req_pool_indices=device_zeros((size,), "int64"),
+        seq_lens=torch.ones(size, dtype=torch.int64, device=DEVICE),
+        topk_p=device_zeros((size, topk), "float32"),
+        topk_index=device_zeros((size, topk), "int64"),
+        hidden_states=device_zeros((size, told.draft_hidden_width), told.hidden_dtype)
+        if told.has_draft_hidden
+        else None,
+        bonus_tokens=device_zeros((size,), "int32"),
+    )
+
+
+def _ignoring_rows(stage: Callable[[], None]) -> Callable[[Tensor], None]:
+    return lambda _: stage()

@@ -1,0 +1,263 @@
+"""The production V1 worker: EAGLE with a chain or a tree, page size 1, slots freed inside verify.
+
+The fallback where the rules do not allow V2. Its state lies on the device; the host waits for it once an iteration, to
+see what was accepted, and then ends requests and frees slots. What it decides goes back without waiting.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specsim import gpu
+from specsim.assertion import require
+from specsim.config import PoolSizes, SpecConfig
+from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker.carried import Carried
+from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
+from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
+from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.prefill import device_array, prefill
+from specsim.gpu.worker.reclaim import reclaim
+from specsim.gpu.worker.stages import Setting, Stages
+from specsim.gpu.worker.transfer import download, on_host, upload
+from specsim.host.choice import TokenChoice
+from specsim.host.truncation import Truncation, truncate_at_stop
+from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.requests import PromptChunk
+from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.worker import Iteration
+
+Phases = tuple[DraftInput, VerifyInput, VerifyOutput, EagleDraftExtendInput]
+
+CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
+"""Fields of a draft input that are told by request row."""
+
+
+class GpuWorkerV1:
+    """Borrow draft slots, draft, verify, end requests, free what was rejected, extend.
+
+    Draft, target forward and acceptance run as captured graphs on a GPU, eagerly elsewhere; the extend, whose length
+    the host has just learnt, is always eager.
+
+    Parameters
+    ----------
+    config : SpecConfig
+        Branching factor, depth and width of the trees.
+    model : Model
+        Target and draft, on torch tensors.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    use_graphs : bool, optional
+        Capture and replay; by default wherever there is a GPU and the model can be captured.
+    pads : bool
+        Pad batches to buckets in eager mode too; graphs always do.
+    has_dp_attention : bool
+        Other ranks wait for the forwards of this one, so that the extend runs without requests too.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, one that this worker cannot run, or graphs of a model that cannot be captured;
+        WRONG_DEVICE: graphs were asked for where there is no GPU.
+
+    Notes
+    -----
+    Source: semantics J.1.
+    """
+
+    name = "gpu-v1"
+
+    def __init__(
+        self,
+        config: SpecConfig,
+        model: Model[Tensor],
+        sizes: PoolSizes,
+        use_graphs: bool | None = None,
+        pads: bool = False,
+        has_dp_attention: bool = False,
+    ) -> None:
+        description = require_model(model, "torch")
+        self.config = config
+        self.model = model
+        self.sizes = sizes
+        self.has_dp_attention = has_dp_attention
+        is_possible = DEVICE.type == "cuda" and description.is_capturable
+        self.use_graphs = is_possible if use_graphs is None else use_graphs
+        if self.use_graphs:
+            require_graphs(description.name, description.is_capturable)
+        self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
+        hot = description.hot_token_id
+        self._setting = Setting(
+            config,
+            model,
+            Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE),
+            ChoiceRows(sizes.num_rows, DEVICE),
+            None if hot is None else device_array(hot, DEVICE),
+        )
+        self._pads = pads or self.use_graphs
+        self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
+        self._captured: dict[tuple[int, Kind], Stages] = {}
+        self._graph_memory: Any = None
+        self._carried = self._joining = self._idle()
+        self._phases: Phases | None = None
+        if self.use_graphs:
+            for size in reversed(self._buckets):
+                self._captured_stages(size, Kind(config.num_steps, False))
+
+    def keep_books(self, ledger: IterationLedger) -> None:
+        """Take the books of the engine that drives the worker."""
+        self._ledger = ledger
+
+    def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
+        """Write allocated slots into the request-to-token map."""
+        self._assign(upload(_flat(ranges), DEVICE))
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._setting.choices.assign(rows, choices)
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token behind each."""
+        setting = self._setting
+        phase = prefill(rows, chunks, self.config.topk, self.model, setting.pools, setting.choices)
+        still_there = [row for row in self._joining.rows if row not in rows]
+        self._joining = self._joining.keep(still_there).joined_by(Carried(tuple(rows), phase))
+        return [int(token) for token in phase.bonus_tokens.tolist()]
+
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
+        config, setting = self.config.at_steps(num_steps), self._setting
+        draft_input = self._form_batch(rows)
+        borrowed = self._ledger.borrow_draft_slots(config.num_steps * config.topk)
+        given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
+        uploaded = upload([*_flat(borrowed), *_flat(given)], DEVICE)
+        stages = self._stages(draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.has_sampled(rows)))
+        self._assign(uploaded[:4])
+        stages.draft()
+        self._assign(uploaded[4:])
+        stages.target()
+        if setting.choices.is_constrained(rows):
+            self._constrain(stages, rows)
+        stages.accept()
+        truncation = self._end_requests(stages.verify_output, len(rows), config.num_draft_tokens)
+        kept = reclaim(
+            draft_input,
+            config.num_draft_tokens,
+            uploaded[-1],
+            given,
+            truncation,
+            stages.scratch,
+            setting.pools,
+            self._ledger,
+        )
+        extend_input = collect_extend_input(
+            draft_input.req_pool_indices, stages.verify_input, stages.verify_output, kept
+        )
+        unfinished = [row for row, finish in zip(rows, truncation.finishes, strict=True) if finish is None]
+        self._carried = self._extend(unfinished, extend_input, config.num_steps)
+        self._phases = (draft_input, stages.verify_input, stages.verify_output, extend_input)
+        return Iteration.of(truncation, config.num_draft_tokens)
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""
+        if self._phases is None:
+            return ()
+        draft_input, verify_input, verify_output, extend_input = self._phases
+        live = draft_input.num_requests
+        return (
+            on_host(draft_input),
+            on_host(verify_input, live),
+            on_host(verify_output, live),
+            on_host(extend_input),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the carried state by name as NumPy arrays, the fields of the draft input by request row."""
+        carried = {}
+        for name in CARRIED:
+            values = [getattr(one.phase, name) for one in (self._carried, self._joining)]
+            if values[0] is None:
+                continue
+            first = to_numpy(values[0])
+            carried[name] = np.zeros((self.sizes.num_rows, *first.shape[1:]), dtype=first.dtype)
+            for one, given in zip((self._carried, self._joining), values, strict=True):
+                carried[name][list(one.rows)] = to_numpy(given)
+        return {**self._setting.pools.state(), **carried}
+
+    def _idle(self) -> Carried:
+        return Carried.idle(self.model.description, self.config.topk)
+
+    def _form_batch(self, rows: Sequence[int]) -> DraftInput:
+        """Let those requests leave that ended or were retracted, and those join that were prefilled.
+
+        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
+        """
+        joining = [row for row in rows if row in self._joining.rows]
+        staying = [row for row in rows if row in self._carried.rows and row not in joining]
+        carried = self._carried.keep(staying, len(staying) == len(self._carried.rows))
+        self._carried = carried.joined_by(self._joining.keep(joining))
+        self._joining = self._idle()
+        require(self._carried.rows == tuple(rows), "rows of the batch", self._carried.rows, tuple(rows))
+        return self._carried.phase
+
+    def _stages(self, phase: DraftInput, window: Tensor, kind: Kind) -> Stages:
+        """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
+        live = phase.num_requests
+        if not self._pads or not live:
+            return Stages(self._setting, kind, phase, window)
+        size = bucket_for(live, self._buckets)
+        stages = self._captured_stages(size, kind) if self.use_graphs else Stages.of_padding(self._setting, kind, size)
+        stages.load(phase, window)
+        return stages
+
+    def _captured_stages(self, size: int, kind: Kind) -> Stages:
+        """Return a bucket's graphs; those that are not greedy and as deep as configured are captured when needed."""
+        if (size, kind) not in self._captured:
+            stages = Stages.of_padding(self._setting, kind, size)
+            self._graph_memory = stages.capture(self._graph_memory)
+            self._captured[size, kind] = stages
+        return self._captured[size, kind]
+
+    def _constrain(self, stages: Stages, rows: Sequence[int]) -> None:
+        """Change the logits of the live requests as they want them."""
+        phase, shape = stages.verify_input, stages.verify_input.retrieve_index.shape
+        links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
+        constrain(stages.output, phase.draft_token.view(shape), *links, self._setting.choices.of(rows))
+
+    def _end_requests(self, phase: VerifyOutput, live: int, num_nodes: int) -> Truncation:
+        """Wait for what was accepted, and let requests end on the host (semantics J.1, steps 6 and 7)."""
+        predict, accept_index, num_accepted_drafts = download(
+            [phase.predict[: live * num_nodes], phase.accept_index[:live], phase.num_accepted_drafts[:live]]
+        )
+        truncation = self._ledger.end_requests(accept_index, predict, truncate_at_stop)
+        got, expected = num_accepted_drafts.tolist(), truncation.request_num_accepted_drafts.tolist()
+        require(got == expected, "num_accepted_drafts", got, expected)
+        return truncation
+
+    def _extend(self, rows: Sequence[int], phase: EagleDraftExtendInput, num_steps: int) -> Carried:
+        """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""
+        if not rows and not self.has_dp_attention:
+            return self._idle()
+        prepared = prepare_extend_after_decode(phase, num_steps)
+        return Carried(tuple(rows), forward_draft_extend(prepared, self.config.topk, self.model, self._setting.pools))
+
+    def _assign(self, uploaded: Sequence[Tensor]) -> None:
+        """Write slots into the map: rows, first and last positions, and slots, as ``_flat`` lays them out."""
+        rows, starts, ends, slots = uploaded
+        gpu.assign_req_to_token_pool(rows, self._setting.pools.req_to_token, starts, ends, slots)
+
+
+def _flat(ranges: Sequence[SlotRange]) -> list[list[int]]:
+    return [
+        [given.row for given in ranges],
+        [given.start for given in ranges],
+        [given.end for given in ranges],
+        [slot for given in ranges for slot in given.slots],
+    ]

@@ -1,0 +1,101 @@
+"""Faults planted in the device's V1 worker, one at a time: books, phases or state show each of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.worker import reclaim, stages, v1
+from specsim.gpu.worker.carried import Carried
+from specsim.gpu.worker.v1 import GpuWorkerV1
+from specsim.phases import merge_batch
+from specsim.rejection import SpecRejection
+from specsim.simulation.synchronous import IterationLedger
+from tests.gpu.worker.v1_runs import CHAIN, PERFECT, joining_and_leaving, pair
+
+
+def evicting(change):
+    """Return ``evicted_nodes`` with one entry changed: where the mask is ``change``, the first becomes its opposite."""
+    original = reclaim.evicted_nodes
+
+    def evicted_nodes(accept_index, num_nodes):
+        mask = original(accept_index, num_nodes)
+        mask[np.flatnonzero(mask == change)[:1]] = not change
+        return mask
+
+    return evicted_nodes
+
+
+def collecting(**wrong):
+    """Return ``collect_extend_input`` with wrong fields."""
+    original = v1.collect_extend_input
+
+    def collect_extend_input(rows, verify_input, verify_output, kept):
+        phase = original(rows, verify_input, verify_output, kept)
+        return replace(phase, **{name: change(verify_input, kept, phase) for name, change in wrong.items()})
+
+    return collect_extend_input
+
+
+def assigning_other_than_trees():
+    """Return ``_assign`` that leaves ranges of four positions, which trees of a chain have, out of the map."""
+    original = GpuWorkerV1._assign
+
+    def assign(self, uploaded):
+        _, starts, ends, _ = uploaded
+        if (ends - starts != 4).all():
+            original(self, uploaded)
+
+    return assign
+
+
+def swapped(self, other):
+    """Join, but put the draft inputs in the wrong order behind rows in the right one."""
+    return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
+
+
+LEAKED = r"owners of slot \d+ = nobody"
+
+FAULTS = {
+    "freed one too many": (reclaim, "evicted_nodes", evicting(False), "DOUBLE_FREE: freed slots"),
+    "kept one too many": (reclaim, "evicted_nodes", evicting(True), LEAKED),
+    "lengths before verify": (
+        v1,
+        "collect_extend_input",
+        collecting(seq_lens=lambda tree, kept, _: tree.seq_lens.index_select(0, kept.places)),
+        "seq_lens",
+    ),
+    "lengths of whoever came first": (
+        v1,
+        "collect_extend_input",
+        collecting(seq_lens=lambda _, kept, phase: kept.seq_lens[: len(phase.seq_lens)].clone()),
+        "seq_lens",
+    ),
+    "slots of whoever came first": (
+        v1,
+        "collect_extend_input",
+        collecting(out_cache_loc=lambda tree, _, phase: tree.out_cache_loc[: len(phase.out_cache_loc)].clone()),
+        "out_cache_loc",
+    ),
+    "merged in the wrong order": (Carried, "joined_by", swapped, "req_pool_indices"),
+    "trees in slots that the map does not name": (
+        v1.GpuWorkerV1,
+        "_assign",
+        assigning_other_than_trees(),
+        "VerifyOutput.target_predict",
+    ),
+    "restore forgotten": (IterationLedger, "borrow_draft_slots", IterationLedger.allocate_verify_slots, LEAKED),
+    "nothing was committed": (IterationLedger, "commit", lambda *_: None, LEAKED),
+    "an old batch was replayed": (stages.Stages, "load", lambda *_: None, "VerifyInput.draft_token"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(fault, monkeypatch):
+    place, name, planted, message = FAULTS[fault]
+    monkeypatch.setattr(place, name, planted)
+    asked, delays = joining_and_leaving()
+    both = pair(CHAIN, asked[:3], 2, PERFECT, use_graphs=DEVICE.type == "cuda", pads=True)
+    with pytest.raises((AssertionError, SpecRejection), match=message):
+        both.play(asked[:3], delays[:3])
