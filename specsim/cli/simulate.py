@@ -1,16 +1,17 @@
 """``specsim simulate``: run the engine on real text and compare with autoregressive decoding."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
+from specsim.cli.bounds import check_counts, check_slots
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
-from specsim.cli.workers import build_worker, plan_for
+from specsim.cli.workers import build_worker, plan_for, schedule_for
 from specsim.config import SpecConfig
 from specsim.counts import path_width
 from specsim.host.metrics import DECODE_LOG_INTERVAL
@@ -43,7 +44,10 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 )
 @click.option("--disable-overlap", is_flag=True, help="Schedule between iterations only, so that the rules choose V1.")
 @click.option("--recurrent", is_flag=True, help="The target has mamba or linear-attention layers, as far as rules go.")
-@click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Simulated pools have 1 only.")
+@click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Slots of a page; V2 chains.")
+@click.option("--overlap/--no-overlap", default=False, show_default=True, help="V2: launch before a result is in.")
+@click.option("--chunk", type=click.IntRange(1), help="Prompt positions that a turn runs at most; all without it.")
+@click.option("--prefix-cache", is_flag=True, help="Start prompts behind what earlier texts share with them.")
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
 @click.option("--lockstep", is_flag=True, help="Also compare every phase of every iteration with the reference worker.")
 @click.option("--eos", "eos_token", type=click.IntRange(0, 255), help="Byte that ends an output.")
@@ -81,6 +85,9 @@ def simulate(
     disable_overlap: bool,
     recurrent: bool,
     page_size: int,
+    overlap: bool,
+    chunk: int | None,
+    prefix_cache: bool,
     graphs: bool | None,
     lockstep: bool,
     eos_token: int | None,
@@ -101,16 +108,30 @@ def simulate(
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
-    and compared with those of a second run, which decodes one request at a time.
+    and compared with those of a second run, which decodes one request at a time. --lockstep compares turn by turn, also
+    with --overlap.
     """
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
         draft_tokens = path_width(steps)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
-    config = SpecConfig(topk, steps, draft_tokens)
-    plan = plan_for(config, batch, page_size, mode, disable_overlap, recurrent)
     text = read_text(path)
+    check_counts(
+        num_requests=num_requests,
+        topk=topk,
+        num_steps=steps,
+        num_draft_tokens=draft_tokens,
+        max_batch=batch,
+        prompt_length=prompt_length,
+        max_new_tokens=max_new_tokens,
+        page_size=page_size,
+        text_length=len(text),
+    )
+    config = SpecConfig(topk, steps, draft_tokens)
+    check_slots(config, batch, prompt_length + max_new_tokens, page_size)
+    plan = plan_for(config, batch, page_size, mode, disable_overlap, recurrent)
+    schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
 
     def fresh_requests() -> list[Request]:
@@ -141,12 +162,16 @@ def simulate(
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
             alone=None if sampling is None else build_worker(plan, worker, config, model, requests, 1, graphs),
+            schedule=schedule,
         )
     divergence = None
     if lockstep:
         believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL)
         other = build_worker(plan, worker, config, model, requests, batch, graphs)
-        divergence = find_divergence(believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed)
+        in_turn = replace(schedule, is_overlapped=False)
+        divergence = find_divergence(
+            believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=in_turn
+        )
     reasons = document_of(plan)["reasons"]
     figures = asdict(report) | {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}

@@ -10,6 +10,7 @@ from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import Worker
 
 
@@ -23,7 +24,7 @@ def plan_for(
     SpecRejection
         BAD_CONFIGURATION: the settings contradict each other.
     Failed
-        USAGE: pages of more than one slot.
+        USAGE: pages of more than one slot for trees, or on V1.
     """
     plan = resolve(
         ServerConfig(
@@ -38,9 +39,9 @@ def plan_for(
             max_running_requests=max_batch,
         )
     )
-    if plan.config.page_size != 1:
+    if plan.config.page_size != 1 and (config.topk != 1 or plan.worker == "v1"):
         raise Failed(
-            f"--page-size is {page_size}, but should be 1, because simulated pools have no larger pages; "
+            f"--page-size is {page_size}, but should be 1, because larger pages are for chains on V2; "
             "'specsim rules' tells which worker such a configuration gets",
             Exit.USAGE,
         )
@@ -49,6 +50,22 @@ def plan_for(
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
                 remark(f"{decision.code.value}: {decision.text}")
     return plan
+
+
+def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, has_prefix_cache: bool) -> Schedule:
+    """Return how a simulation is scheduled.
+
+    Raises
+    ------
+    Failed
+        USAGE: overlap of a worker that has none, or a chunk of less than a page.
+    """
+    if is_overlapped and not plan.is_overlapped:
+        raise Failed("--overlap is for V2: V1 allocates and frees inside an iteration", Exit.USAGE)
+    if chunk is not None and chunk < plan.config.page_size:
+        least = plan.config.page_size
+        raise Failed(f"--chunk is {chunk}, but should be at least {least}, because it ends on a page", Exit.USAGE)
+    return Schedule(is_overlapped, chunk, has_prefix_cache=has_prefix_cache)
 
 
 def build_worker(
@@ -72,7 +89,7 @@ def build_worker(
     """
     from specsim.reference.models import load_model
 
-    sizes = pools.sizes_for(config, requests, max_batch)
+    sizes = pools.sizes_for(config, requests, max_batch, plan.config.page_size)
     if kind == "reference":
         if plan.worker == "v1":
             from specsim.reference.worker.v1 import ReferenceWorkerV1

@@ -54,7 +54,7 @@ class Engine:
     ------
     SpecRejection
         BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; a V1
-        worker that is to overlap.
+        worker that is to overlap; cached prefixes of a recurrent model.
     """
 
     def __init__(
@@ -84,6 +84,14 @@ class Engine:
                 got=True,
                 expected="False",
                 because="V1 allocates and frees inside an iteration",
+            )
+        if schedule.has_prefix_cache and worker.model.description.state_components:
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what="has_prefix_cache",
+                got=True,
+                expected="False",
+                because="recurrent states are not kept by position",
             )
         self.scheduler = Scheduler(
             worker.config,

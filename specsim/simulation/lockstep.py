@@ -6,6 +6,7 @@ from specsim.phases import Phase
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
 
 Phases = tuple[Phase, ...]
@@ -20,6 +21,7 @@ def find_divergence(
     shuffle_seed: int | None = 0,
     on_step: Callable[[int, int], None] | None = None,
     compare: Callable[[int, Phases, Phases], Divergence | None] = first_divergence,
+    schedule: Schedule = IN_TURN,
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
 
@@ -33,8 +35,10 @@ def find_divergence(
         Called after every iteration with the requests that have finished and their total.
     compare : callable
         Takes the number of an iteration and what its phases handed over in both workers.
+    schedule : Schedule
+        How both are scheduled; not overlapped, so that a step ends with the iteration that it began.
     """
-    engines = [Engine(worker, max_batch, shuffle_seed) for worker in (expected, got)]
+    engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in (expected, got)]
     for request in requests:
         for engine in engines:
             engine.submit(request.fresh())

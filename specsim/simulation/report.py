@@ -13,6 +13,7 @@ from specsim.host.sampling import LARGEST_SEED, SamplingParameters
 from specsim.simulation.autoregressive import decode_alone, decoder_for
 from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
 
 
@@ -56,6 +57,7 @@ def simulate(
     on_interval: OnInterval | None = None,
     alone: Worker | None = None,
     adaptive: AdaptiveController | None = None,
+    schedule: Schedule = IN_TURN,
 ) -> Report:
     """Run requests to their end; compare greedy ones with autoregressive decoding, sampled ones with a second run.
 
@@ -68,8 +70,10 @@ def simulate(
         A fresh worker on which the sampled requests are decoded again, one at a time.
     adaptive : AdaptiveController or None
         Decides how many steps every batch drafts.
+    schedule : Schedule
+        Overlap, chunks, cached prefixes.
     """
-    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive=adaptive)
+    engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule)
     for request in requests:
         engine.submit(request)
     done = engine.run(on_step)

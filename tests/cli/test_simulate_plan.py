@@ -65,9 +65,14 @@ def test_v1_runs_on_the_gpu_layer_in_lockstep(simulate):
 
 
 def test_settings_that_contradict_each_other_are_refused(simulate):
-    got = simulate("--topk", 4, "--mode", "v2", "--recurrent")
+    got = simulate("--topk", 4, "--steps", 5, "--draft-tokens", 3)
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr.startswith("specsim: BAD_CONFIGURATION: topk")
+    assert got.stderr.startswith("specsim: BAD_CONFIGURATION: num_draft_tokens")
+
+
+def test_a_forced_worker_is_taken_at_its_word(simulate):
+    got = simulate("--topk", 4, "--mode", "v2", "--recurrent", "--json")
+    assert (got.exit_code, json.loads(got.stdout)["plan"]["worker"]) == (0, "v2")
 
 
 def test_pages_are_refused(simulate):
