@@ -8,6 +8,7 @@ import pytest
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import load
 from specsim.gpu.arrays import from_numpy, to_numpy
+from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.stopping import StopRules
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -28,6 +29,10 @@ from tests.worked_examples.numbers import (
     i64,
 )
 from tests.worked_examples.scripted import ScriptedModel
+
+PRODUCTION = "production"
+WORKERS = (*LAYERS, PRODUCTION)
+"""The loop of the reference on either layer, and that of the GPU."""
 
 CONFIG, SIZES, ROWS = SpecConfig(2, 3, 6), PoolSizes(num_slots=40, num_rows=3, row_width=20), [1, 2]
 PROMPTS = [list(range(1, 8)), list(range(51, 56))]
@@ -72,10 +77,10 @@ def prefilled(worker):
     return worker
 
 
-@pytest.fixture(params=[*LAYERS, "production"])
+@pytest.fixture(params=WORKERS)
 def v2(request):
-    """Return a V2 worker behind its prefill, and its model: the loop on either layer, and the one of the GPU."""
-    if request.param == "production":
+    """Return a V2 worker behind its prefill, and its model."""
+    if request.param == PRODUCTION:
         model = ScriptedModel(from_numpy, to_numpy, "torch")
         worker = GpuWorker(CONFIG, model, SIZES, use_graphs=False)
     else:
@@ -89,8 +94,13 @@ def v2(request):
 
 
 def v1_with(layer, rules):
-    model, books = ScriptedModel(), Books(rules)
-    worker = ReferenceWorkerV1(CONFIG, model, SIZES, load(layer))
+    books = Books(rules)
+    if layer == PRODUCTION:
+        model = ScriptedModel(from_numpy, to_numpy, "torch")
+        worker = GpuWorkerV1(CONFIG, model, SIZES, use_graphs=False)
+    else:
+        model = ScriptedModel()
+        worker = ReferenceWorkerV1(CONFIG, model, SIZES, load(layer))
     worker.keep_books(books)
     return SimpleNamespace(worker=prefilled(worker), model=model, books=books)
 
@@ -151,7 +161,7 @@ def test_k1_to_k3_v2(v2):
     assert np.asarray(state["bonus_tokens"])[ROWS].tolist() == [70, 80]
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", WORKERS)
 def test_k1_to_k3_v1(layer):
     v1 = v1_with(layer, [StopRules(9), StopRules(9)])
     iteration = v1.worker.decode(ROWS)
@@ -168,14 +178,15 @@ def test_k1_to_k3_v1(layer):
     assert extended.keys.cu_seqlens_q.tolist() == [0, 3, 7]
     assert extended.keys.cache_seqlens.tolist() == [10, 9]
     state = v1.worker.state()
-    rows, (target,) = state["req_to_token"], state["target_kv"]
+    rows, (target,) = np.asarray(state["req_to_token"]), state["target_kv"]
     assert rows[1, :10].tolist() == PREFIX_SLOTS[0] + [20, 22, 24]
     assert rows[2, :9].tolist() == PREFIX_SLOTS[1] + [30, 31, 33, 35]
     assert entries(target, rows[2, 5:9]) == [30_005, 31_006, 42_007, 63_008]
-    assert (v1.worker.batch.info.seq_lens.tolist(), v1.worker.batch.info.bonus_tokens.tolist()) == ([10, 9], [70, 80])
+    assert np.asarray(state["seq_lens"])[ROWS].tolist() == [10, 9]
+    assert np.asarray(state["bonus_tokens"])[ROWS].tolist() == [70, 80]
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", WORKERS)
 def test_k3_v1_with_a_stop(layer):
     """Token 42 ends request 1: the path is cut behind it, and only request 0 goes on."""
     v1 = v1_with(layer, [StopRules(9), StopRules(9, eos_tokens=frozenset({42}))])
@@ -186,9 +197,18 @@ def test_k3_v1_with_a_stop(layer):
     assert cut.appended == ((12, 23, 70), (31, 42))
     assert (iteration.num_accepted_drafts.sum(), iteration.num_accepted_tokens.tolist()) == (3, [3, 2])
     assert v1.books.freed == [21, 23, 25, 32, 33, 34, 35]
-    assert v1.worker.batch.seq_lens.tolist() == [10, 7]
     _, _, _, going_on = v1.worker.phases()
     assert (going_on.input_ids.tolist(), going_on.hidden_states[:, 0].tolist()) == ([12, 23, 70], [0, 2, 4])
     assert (going_on.seq_lens.tolist(), going_on.num_accepted_drafts.tolist()) == ([10], [2])
     assert going_on.num_accepted_tokens_cpu == (3,)
+    state = v1.worker.state()
+    assert np.asarray(state["seq_lens"])[ROWS].tolist() == [10, 0]
+    assert np.asarray(state["bonus_tokens"])[ROWS].tolist() == [70, 0]
+
+
+def test_k3_v1_with_a_stop_advances_both_lengths():
+    """The batch still lists the request that ended."""
+    v1 = v1_with("specsim.reference", [StopRules(9), StopRules(9, eos_tokens=frozenset({42}))])
+    v1.worker.decode(ROWS)
+    assert v1.worker.batch.seq_lens.tolist() == [10, 7]
     assert v1.worker.batch.info.req_pool_indices.tolist() == [1]
