@@ -53,7 +53,7 @@ def fast_topk(values: Array, k: int) -> FastTopkOutputs[Array]:
 
 def best_first(scores: Array) -> Array:
     """Return the places of all scores, the largest first and equal ones by place, as a stable sort leaves them."""
-    order: Array = np.argsort(-scores, kind="stable")
+    order: Array = (-scores).argsort(kind="stable")
     return order
 
 

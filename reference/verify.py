@@ -91,7 +91,7 @@ def argmax_target_predict(logits: Array) -> Array:
     target_predict = np.zeros(axes["token"], dtype=np.int64)
     for row in range(axes["token"]):
         # NOTE: of equal logits NumPy takes the first, which has the lowest id.
-        target_predict[row] = np.argmax(logits[row])
+        target_predict[row] = logits[row].argmax()
     return target_predict
 
 
