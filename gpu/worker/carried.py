@@ -28,11 +28,14 @@ class Carried:
     def keep(self, rows: Sequence[int], has_been_filtered: bool = False) -> "Carried":
         """Let all requests leave but those in these rows, in their order (semantics D.8).
 
-        With ``has_been_filtered`` verify has dropped the others: only the number is compared.
+        With ``has_been_filtered`` verify has dropped the others: only the number is compared. Nothing is copied if
+        everybody stays.
         """
         places = [self.rows.index(row) for row in rows]
         if has_been_filtered:
             return Carried(self.rows, filter_batch(self.phase, places, True, take=_take_all))
+        if tuple(rows) == self.rows:
+            return self
         (index,) = upload([places], DEVICE)
 
         def take(values: Tensor, _: Sequence[int]) -> Tensor:

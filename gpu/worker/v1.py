@@ -105,7 +105,8 @@ class GpuWorkerV1:
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
         self._captured: dict[tuple[int, Kind], Stages] = {}
         self._graph_memory: Any = None
-        self._carried = self._joining = self._idle()
+        self._idle = Carried.idle(description, config.topk)
+        self._carried = self._joining = self._idle
         self._phases: Phases | None = None
         if self.use_graphs:
             for size in reversed(self._buckets):
@@ -191,9 +192,6 @@ class GpuWorkerV1:
                 carried[name][list(one.rows)] = to_numpy(given)
         return {**self._setting.pools.state(), **carried}
 
-    def _idle(self) -> Carried:
-        return Carried.idle(self.model.description, self.config.topk)
-
     def _form_batch(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.
 
@@ -203,7 +201,7 @@ class GpuWorkerV1:
         staying = [row for row in rows if row in self._carried.rows and row not in joining]
         carried = self._carried.keep(staying, len(staying) == len(self._carried.rows))
         self._carried = carried.joined_by(self._joining.keep(joining))
-        self._joining = self._idle()
+        self._joining = self._idle
         require(self._carried.rows == tuple(rows), "rows of the batch", self._carried.rows, tuple(rows))
         return self._carried.phase
 
@@ -244,7 +242,7 @@ class GpuWorkerV1:
     def _extend(self, rows: Sequence[int], phase: EagleDraftExtendInput, num_steps: int) -> Carried:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""
         if not rows and not self.has_dp_attention:
-            return self._idle()
+            return self._idle
         prepared = prepare_extend_after_decode(phase, num_steps)
         return Carried(tuple(rows), forward_draft_extend(prepared, self.config.topk, self.model, self._setting.pools))
 

@@ -13,6 +13,7 @@ from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
+from specsim.simulation.events import Tag
 from specsim.simulation.history import first_divergence, first_divergence_of_v1
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
@@ -25,10 +26,11 @@ MODEL, PERFECT = HashModel(32, 3, 0.8), HashModel(32, 3, 1.0)
 
 @dataclass
 class Pair:
-    """Two engines on the same requests, of which the first is believed, step by step."""
+    """Two engines on the same requests, of which the first is believed, step by step; ``seen`` is what both came to."""
 
     engines: list[Engine]
-    compare: object = first_divergence
+    compare: object
+    seen: set[Tag]
 
     def play(self, asked, delays=None):
         """Run to the end; raise where phases, books, carried state or what requests come to differ."""
@@ -72,8 +74,12 @@ def pair(config, asked, max_batch, model=MODEL, believed=ReferenceWorkerV1, size
         GpuWorkerV1(config, load_on_device(model), sizes, **options),
     ]
     compare = first_divergence if believed is ReferenceWorkerV1 else first_divergence_of_v1
-    engines = [Engine(one, max_batch, shuffle_seed=5, adaptive=adaptive(), schedule=schedule) for one in workers]
-    return Pair(engines, compare)
+    seen = set()
+    engines = [
+        Engine(one, max_batch, shuffle_seed=5, adaptive=adaptive(), schedule=schedule, observer=seen.add)
+        for one in workers
+    ]
+    return Pair(engines, compare, seen)
 
 
 def requests(number, max_new_tokens=4):
