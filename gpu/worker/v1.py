@@ -28,6 +28,7 @@ from specsim.gpu.worker.transfer import download, on_host, upload
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk
@@ -64,8 +65,8 @@ class GpuWorkerV1:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: no model, one that this worker cannot run, or graphs of a model that cannot be captured;
-        WRONG_DEVICE: graphs were asked for where there is no GPU.
+        BAD_CONFIGURATION: no model, one that this worker cannot run, graphs of a model that cannot be captured, or
+        larger pages; WRONG_DEVICE: graphs were asked for where there is no GPU.
 
     Notes
     -----
@@ -84,6 +85,14 @@ class GpuWorkerV1:
         has_dp_attention: bool = False,
     ) -> None:
         description = require_model(model, "torch")
+        if sizes.page_size != 1:
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what="page_size",
+                got=sizes.page_size,
+                expected="1",
+                because="what a verify rejects is freed slot by slot",
+            )
         self.config = config
         self.model = model
         self.sizes = sizes
