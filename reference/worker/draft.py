@@ -21,6 +21,7 @@ def draft(
     pools: Pools,
     verify_slots: Callable[[], Array],
     operations: Operations[Array],
+    page_size: int = 1,
 ) -> VerifyInput:
     """Draft a tree for every request: ``num_steps`` selections, one forward less, then pruning and linking.
 
@@ -32,6 +33,8 @@ def draft(
         Slots are allocated far enough ahead; the draft's KV is written in place.
     verify_slots : callable
         Returns int64 [request*node], the slots that the target will write; called when the trees are built.
+    page_size : int
+        Slots of a page: every beam of a tree has pages of its own, which begin with a copy of the prefix's last one.
 
     Returns
     -------
@@ -40,15 +43,20 @@ def draft(
 
     Notes
     -----
-    Source: semantics A.4.
+    Source: semantics A.4, A.9.
     """
     expect_phase(phase, PhaseTag.EAGLE_DRAFT)
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     row, req_to_token, seq_lens = phase.req_pool_indices, pools.req_to_token, phase.seq_lens
     positions = np.repeat(seq_lens, topk)
-    out_cache_loc = operations.assign_draft_cache_locs(row, req_to_token, seq_lens, topk, num_steps).out_cache_loc
-    step_cache_loc = operations.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
-    keys = operations.generate_draft_decode_kv_indices(row, req_to_token, seq_lens, positions, topk, num_steps)
+    num_copies = (topk - 1) * int((seq_lens % page_size).sum())
+    located = operations.assign_draft_cache_locs(row, req_to_token, seq_lens, topk, num_steps, page_size, num_copies)
+    if num_copies:
+        pools.move_kv(Side.DRAFT, located.target_slots, located.source_slots, operations)
+    step_cache_loc = operations.per_step_draft_out_cache_loc(located.out_cache_loc, topk, num_steps)
+    keys = operations.generate_draft_decode_kv_indices(
+        row, req_to_token, seq_lens, positions, topk, num_steps, page_size
+    )
     topk_p, hidden_states, scores = phase.topk_p, phase.hidden_states, None
     topk_index = map_hot(phase.topk_index, model, operations)
     score_list, token_list, parents_list = [], [], []

@@ -1,4 +1,4 @@
-"""The V1 worker in NumPy: EAGLE with a chain or a tree, page size 1, slots freed inside verify.
+"""The V1 worker in NumPy: EAGLE with a chain or a tree, slots freed inside verify; larger pages for chains.
 
 It carries one draft input for its batch, which requests leave through ``filter_batch`` and join through
 ``merge_batch``; like the V2 worker it calls every operation through a backend.
@@ -203,6 +203,10 @@ class ReferenceWorkerV1:
             verify_input.out_cache_loc,
             truncation.accept_index,
         )
+        if self.sizes.page_size > 1:
+            self._operations.align_evict_mask_to_page_size(
+                verify_input.seq_lens, evict_mask, num_nodes, self.sizes.page_size
+            )
         self._ledger.free(verify_input.out_cache_loc[evict_mask])
         everyone = collect_extend_input(row, verify_input, verify_output, truncation)
         last = last_accepted_nodes(truncation.accept_index, everyone.num_accepted_tokens, num_nodes)

@@ -1,4 +1,4 @@
-"""The V2 worker in NumPy: EAGLE with a chain or a tree, page size 1.
+"""The V2 worker in NumPy: EAGLE with a chain or a tree, on pages of any size.
 
 It takes its operations as a parameter, so that the same loop runs on the oracle, on a foreign implementation, or on an
 implementation with a planted fault; and any model, of which it knows what the protocol says.
@@ -110,7 +110,7 @@ class ReferenceWorker:
         def verify_slots() -> Array:
             return pools.read_slots(row, draft_input.seq_lens, width, operations)
 
-        verify_input = draft(draft_input, config, model, pools, verify_slots, operations)
+        verify_input = draft(draft_input, config, model, pools, verify_slots, operations, self.sizes.page_size)
         verify_output, scratch = verify(row, verify_input, config.num_steps, model, pools, self._choices, operations)
         extend_input = compact(
             row, verify_input, verify_output, config.topk == 1, config.num_steps, pools, scratch, operations

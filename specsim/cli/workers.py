@@ -24,7 +24,7 @@ def plan_for(
     SpecRejection
         BAD_CONFIGURATION: the settings contradict each other.
     Failed
-        USAGE: pages of more than one slot for trees, or on V1.
+        USAGE: trees on pages of more than one slot on V1.
     """
     plan = resolve(
         ServerConfig(
@@ -39,10 +39,10 @@ def plan_for(
             max_running_requests=max_batch,
         )
     )
-    if plan.config.page_size != 1 and (config.topk != 1 or plan.worker == "v1"):
+    if plan.config.page_size != 1 and config.topk != 1 and plan.worker == "v1":
         raise Failed(
-            f"--page-size is {page_size}, but should be 1, because larger pages are for chains on V2; "
-            "'specsim rules' tells which worker such a configuration gets",
+            f"--page-size is {page_size}, but should be 1, because V1 frees whole pages of chains only; "
+            "'--mode v2' runs trees on larger pages, and 'specsim rules' tells which worker a configuration gets",
             Exit.USAGE,
         )
     if plan.worker == "v1":
@@ -89,7 +89,10 @@ def build_worker(
     """
     from specsim.reference.models import load_model
 
-    sizes = pools.sizes_for(config, requests, max_batch, plan.config.page_size)
+    page_size = plan.config.page_size
+    if kind != "reference" and page_size > 1 and (config.topk > 1 or plan.worker == "v1"):
+        raise Failed("--page-size of the gpu worker is for chains on V2", Exit.USAGE)
+    sizes = pools.sizes_for(config, requests, max_batch, page_size)
     if kind == "reference":
         if plan.worker == "v1":
             from specsim.reference.worker.v1 import ReferenceWorkerV1

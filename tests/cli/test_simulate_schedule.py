@@ -23,11 +23,13 @@ def simulate(specsim, tmp_path):
         ("--chunk", 3),
         ("--prefix-cache",),
         ("--mode", "v1", "--chunk", 3, "--prefix-cache"),
+        ("--mode", "v2", "--page-size", 4),
+        (*CHAIN, "--mode", "v1", "--page-size", 4),
         (*CHAIN, "--overlap", "--chunk", 5, "--prefix-cache", "--page-size", 4),
     ],
 )
 def test_schedules_output_what_is_output_without(simulate, options):
-    plain = json.loads(simulate(*(CHAIN if "--page-size" in options else ()), "--json").stdout)
+    plain = json.loads(simulate(*(CHAIN if CHAIN[0] in options else ()), "--json").stdout)
     got = simulate(*options, "--json")
     report = json.loads(got.stdout)
     assert got.exit_code == 0, got.output

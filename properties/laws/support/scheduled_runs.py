@@ -110,9 +110,9 @@ def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
     """Draw requests that crowd a small pool; most runs overlap, retract, share prefixes or run prompts in chunks."""
     arrivals = draw(crowded_arrivals())
     chosen_v1 = draw(st.sampled_from((False, False, True))) if is_v1 is None else is_v1
-    page_size = 1 if chosen_v1 else draw(st.sampled_from((1, 1, 2, 4)))
+    page_size = draw(st.sampled_from((1, 1, 2, 4)))
     scenario = Scenario(
-        config=draw(configurations(3 if page_size == 1 else 1, 3, 7)),
+        config=draw(configurations(3 if page_size == 1 or not chosen_v1 else 1, 3, 7)),
         model=draw(models()),
         arrivals=arrivals,
         max_batch=draw(st.sampled_from((1, 2, 3, 3, 3))),
