@@ -48,6 +48,17 @@ def names_of(expression: str) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(_parse(expression)) if isinstance(node, ast.Name))
 
 
+@lru_cache(maxsize=1024)
+def divisors_of(expression: str) -> frozenset[str]:
+    """Return the names that an expression divides by, or takes remainders of."""
+    divisions = [
+        node.right
+        for node in ast.walk(_parse(expression))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod)
+    ]
+    return frozenset(node.id for right in divisions for node in ast.walk(right) if isinstance(node, ast.Name))
+
+
 def evaluate(expression: str, bindings: Mapping[str, Any]) -> Any:
     """Return the value of an expression under the bindings; of a condition only the branch that is taken counts.
 

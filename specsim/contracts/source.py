@@ -11,7 +11,7 @@ are None.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from specsim.contracts.axes import names_of, spelt
+from specsim.contracts.axes import divisors_of, names_of, spelt
 from specsim.contracts.contract import ArraySpec, Contract, ScalarSpec
 from specsim.contracts.equations import Equation, Names, equations_of, label_of
 from specsim.contracts.faults import SCALAR_BITS
@@ -61,10 +61,13 @@ def bind_source(contract: Contract) -> str:
     for spec in contract.arrays:
         lines += _ranks(spec)
     equations = equations_of(contract)
+    divisors = _divisors(names, contract)
+    for scalar in divisors:
+        lines += _bounds(names, scalar)
     lines += _solving(names, equations)
     lines += _per_array(equations, lambda equation: equation.checking(names))
     for scalar in contract.scalars:
-        lines += _bounds(names, scalar)
+        lines += [] if scalar in divisors else _bounds(names, scalar)
     for place, requirement in enumerate(contract.requires):
         used = names.late(requirement.expression)
         skipped = "".join(f"{name} is not None and " for name in used)
@@ -170,6 +173,20 @@ def _per_array(equations: tuple[Equation, ...], write: Writer) -> Lines:
 def _by_array(equations: tuple[Equation, ...]) -> Iterator[tuple[ArraySpec, list[Equation]]]:
     for spec in dict.fromkeys(equation.spec for equation in equations):
         yield spec, [equation for equation in equations if equation.spec is spec]
+
+
+def _divisors(names: Names, contract: Contract) -> list[ScalarSpec]:
+    """Return the scalars that sizes are divided by: their bounds, which keep 0 out, are checked before any size."""
+    sizes = [
+        *(axis for spec in contract.arrays for axis in spec.axes if axis != "..."),
+        *dict(contract.derived).values(),
+    ]
+    divided_by = frozenset[str]().union(*map(divisors_of, sizes))
+    return [
+        scalar
+        for scalar in contract.scalars
+        if scalar.name in divided_by and not any(names.late(bound) for bound in (scalar.low, scalar.high) if bound)
+    ]
 
 
 def _limit(names: Names, bound: str | None) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from specsim.contracts.axes import UnboundAxis, evaluate, names_of, spelt
+from specsim.contracts.axes import UnboundAxis, divisors_of, evaluate, names_of, spelt
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_names():
 
 def test_names_are_replaced_in_source_text():
     assert spelt("topk+1 if index == 0 else topk", {"index": "_index", "topk": 0}) == "0 + 1 if _index == 0 else 0"
+
+
+@pytest.mark.parametrize(
+    ("expression", "divisors"),
+    [("n//page", {"page"}), ("-(-(page-1+n)//page) + a%(b+c)", {"page", "b", "c"}), ("a//2*n", set()), ("n", set())],
+)
+def test_names_that_are_divided_by(expression, divisors):
+    assert divisors_of(expression) == divisors

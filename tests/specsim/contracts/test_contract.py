@@ -1,8 +1,12 @@
+import numpy as np
+import pytest
+
 from specsim.contracts.axes import names_of
+from specsim.contracts.compiled import CompiledContract
 from specsim.contracts.contract import ALL, ArraySpec, Contract, Defined, ScalarSpec, Unit, array
 from specsim.operations import RECORDS
 from specsim.operations.page import DEFINED_IN_WORDS
-from specsim.rejection import Reason
+from specsim.rejection import Reason, SpecRejection
 
 RULES = set(DEFINED_IN_WORDS)
 
@@ -72,3 +76,20 @@ def test_every_rule_is_explained():
     assert Defined.__doc__ is not None
     for rule in RULES:
         assert f"``{rule}``" in Defined.__doc__
+
+
+@pytest.mark.parametrize("where", ["derived", "an array"])
+def test_a_size_that_is_divided_by_zero_is_named_before_it_is_used(where):
+    derived = (("whole", "n//page"),) if where == "derived" else ()
+    contract = Contract(
+        parameters=(
+            array("x", "int64 [a]" if derived else "int64 [-(-n//page)]", Unit.ANY),
+            ScalarSpec("n", low="0"),
+            ScalarSpec("page", low="1"),
+        ),
+        outputs=(array("y", "int64 [n]", Unit.ANY),),
+        derived=derived,
+    )
+    with pytest.raises(SpecRejection) as refused:
+        CompiledContract("divided", contract).check({"x": np.zeros(2, np.int64), "n": 4, "page": 0})
+    assert (refused.value.reason, refused.value.what) == (Reason.SCALAR_OUT_OF_RANGE, "page")
