@@ -1,66 +1,66 @@
-"""K.6: which slots V1 keeps of its pages, page size 4."""
+"""K.6: what V1 keeps of pages, behind a chain and behind a tree."""
 
 import numpy as np
 import pytest
 
 from tests.worked_examples.numbers import i32, i64
 
-PAGE_SIZE = 4
-WINDOWS = [[101, 102, 103, 104, 105, 106], [112, 113, 114, 115, 116, 117], [126, 127, 128, 129, 130, 131]]
-SEQ_LENS, DRAFTS = [9, 8, 10], [1, 0, 3]
-TARGETS = [101, 102, 112, 126, 127, 128, 129]
+WINDOWS = i64([*range(101, 107), *range(112, 118), *range(126, 132)])
+DRAFTS = i32([1, 0, 3])
+SOURCES, TARGETS = [101, 103, 112, 126, 127, 129, 131], [101, 102, 112, 126, 127, 128, 129]
 
 
 @pytest.mark.parametrize(
-    ("length", "num_accepted_tokens", "first_freed"),
+    ("length", "accepted", "freed"),
     [(9, 1, 3), (9, 2, 3), (9, 4, 7), (11, 1, 1), (11, 2, 5), (8, 1, 4), (10, 2, 2)],
 )
-def test_k6_chain(length, num_accepted_tokens, first_freed, operations):
-    evict_mask = np.arange(8) >= num_accepted_tokens
-    operations.align_evict_mask_to_page_size(i64([length]), evict_mask, 8, PAGE_SIZE)
-    assert np.flatnonzero(evict_mask).tolist() == list(range(first_freed, 8))
+def test_k6_chains_free_from_the_next_page_on(computes, length, accepted, freed):
+    places = np.arange(8)
+    computes(
+        "align_evict_mask_to_page_size",
+        {"seq_lens": i64([length]), "evict_mask": places >= accepted, "num_draft_tokens": 8, "page_size": 4},
+        {"evict_mask": places >= freed},
+    )
 
 
-def test_k6_tree_goes_to_the_front_and_the_back_is_freed(computes):
-    slots = i64(WINDOWS).reshape(-1)
+def test_k6_trees_move_to_the_front_and_free_behind(computes):
     computes(
         "get_src_tgt_cache_loc",
         {
-            "seq_lens": i64(SEQ_LENS),
-            "out_cache_loc": slots,
+            "seq_lens": i64([9, 8, 10]),
+            "out_cache_loc": WINDOWS,
             "accept_indices": i32([0, 2, 6, 12, 13, 15, 17]),
-            "num_accepted_drafts": i32(DRAFTS),
+            "num_accepted_drafts": DRAFTS,
             "num_draft_tokens": 6,
-            "page_size": PAGE_SIZE,
+            "page_size": 4,
         },
-        {"source_slots": i64([101, 103, 112, 126, 127, 129, 131]), "to_free_num_slots": i32([3, 2, 0])},
+        {"source_slots": i64(SOURCES), "to_free_num_slots": i32([3, 2, 0])},
     )
     computes(
         "get_target_cache_loc",
         {
-            "num_accepted_drafts": i32(DRAFTS),
+            "num_accepted_drafts": DRAFTS,
             "to_free_num_slots": i32([3, 2, 0]),
-            "out_cache_loc": slots,
+            "out_cache_loc": WINDOWS,
             "num_draft_tokens": 6,
             "num_target_slots": 7,
             "num_to_free_slots": 5,
         },
         {"target_slots": i64(TARGETS), "to_free_slots": i64([104, 105, 106, 116, 117])},
     )
-    assert {slot // PAGE_SIZE for slot in (104, 105, 106, 116, 117)} == {26, 29}
 
 
-def test_k6_the_request_that_ended_hands_nothing_on(computes):
+def test_k6_who_goes_on(computes):
     computes(
         "create_num_accepted_drafts_filter",
-        {"num_accepted_drafts": i32(DRAFTS), "unfinished_index": i64([0, 2]), "seq_lens": i64(SEQ_LENS)},
+        {"num_accepted_drafts": DRAFTS, "unfinished_index": i64([0, 2]), "seq_lens": i64([9, 8, 10])},
         {"num_unfinished_tokens": i32([2, 0, 4]), "seq_lens": i64([11, 9, 14])},
     )
     computes(
         "filter_finished_cache_loc",
         {
             "target_slots": i64(TARGETS),
-            "num_accepted_drafts": i32(DRAFTS),
+            "num_accepted_drafts": DRAFTS,
             "num_unfinished_tokens": i32([2, 0, 4]),
             "num_locations": 6,
         },
