@@ -20,7 +20,7 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.results import resolve_iteration, resolve_prefill, tell_iteration
+from specsim.simulation.results import resolve_iteration, resolve_prefill, tell_batch, tell_iteration
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
@@ -235,6 +235,7 @@ class Engine:
         self.counters = update_spec_metrics(self.counters, len(launched.requests), num_accepted_drafts)
         self._report(self.decode_log_interval)
         config = self.worker.config
+        tell_batch(launched, config, self.worker.sizes.page_size, self._observer)
         tell_iteration(iteration, launched.num_steps or config.num_steps, config.topk > 1, self._observer)
 
     def _report(self, interval: int) -> None:

@@ -1,10 +1,13 @@
 """What a result does to the requests that it was launched for, whenever it comes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from specsim.config import SpecConfig
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.counts import path_width
 from specsim.host.metrics import count_batch
+from specsim.host.sampling import GREEDY
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.launches import Launched
@@ -90,6 +93,20 @@ def tell_iteration(iteration: Iteration, num_steps: int, is_tree: bool, observer
         (Tag.RAGGED, len(set(drafts)) > 1),
         (Tag.TREE, is_tree),
         (Tag.STEPS, num_steps > 1),
+    ):
+        if is_so:
+            observer(tag)
+
+
+def tell_batch(launched: Launched, config: SpecConfig, page_size: int, observer: Observer) -> None:
+    """Tell an observer what the requests of an iteration asked for."""
+    sampled = [one.sampling for one in launched.requests if one.sampling is not None and not one.is_greedy]
+    for tag, is_so in (
+        (Tag.PAGES, page_size > 1),
+        (Tag.SAMPLED, bool(sampled)),
+        (Tag.FILTERED, any(replace(GREEDY, temperature=one.temperature, seed=one.seed) != one for one in sampled)),
+        (Tag.DYNAMIC, launched.num_steps not in (None, config.num_steps)),
+        (Tag.ROUNDS, any(one.counters.num_verifies > 1 for one in launched.requests)),
     ):
         if is_so:
             observer(tag)

@@ -159,13 +159,15 @@ def test_a_prompt_starts_behind_what_is_cached_of_it(loop, is_overlapped):
 def test_pages_change_no_token(page_size):
     requests = [Request(number, [number + 1, 2, 3], 9) for number in range(3)]
     worker = ReferenceWorker(CHAIN, load_model(MODEL), sizes_for(CHAIN, requests, 2, page_size))
-    run = Engine(worker, 2, 1, schedule=Schedule(is_overlapped=True, has_prefix_cache=True))
+    reach = Reach()
+    run = Engine(worker, 2, 1, schedule=Schedule(is_overlapped=True, has_prefix_cache=True), observer=reach)
     for request in requests:
         run.submit(request)
     while run.has_work:
         run.step()
         run.scheduler.check_ledger()
         assert all(len(one.slots) % page_size == 0 for one in run.scheduler.running)
+    assert {Tag.PAGES, Tag.ROUNDS, Tag.OVERLAP} <= set(reach.counts)
     assert [one.output for one in requests] == [plain(one) for one in requests]
 
 
