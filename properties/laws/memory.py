@@ -9,6 +9,7 @@ from specsim.properties.laws.support.cache_play import CachePlay
 from specsim.properties.laws.support.checks import refuses, require, require_equal, state
 from specsim.properties.laws.support.memory_play import play_memory
 from specsim.properties.laws.support.memory_player import MemoryState
+from specsim.properties.laws.support.planted_ledgers import WRONG, WRONG_IN_PAGES, in_good_order
 from specsim.properties.strategies.memory import (
     AllocatorHistory,
     CacheHistory,
@@ -17,6 +18,7 @@ from specsim.properties.strategies.memory import (
     cache_histories,
     memory_histories,
     page_histories,
+    page_sizes,
     row_histories,
     slot_histories,
 )
@@ -69,6 +71,20 @@ def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: lis
         play_memory(MemoryState(backend, history), history.events)
 
 
+def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:
+    """A ledger accepts a memory in good order, and none in which a page, a row or a length is wrong."""
+    kept = in_good_order(backend, page_size)
+    backend.host("Ledger")(kept.memory).check(kept.holdings)
+    for what, plant in (WRONG if page_size == 1 else WRONG_IN_PAGES).items():
+        kept = in_good_order(backend, page_size)
+        plant(kept)
+        try:
+            backend.host("Ledger")(kept.memory).check(kept.holdings)
+        except AssertionError:
+            continue
+        require(False, what, "not noticed", "an AssertionError")
+
+
 _PARTS = names_of(Kind.PART)
 
 PROPERTIES = (
@@ -77,4 +93,5 @@ PROPERTIES = (
     state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
     state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
     state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38"),
+    state("memory", a_ledger_notices_whatever_is_wrong, page_sizes, ("Ledger",), "P38"),
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from specsim.simulation.memory.reserve import DecodeSizes
 
 MOST_REQUESTS = 3
+MOST_PROMPT = 9
 _COUNTS = 7
 _BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in permutations(range(MOST_REQUESTS), size))
 
@@ -148,8 +149,8 @@ def row_histories() -> st.SearchStrategy[RowHistory]:
 
 
 MEMORY_EVENTS = (
-    *("admit", "chunk", "step", "admit", "chunk", "step", "step", "finish", "chunk", "step"),
-    *("retract", "step", "abort", "evict", "late", "resize"),
+    *("join", "step", "admit", "join", "step", "chunk", "join", "step", "step", "finish"),
+    *("retract", "join", "abort", "step", "evict", "late", "resize", "chunk"),
 )
 
 
@@ -159,6 +160,8 @@ class MemoryHistory:
 
     Parameters
     ----------
+    num_fitting, slack : int
+        The pool has room for so many requests, and for some positions more or fewer.
     sizes : DecodeSizes
         What an iteration may touch at most; it may shrink and grow again.
     is_overlapped : bool
@@ -166,7 +169,8 @@ class MemoryHistory:
     """
 
     page_size: int
-    num_pages: int
+    num_fitting: int
+    slack: int
     num_rows: int
     row_width: int
     has_cache: bool
@@ -176,26 +180,41 @@ class MemoryHistory:
     prompts: tuple[tuple[int, ...], ...]
     events: tuple[Event, ...]
 
+    @property
+    def num_pages(self) -> int:
+        """Pages of the pool, page 0 left out."""
+        sizes = self.sizes
+        beam = -(-(self.page_size - 1 + sizes.num_steps) // self.page_size) * self.page_size
+        ahead = max(sizes.topk * beam, sizes.num_draft_tokens) * (2 if sizes.allocates_ahead else 1)
+        return max(2, -(-(self.num_fitting * (MOST_PROMPT + ahead) + self.slack) // self.page_size))
+
 
 def memory_histories() -> st.SearchStrategy[list[MemoryHistory]]:
     """Draw histories of whole memories, of V1 and of V2, some of them tight."""
-    return st.lists(_memory_histories(), min_size=1, max_size=5)
+    return st.lists(one_memory(), min_size=1, max_size=9)
 
 
-def _memory_histories() -> st.SearchStrategy[MemoryHistory]:
+def one_memory() -> st.SearchStrategy[MemoryHistory]:
+    """Draw one of them."""
     return st.builds(
         MemoryHistory,
         page_size=st.sampled_from([1, 2, 3, 4]),
-        num_pages=st.integers(6, 40),
-        num_rows=st.integers(2, 5),
-        row_width=st.sampled_from([64, 64, 24]),
+        num_fitting=st.integers(1, 3),
+        slack=st.integers(-4, 12),
+        num_rows=st.integers(3, 5),
+        row_width=st.sampled_from([80, 80, 80, 30]),
         has_cache=st.sampled_from([True, True, True, False]),
         has_pair_keys=st.booleans(),
-        is_overlapped=st.booleans(),
+        is_overlapped=st.sampled_from([True, True, False]),
         sizes=decode_sizes(),
-        prompts=texts(9).map(lambda found: tuple(text or (0,) for text in found)),
+        prompts=texts(MOST_PROMPT).map(lambda found: tuple(text or (0,) for text in found)),
         events=histories(MEMORY_EVENTS, 14),
     )
+
+
+def page_sizes() -> st.SearchStrategy[int]:
+    """Draw a page size that prompts of a few tokens fill."""
+    return st.integers(1, 3)
 
 
 def decode_sizes() -> st.SearchStrategy[DecodeSizes]:

@@ -11,19 +11,22 @@ from specsim.rejection import Reason, SpecRejection
 def leave(play: MemoryState, player: Player, cut: int | None) -> None:
     """Release a request that ended after some output tokens, or for which nothing cuts the output."""
     num_output = player.num_known + 1 - len(player.prompt)
-    finished = None if cut is None or num_output < 1 else max(1, num_output - cut)
+    former = player.num_fill - len(player.prompt)
+    finished = None if cut is None or num_output <= former else max(former + 1, num_output - cut)
     owned = play.part("owned_length")(player.holding.books.num_committed, len(player.prompt), finished)
     expected = player.num_known if finished is None else min(player.num_known, len(player.prompt) + finished)
     require(owned == expected, "positions of text", owned, expected)
     text, cache = player.text[: player.num_known + 1], play.memory.cache
+    key = play.key(text[:owned])
+    whole = len(key) // play.size * play.size
+    expected = 0 if cache is None else cache.num_cached + whole - len(cache.match(key).slots)
     play.part("release_finished")(play.memory, player.holding, text, owned)
     play.players.remove(player)
     play.published.append(tuple(text[:owned]))
     if cache is not None:
-        units = max(owned - play.device.num_draft_ahead, 0)
-        found = cache.match(play.key(text[:owned])).slots
-        whole = units // play.size * play.size
-        require(len(found) == whole, "cached positions of a request that ended", len(found), whole)
+        found = len(cache.match(key).slots)
+        require(found == whole, "cached positions of a request that ended", found, whole)
+        require(cache.num_cached == expected, "slots that are cached when it ended", cache.num_cached, expected)
 
 
 def retract(play: MemoryState, player: Player) -> None:

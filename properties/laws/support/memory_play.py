@@ -8,7 +8,7 @@ from specsim.properties.laws.support.memory_checks import check_memory
 from specsim.properties.laws.support.memory_leaving import leave, refused, retract
 from specsim.properties.laws.support.memory_player import MemoryState, Player
 from specsim.properties.laws.support.memory_steps import resolve, step
-from specsim.properties.strategies.memory import Event
+from specsim.properties.strategies.memory import MOST_PROMPT, Event
 from specsim.rejection import Reason
 from specsim.simulation.memory import Holding
 
@@ -16,25 +16,34 @@ from specsim.simulation.memory import Holding
 def play_memory(play: MemoryState, events: Sequence[Event]) -> None:
     """Let everything happen, check after each event, and find the pool whole when all have gone."""
     for event in events:
-        _happen(play, event)
+        happen(play, event)
         check_memory(play, f"after {event}")
+    empty(play)
+
+
+def empty(play: MemoryState) -> None:
+    """Let all go, and find the pool whole."""
     while play.players:
         leave(play, play.players[-1], None)
     check_memory(play, "when all have gone")
     allocator, cache = play.memory.allocator, play.memory.cache
     left = allocator.num_free + (0 if cache is None else cache.num_cached)
     require(left == play.history.num_pages * play.size, "free and cached slots at the end", left, "all")
+    if cache is not None:
+        require(cache.num_evictable == cache.num_cached, "evictable slots", cache.num_evictable, cache.num_cached)
     rows = play.memory.rows.num_free
     require(rows == play.history.num_rows - 1, "free rows at the end", rows, play.history.num_rows - 1)
 
 
-def _happen(play: MemoryState, event: Event) -> None:
+def happen(play: MemoryState, event: Event) -> None:
     """Do what an event says, if it can be done."""
     number = event.counts[0]
     chosen = play.running[number % len(play.running)] if play.running else None
     match event.what:
-        case "admit":
+        case "admit" | "join":
             _admit(play, number + 7 * event.counts[1])
+            if event.what == "join":
+                _chunk(play, MOST_PROMPT * 9)
         case "chunk":
             _chunk(play, 1 + number * (1 + event.counts[1]))
         case "step":
@@ -101,6 +110,9 @@ def _chunk(play: MemoryState, length: int) -> None:
     player.num_filled = player.num_true = player.num_known = end
     play.device.assign(play.part("publish_prefix")(play.memory, player.holding, player.text[:end]))
     play.published.append(tuple(player.text[:end]))
+    whole = 0 if play.memory.cache is None else len(play.key(player.text[:end])) // play.size * play.size
+    got = player.holding.books.num_protected
+    require(got == whole, "positions that the cache has of a filled chunk", got, whole)
 
 
 def _fits(play: MemoryState, end: int, player: Player) -> bool:

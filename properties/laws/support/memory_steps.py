@@ -1,10 +1,12 @@
 """Decode iterations of histories of an engine's memory: V2 allocates ahead, V1 inside."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.memory_leaving import leave, retract
+from specsim.properties.laws.support.memory_leaving import leave, refused, retract
 from specsim.properties.laws.support.memory_player import MemoryState, Player
+from specsim.rejection import Reason
 from specsim.simulation.memory import Holding, SlotRange
 
 
@@ -92,7 +94,14 @@ def _prepare(play: MemoryState, batch: Sequence[Player]) -> None:
     expected = [
         (one.row, one.num_allocated, end) for one, end in zip(books, ends, strict=True) if end > one.num_allocated
     ]
-    ranges: list[SlotRange] = play.part("prepare_for_decode")(play.memory, [one.holding for one in batch], play.sizes)
+    prepare, holdings = play.part("prepare_for_decode"), [one.holding for one in batch]
+    if expected:
+        narrow = replace(play.memory, row_width=max(end for _, _, end in expected) - 1)
+        refused(play, Reason.ROW_TOO_SHORT, lambda: prepare(narrow, holdings, play.sizes))
+        require(
+            play.memory.allocator.num_free == free, "free slots after a refusal", play.memory.allocator.num_free, free
+        )
+    ranges: list[SlotRange] = prepare(play.memory, holdings, play.sizes)
     got = [(one.row, one.start, one.end) for one in ranges]
     require(got == expected, "(row, start, end) of what is allocated ahead", got, expected)
     for one in ranges:

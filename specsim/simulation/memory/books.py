@@ -148,9 +148,21 @@ class Books:
             raise _freed_twice("positions behind the text")
         return replace(self, is_overallocated_freed=True)
 
+    def leave(self) -> "Books":
+        """Return the books of a request that has given everything back."""
+        return replace(
+            self,
+            row=0,
+            num_protected=0,
+            num_committed=0,
+            num_allocated=0,
+            is_committed_freed=False,
+            is_overallocated_freed=False,
+        )
+
     def retract(self) -> "Books":
-        """Return the books of a request that has given everything back and waits."""
-        return Books(num_retractions=self.num_retractions + 1, is_retracted=True)
+        """Return the books of a request that has given everything back and waits to come again."""
+        return replace(self.leave(), num_retractions=self.num_retractions + 1, is_retracted=True)
 
 
 def _out_of_range(what: str, got: int, expected: str, because: str) -> SpecRejection:

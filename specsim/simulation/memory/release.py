@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.holding import Holding, Memory
 from specsim.simulation.memory.keys import key_units, num_key_units
@@ -64,10 +65,23 @@ def owned_length(num_committed: int, num_prompt: int, finished_length: int | Non
 def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bool) -> Release:
     """Return what becomes of the positions of a request that owns so much text.
 
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: less text than the prefix cache has of it, or more than is allocated.
+
     Notes
     -----
     Source: semantics I.4.
     """
+    if not books.num_protected <= num_owned <= books.num_allocated:
+        raise SpecRejection(
+            Reason.COUNT_OUT_OF_RANGE,
+            what="num_owned",
+            got=num_owned,
+            expected=f"{books.num_protected} to {books.num_allocated}",
+            because="a request ends behind what the prefix cache has of it",
+        )
     num_key = floor_to(num_key_units(num_owned, has_pair_keys), page_size)
     scratch_start = min(ceil_to(num_owned, page_size), books.num_allocated)
     return Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))
@@ -97,7 +111,7 @@ def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_
         units = key_units(text[:num_owned], memory.has_pair_keys)
         num_cached = memory.cache.insert(units[: plan.num_key], holding.slots[: plan.num_key])
     _give_back(memory, holding, plan, num_cached)
-    holding.books = Books(num_retractions=holding.books.num_retractions)
+    holding.books = holding.books.leave()
 
 
 def release_retracted(memory: Memory, holding: Holding) -> None:
