@@ -105,7 +105,7 @@ class CacheHistory:
 
 def cache_histories() -> st.SearchStrategy[list[CacheHistory]]:
     """Draw histories of prefix caches."""
-    return st.lists(_cache_histories(), min_size=1, max_size=9)
+    return st.lists(_cache_histories(), min_size=3, max_size=19)
 
 
 def _cache_histories() -> st.SearchStrategy[CacheHistory]:
