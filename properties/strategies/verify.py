@@ -12,6 +12,7 @@ from specsim.properties.strategies.arrays import (
     Bulk,
     bulk,
     mostly,
+    one_of_evenly,
     overridden,
 )
 from specsim.properties.strategies.pages import near_a_page, page_sizes
@@ -26,7 +27,7 @@ _LOGITS = (0, -1, 2**62, -(2**62))
 @st.composite
 def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
-    page_size = draw(mostly(page_sizes(), st.just(1), one_in=2))
+    page_size = draw(one_of_evenly(page_sizes(), st.just(1)))
     committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
     longest = max(committed, default=0) + tokens_per_request
