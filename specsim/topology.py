@@ -128,7 +128,7 @@ class Topology:
     @cached_property
     def depths(self) -> tuple[int, ...]:
         """How many nodes stand above each node."""
-        return tuple(len(path) - 1 for path in self.paths)
+        return tuple(len(path[:-1]) for path in self.paths)
 
     @property
     def next_token(self) -> NDArray[np.int64]:

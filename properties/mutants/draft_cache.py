@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.counts import beam_stride
+from specsim.counts import beam_stride, floor_to, page_size_of_beams
 from specsim.properties.mutants.draft_pages import positions_of
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
 
@@ -43,10 +43,22 @@ def _clamped_to_the_row(
     page_size: int = 1,
     num_copies: int = 0,
 ) -> tuple[Array, Array, Array]:
-    places = np.asarray(seq_lens, dtype=np.int64)[:, None] + np.arange(topk * num_steps)
-    places = np.clip(places, 0, req_to_token.shape[1] - 1)
-    slots = req_to_token[req_pool_indices[:, None], places].reshape(-1).astype(np.int64)
-    return slots, np.zeros(num_copies, dtype=np.int64), np.zeros(num_copies, dtype=np.int64)
+    def slot_at(row: int, position: int) -> int:
+        return int(req_to_token[row, min(max(position, 0), req_to_token.shape[1] - 1)])
+
+    found: list[int] = []
+    copies: list[tuple[int, int]] = [(0, 0)] * num_copies
+    copied = 0
+    for row, length in zip(req_pool_indices.tolist(), np.asarray(seq_lens).tolist(), strict=True):
+        stride = beam_stride(length, topk, num_steps, page_size)
+        for beam in range(topk):
+            begin = length + beam * stride
+            found += [slot_at(row, begin + step) for step in range(num_steps)]
+            for position in range(floor_to(length, page_size_of_beams(topk, page_size)), length if beam else 0):
+                copies[copied : copied + 1] = [(slot_at(row, position), slot_at(row, position + beam * stride))]
+                copied += 1
+    sources, targets = np.array(copies[:num_copies], dtype=np.int64).reshape(num_copies, 2).T.copy()
+    return np.array(found, dtype=np.int64), sources, targets
 
 
 def _narrow_rows(outputs: Named, arguments: Named) -> None:

@@ -59,7 +59,7 @@ def test_operations_of_the_toy_models_are_missed_only_by_who_is_asked_for_them(s
     whole_runs = {one.name for one in all_properties() if one.fills_missing}
     assert whole_runs <= unasked["properties"].keys(), "whole runs take the models from the reference"
     words = specsim("check", name, "--models", "--examples", 1, "--slow-examples", 1, "--seed", 3).stdout
-    assert f"defines 1 of {len(TABLE)} operations, 0 of {len(MODEL_TABLE)} model operations and 0 host" in words
+    assert f"defines 1 of {len(TABLE)} operations, 0 of {len(MODEL_TABLE)} model operations, 0 host" in words
 
 
 def test_who_brings_a_worker_or_one_operation_of_the_models_is_checked_with_them(module, monkeypatch, tmp_path):

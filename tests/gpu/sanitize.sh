@@ -26,8 +26,10 @@ for tool in memcheck racecheck; do
     file=$(basename "$path" .py)
     allocator=(PYTORCH_NO_CUDA_MEMORY_CACHING=1)
     case "$path" in */worker/*) allocator=() file="worker_$file" ;; esac
+    # NOTE: every shape and size of a V1 batch takes minutes under a sanitizer; the kernels are the same.
+    case "$path" in */worker/test_v1.py) left_out=" and not every" ;; *) left_out="" ;; esac
     env "${allocator[@]}" compute-sanitizer --tool "$tool" --error-exitcode 9 python3 -m pytest -q "$path" \
-      -p no:cacheprovider -k 'not captur and not 31_bits and not 32_bits and not large and not graph and not synchronises' \
+      -p no:cacheprovider -k "not captur and not 31_bits and not 32_bits and not large and not graph and not synchronises$left_out" \
       >"$logs/$tool.$file.log" 2>&1 &
     pids+=("$!:$file")
   done
