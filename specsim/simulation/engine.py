@@ -20,11 +20,12 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.results import resolve_iteration, resolve_prefill, tell_batch, tell_iteration
+from specsim.simulation.results import resolve_iteration, resolve_prefill
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.telling import tell_iteration
 from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
@@ -49,6 +50,8 @@ class Engine:
         Decide about chunks, late results and streams, and have the parts of memory; None for specsim's own.
     observer : callable
         Is told what happens.
+    make_scheduler : callable
+        Makes the scheduler.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Engine:
         schedule: Schedule = IN_TURN,
         operations: CallsByName | None = None,
         observer: Observer = ignore,
+        make_scheduler: Callable[..., Scheduler] = Scheduler,
     ) -> None:
         if adaptive is not None:
             _require_room(worker.config, adaptive)
@@ -93,7 +97,7 @@ class Engine:
                 expected="False",
                 because="recurrent states are not kept by position",
             )
-        self.scheduler = Scheduler(
+        self.scheduler = make_scheduler(
             worker.config,
             worker.sizes,
             max_batch,
@@ -107,6 +111,7 @@ class Engine:
             worker.keep_books(IterationLedger(self.scheduler))
         self._launcher = Launcher(worker, self._operations, schedule.stream_seed if schedule.is_overlapped else None)
         self._in_flight: deque[Launched] = deque()
+        self._last_sizes: SpecConfig | None = None
         self.num_iterations = 0
         self.counters = SpecCounters()
         self.intervals: list[IntervalStats] = []
@@ -229,14 +234,16 @@ class Engine:
     def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
         if not self.is_v1:
             resolve_iteration(launched, iteration, self._operations, self._observer)
+        num_accepted_drafts: list[int] = iteration.num_accepted_drafts.tolist()
         if self.adaptive is not None:
-            self.adaptive.observe(iteration.num_accepted_drafts.tolist())
-        num_accepted_drafts = int(iteration.num_accepted_drafts.sum())
-        self.counters = update_spec_metrics(self.counters, len(launched.requests), num_accepted_drafts)
+            self.adaptive.observe(num_accepted_drafts)
+        self.counters = update_spec_metrics(self.counters, len(launched.requests), sum(num_accepted_drafts))
         self._report(self.decode_log_interval)
-        config = self.worker.config
-        tell_batch(launched, config, self.worker.sizes.page_size, self._observer)
-        tell_iteration(iteration, launched.num_steps or config.num_steps, config.topk > 1, self._observer)
+        config = self.worker.config.at_steps(launched.num_steps)
+        is_changed = config != (self._last_sizes or config)
+        self._last_sizes = config
+        place = (self.worker.model.description, self.worker.sizes)
+        tell_iteration(num_accepted_drafts, launched.requests, config, is_changed, *place, self._observer)
 
     def _report(self, interval: int) -> None:
         self.counters, stats = report_decode_stats(self.counters, self.num_drafts_per_round, interval)

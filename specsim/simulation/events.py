@@ -8,6 +8,7 @@ from enum import StrEnum
 class Tag(StrEnum):
     """One condition that a run came to."""
 
+    ANY = "any"
     ACCEPTED = "acc"
     REJECTED = "rej"
     FULL = "full"
@@ -28,6 +29,8 @@ class Tag(StrEnum):
     DYNAMIC = "dynk"
     OVERLAP = "over"
     ZERO = "zero"
+    BIG = "big"
+    COMPONENTS = "multi"
     HISTORY = "hist"
     FINISH = "finish"
     ZOMBIE = "zombie"

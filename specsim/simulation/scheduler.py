@@ -14,6 +14,7 @@ from specsim.simulation.pools import build_memory, check_texts, decode_sizes, mo
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.submission import check_request
+from specsim.simulation.telling import tell_end
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class Scheduler:
         if ended:
             self.slots.begin_free_group()
         for request in ended:
-            self._observer(Tag.FINISH)
+            tell_end(request, self._observer)
             self._leave(request)
             self._release(request)
             self.finished.append(request)

@@ -1,21 +1,32 @@
+from dataclasses import replace
+
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from specsim.conformance.backend import load
 from specsim.properties.machine import engine_machine
+from specsim.properties.soak.machine import Subject
+from specsim.properties.soak.setups import draw_setup
+
+
+def small_setups(random):
+    """Draw the smallest trees: interpreted kernels take their time."""
+    setup = draw_setup(random)
+    return replace(setup, longest_prompt=4, longest_output=6, max_batch=min(setup.max_batch, 2), has_sampling=False)
 
 
 @pytest.mark.parametrize(
-    ("implementation", "is_v1", "examples", "steps"),
-    [("specsim.reference", False, 60, 25), ("specsim.reference", True, 40, 25), ("specsim.gpu", False, 3, 6)],
+    ("implementation", "draw", "examples", "steps"),
+    [("specsim.reference", draw_setup, 30, 25), ("specsim.gpu", small_setups, 2, 4)],
 )
-def test_engine_survives_any_order_of_events(implementation, is_v1, examples, steps):
+def test_engine_survives_any_order_of_events(implementation, draw, examples, steps):
     run_state_machine_as_test(
-        engine_machine(load(implementation), is_v1),
+        engine_machine(Subject(load(implementation)), draw),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
+            phases=(Phase.generate, Phase.shrink) if implementation == "specsim.reference" else (Phase.generate,),
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),

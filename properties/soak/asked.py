@@ -1,0 +1,94 @@
+"""What somebody asks of an engine: a prompt, when the output ends, and how its tokens are chosen."""
+
+from dataclasses import dataclass
+from random import Random
+
+from specsim.host.sampling import ALL_TOKENS, SamplingParameters
+from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.soak.setups import VOCABULARY, Setup
+from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
+from specsim.simulation.requests import TOKEN_TEXT, Request
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The content of a request; the same may be asked again."""
+
+    prompt: tuple[int, ...]
+    max_new_tokens: int
+    eos_token: int | None = None
+    stop_tokens: tuple[int, ...] = ()
+    stop_strings: tuple[str, ...] = ()
+    min_new_tokens: int = 0
+    context_limit: int | None = None
+    sampling: SamplingParameters | None = None
+    processor: Shifted | None = None
+    grammar: Automaton | None = None
+
+    def request(self, request_id: int) -> Request:
+        """Return a fresh request."""
+        return Request(
+            request_id,
+            self.prompt,
+            self.max_new_tokens,
+            self.eos_token,
+            stop_tokens=self.stop_tokens,
+            stop_strings=self.stop_strings,
+            min_new_tokens=self.min_new_tokens,
+            context_limit=self.context_limit,
+            sampling=self.sampling,
+            processor=self.processor,
+            grammar=None if self.grammar is None else self.grammar.start,
+        )
+
+
+def draw_asked(random: Random, setup: Setup) -> Asked:
+    """Draw a request; most end by their length, the others by any other rule that holds for them."""
+    length = min(random.choice((1, 2, 3, 5, 8, random.randint(1, setup.longest_prompt))), setup.longest_prompt)
+    prompt = tuple(random.randrange(VOCABULARY) for _ in range(length))
+    longest = setup.longest_output
+    max_new_tokens = random.choice((1, longest, longest, random.randint(1, longest)))
+    eos_token, context_limit = None, None
+    stop_tokens: tuple[int, ...] = ()
+    stop_strings: tuple[str, ...] = ()
+    kind = random.randrange(8)
+    if kind == 0:
+        eos_token = _token(random)
+    elif kind == 1:
+        stop_tokens = (_token(random), _token(random), _token(random))
+    elif kind == 2:
+        stop_strings = tuple(TOKEN_TEXT(_token(random)) for _ in range(3))
+    elif kind == 3:
+        context_limit = length + random.randint(1, max_new_tokens)
+    sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
+    is_constrained = setup.has_constraints and random.randrange(2) == 0
+    return Asked(
+        prompt=prompt,
+        max_new_tokens=max_new_tokens,
+        eos_token=eos_token,
+        stop_tokens=stop_tokens,
+        stop_strings=stop_strings,
+        min_new_tokens=random.choice((0, 0, min(2, max_new_tokens))),
+        context_limit=context_limit,
+        sampling=sampling,
+        processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
+        grammar=_draw_grammar(random) if is_constrained else None,
+    )
+
+
+def _token(random: Random) -> int:
+    return random.randrange(VOCABULARY)
+
+
+def _draw_sampling(random: Random) -> SamplingParameters:
+    return SamplingParameters(
+        temperature=random.choice((HALVING_TEMPERATURE, 1.0, 4.0)),
+        top_k=random.choice((ALL_TOKENS, 2, 5)),
+        top_p=random.choice((1.0, 0.85)),
+        min_p=random.choice((0.0, 0.03)),
+        seed=random.randrange(1 << 32),
+    )
+
+
+def _draw_grammar(random: Random) -> Automaton:
+    return Automaton(VOCABULARY, random.randint(2, 4), 0.75, random.choice((8, 1000)), random.randrange(1 << 32))

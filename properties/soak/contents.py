@@ -1,0 +1,109 @@
+"""What the KV of a text has to be, as arrays that grow with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from specsim.assertion import require
+from specsim.conformance.arrays import Array
+from specsim.hashing import digest
+from specsim.phases import DraftInput
+from specsim.properties.soak.setups import Setup
+from specsim.reference.models import load_model
+from specsim.reference.worker.pools import CARRIED
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.models.ground_truth import Prefix
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.toys import TAG_WORDS
+from specsim.simulation.requests import PromptChunk, Request, SlotRange
+
+POOLS = ("target_kv", "draft_kv")
+
+
+class ExpectedTags:
+    """The tags of a text, int64 [buffer, position, word] of the target and of the draft; the text only grows."""
+
+    def __init__(self, model: HashModel, width: int) -> None:
+        layers = (model.num_target_layers, model.num_draft_layers)
+        self._prefix = Prefix(model)
+        self._draft_folds = [0] * model.num_draft_layers
+        self._num_known = 0
+        self.tags = [np.zeros((2 * count, width, TAG_WORDS), dtype=np.int64) for count in layers]
+
+    def grow(self, text: Sequence[int]) -> None:
+        """Add what a text has beyond what is known; its last token has no entry, but the draft's last one read it."""
+        for position in range(self._num_known, len(text) - 1):
+            self._add(position, text[position], text[position + 1])
+        self._num_known = max(self._num_known, len(text) - 1)
+
+    def _add(self, position: int, token: int, following: int) -> None:
+        target, draft = self.tags
+        prefix = self._prefix
+        prefix.append(token)
+        for layer in range(len(prefix.folds)):
+            context = 0 if layer == 0 else prefix.folds[layer - 1]
+            for component in (2 * layer, 2 * layer + 1):
+                target[component, position] = (position, token, context, component)
+        context = digest([*prefix.folds, prefix.context_word])
+        for layer in range(len(self._draft_folds)):
+            for component in (2 * layer, 2 * layer + 1):
+                entry = [position, following, context, component]
+                draft[component, position] = entry
+                self._draft_folds[layer] += digest(entry)
+            context = self._draft_folds[layer] & 0xFFFFFFFF
+
+
+def check_contents(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
+    """Raise AssertionError unless every committed position of a request holds its tag in every buffer."""
+    expected.grow(request.fill)
+    count = request.num_committed
+    slots = np.array(request.slots[:count], dtype=np.int64)
+    for name, tags in zip(POOLS, expected.tags, strict=True):
+        for component, buffer in enumerate(state[name]):
+            got = buffer[slots]
+            if not np.array_equal(got, tags[component, :count]):
+                (position, *_), *_ = np.argwhere(got != tags[component, :count]).tolist()
+                what = f"{name}[{component}] of request {request.request_id} at {position}"
+                require(False, what, got[position].tolist(), tags[component, position].tolist())
+
+
+class Fresh:
+    """A worker in which nothing but one prefill has ever run: what it starts a draft with, every other one should."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._worker = ReferenceWorker(setup.config, load_model(setup.model), setup.sizes())
+
+    def carried(self, text: Sequence[int]) -> dict[str, Any]:
+        """Return what waits in the row of a text whose last token has no entry in the target."""
+        committed = len(text) - 1
+        self._worker.assign_slots([SlotRange(row=1, start=0, end=committed, slots=tuple(range(1, committed + 1)))])
+        self._worker.prefill([1], [PromptChunk(text, 0, committed)])
+        state = self._worker.state()
+        return {name: state[name][1].tolist() for name in CARRIED if name in state}
+
+
+def check_relay(state: Mapping[str, Array], request: Request) -> None:
+    """Raise AssertionError unless the next draft of a request starts behind what is committed, from its last token."""
+    _compare_relay(state, request, {"seq_lens": request.num_committed, "bonus_tokens": request.fill[-1]})
+
+
+def check_proposal(state: Mapping[str, Array], request: Request, fresh: Fresh) -> None:
+    """Raise AssertionError unless the next draft of a request starts as that of a fresh prefill of its text."""
+    _compare_relay(state, request, fresh.carried(request.fill))
+
+
+def check_hand_over(before: Mapping[str, Array], rows: Sequence[int], started_from: DraftInput) -> None:
+    """Raise AssertionError unless an iteration started the drafts of some rows from what waited in them."""
+    places = [place for place, row in enumerate(started_from.req_pool_indices.tolist()) if row in rows]
+    at = started_from.req_pool_indices[places]
+    for name in CARRIED:
+        value = vars(started_from)[name]
+        if name in before and value is not None and not np.array_equal(value[places], before[name][at]):
+            require(False, f"{name} of rows {at.tolist()}", value[places].tolist(), before[name][at].tolist())
+
+
+def _compare_relay(state: Mapping[str, Array], request: Request, expected: Mapping[str, object]) -> None:
+    for name, value in expected.items():
+        got = state[name][request.row].tolist()
+        require(got == value, f"{name} of request {request.request_id}", got, value)

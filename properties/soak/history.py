@@ -1,0 +1,119 @@
+"""One machine from its setup to its end: drawn, replayed, and made smaller where it fails."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from specsim.assertion import require
+from specsim.properties.soak.machine import Machine, Subject
+from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
+from specsim.properties.soak.setups import DrawSetup, Setup, draw_setup
+from specsim.simulation.events import Tag
+
+MOST_STEPS_TO_THE_END = 3000
+"""Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""
+
+MOST_REPLAYS = 400
+"""Histories that are tried to make one smaller."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A history that fails at its last action, or behind it on the way to the end."""
+
+    setup: Setup
+    actions: tuple[Action, ...]
+    error: str
+
+
+@dataclass
+class Played:
+    """What a machine came to."""
+
+    num_steps: int = 0
+    num_decodes: int = 0
+    num_wide_decodes: int = 0
+    num_leaked: int = 0
+    reach: Counter[Tag] = field(default_factory=Counter)
+    reused: Counter[str] = field(default_factory=Counter)
+    failure: Failure | None = None
+
+
+def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
+    """Draw a machine and its actions, and run it to its end."""
+    setup = draw(random)
+    actions: list[Action] = []
+    machine: Machine | None = None
+    error: str | None = None
+    try:
+        machine = Machine(subject, setup)
+        for _ in range(setup.num_actions):
+            actions.append(draw_action(random, machine))
+            apply_action(machine, actions[-1])
+        num_steps = len(actions) + finish(machine)
+    except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
+        num_steps, error = len(actions), describe(caught)
+    played = Played(num_steps)
+    if machine is not None:
+        played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
+        played.num_leaked = machine.num_leaked
+        played.reach, played.reused = machine.reach.counts, machine.reused
+    if error is not None:
+        played.failure = Failure(setup, tuple(actions), error)
+    return played
+
+
+def finish(machine: Machine) -> int:
+    """Step until nothing is left to do, and return how many steps that took."""
+    num_steps = 0
+    while machine.engine.has_work:
+        require(num_steps < MOST_STEPS_TO_THE_END, "steps to the end", num_steps, "a tenth of them")
+        apply_action(machine, STEP)
+        num_steps += 1
+    machine.check_end()
+    return num_steps
+
+
+def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure | None:
+    """Run a history again; what cannot be applied is left out. Return where it fails, if it does."""
+    applied: list[Action] = []
+    try:
+        machine = Machine(subject, setup)
+        for action in actions:
+            applied.append(action)
+            if not apply_action(machine, action):
+                applied.pop()
+        finish(machine)
+    except Exception as caught:  # NOTE: as above.
+        return Failure(setup, tuple(applied), describe(caught))
+    return None
+
+
+def shrink(subject: Subject, failure: Failure, most_replays: int = MOST_REPLAYS) -> Failure:
+    """Return a history of fewer actions that fails too: runs of them are left out, long ones first, then single ones.
+
+    What fails may be another thing in the end; the shortest history to any failure is worth more than the first one.
+    """
+    single = tuple(one for action in failure.actions for one in action.single())
+    smallest = replace(failure, actions=single)
+    num_left = most_replays
+    length = max(len(smallest.actions) // 2, 1)
+    while length and num_left:
+        start, is_smaller = len(smallest.actions), False
+        while start > 0 and num_left:
+            start = max(start - length, 0)
+            fewer = smallest.actions[:start] + smallest.actions[start + length :]
+            found = replay(subject, smallest.setup, fewer)
+            num_left -= 1
+            if found is not None and len(found.actions) < len(smallest.actions):
+                smallest, is_smaller = found, True
+        if not (is_smaller and length == 1):
+            length //= 2
+    return smallest
+
+
+def describe(error: Exception) -> str:
+    """Return what went wrong, and what kind of failure it is unless a law says so."""
+    told = " ".join(str(error).split())
+    return told if isinstance(error, AssertionError) else f"{type(error).__name__}: {told}"

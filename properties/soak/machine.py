@@ -1,0 +1,259 @@
+"""An engine, everything that was asked of it, and what must hold after each step."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from specsim.assertion import require, require_kind
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
+from specsim.host.metrics import RequestCounters
+from specsim.host.stopping import FinishReason
+from specsim.phases import DraftInput
+from specsim.properties.laws.support.histories import model_for
+from specsim.properties.soak.asked import Asked
+from specsim.properties.soak.contents import (
+    POOLS,
+    ExpectedTags,
+    Fresh,
+    check_contents,
+    check_hand_over,
+    check_proposal,
+    check_relay,
+)
+from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.texts import Watch, check_output
+from specsim.reference.models import load_model
+from specsim.reference.worker.pools import CARRIED
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine
+from specsim.simulation.events import Observer, Reach, ignore
+from specsim.simulation.history import first_divergence
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.requests import Request
+from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.worker import SynchronousWorker, Worker
+
+WIDE_BATCH = 4
+"""Requests of a batch that counts as one of many."""
+
+LOOKS_A_PROPOSAL = 4
+"""Looks into the worker for each proposal that is compared with that of a fresh prefill."""
+
+MOST_ZOMBIES = 16
+"""Requests that ended last, whose results may still come; a batch has fewer."""
+
+Ended = tuple[tuple[int, ...], int, RequestCounters]
+MakeScheduler = Callable[..., Scheduler]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tried: an implementation, and who schedules.
+
+    Its own worker takes the place of the reference's, if it has one; otherwise its operations do.
+    """
+
+    backend: Backend
+    make_scheduler: MakeScheduler = Scheduler
+
+    def worker(self, setup: Setup) -> Worker:
+        """Return the worker that is tried."""
+        if self.backend.worker is not None:
+            worker: Worker = self.backend.worker(setup.config, model_for(self.backend, setup.model), setup.sizes())
+            return worker
+        loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
+        operations = Completed(self.backend, load("specsim.reference"))
+        model = load_model(setup.model, operations)
+        return loop(setup.config, model, setup.sizes(), operations=operations, reads=Reads.DRAWN)
+
+
+class Machine:
+    """One engine, or an implementation's and the reference's in lockstep, with counts of what they came to.
+
+    Lockstep needs iterations that are resolved when they are launched; overlapped, outputs and contents alone tell.
+    """
+
+    def __init__(self, subject: Subject, setup: Setup) -> None:
+        self.setup = setup
+        self.reach = Reach()
+        self.asked: list[Asked] = []
+        self.watched: dict[int, Watch] = {}
+        self.num_decodes = 0
+        self.num_wide_decodes = 0
+        self.reused: Counter[str] = Counter()
+        worker = subject.worker(setup)
+        is_v1 = isinstance(worker, SynchronousWorker)
+        self._schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+        self.engine = self._engine(worker, subject, self.reach)
+        self._believed: Engine | None = None
+        if subject.backend.worker is not None and not self._schedule.is_overlapped:
+            loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
+            believed = loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
+            self._believed = self._engine(believed, Subject(load("specsim.reference")), ignore)
+        self._expected: dict[int, ExpectedTags] = {}
+        self._last_owner: dict[int, int] = {}
+        self._retracted: dict[int, int] = {}
+        self._num_outputs: dict[int, int] = {}
+        self._fresh = Fresh(setup)
+        self._num_looks = 0
+        self._num_checked = 0
+        self._ended: dict[int, Ended] = {}
+
+    @property
+    def engines(self) -> list[Engine]:
+        """The engine that is tried, and the one that is believed if they run in lockstep."""
+        return [self.engine, *([] if self._believed is None else [self._believed])]
+
+    def submit(self, asked: Asked) -> None:
+        """Ask for an output."""
+        number = len(self.asked)
+        self.asked.append(asked)
+        requests = [asked.request(number) for _ in self.engines]
+        for engine, request in zip(self.engines, requests, strict=True):
+            engine.submit(request)
+        self.watched[number] = Watch(requests[0])
+
+    def abort(self, number: int) -> None:
+        """Ask a request to end."""
+        self.watched[number] = replace(self.watched[number], was_aborted=True)
+        for engine in self.engines:
+            engine.abort(number)
+
+    def retract(self, place: int) -> None:
+        """Take slots and row of one of those that have some."""
+        for engine in self.engines:
+            holders = engine.scheduler.holders
+            engine.scheduler.retract(holders[place % len(holders)])
+
+    def change_steps(self, num_steps: int) -> None:
+        """Let the iterations that follow draft so many steps."""
+        for engine in self.engines:
+            if engine.adaptive is not None:
+                states = engine.adaptive.states
+                engine.adaptive.states = {key: replace(one, num_steps=num_steps) for key, one in states.items()}
+
+    def step(self) -> None:
+        """Take the next turns, and compare what their phases handed over."""
+        before = self.engine.num_iterations
+        carried, rows = self._carried()
+        resolved = [engine.step() for engine in self.engines]
+        self.num_decodes += self.engine.num_iterations - before
+        self.num_wide_decodes += resolved[0] is not None and len(resolved[0].num_accepted_tokens) >= WIDE_BATCH
+        if rows and resolved[0] is not None:
+            started_from = require_kind("phase 0", self.engine.worker.phases()[0], DraftInput)
+            check_hand_over(carried, rows, started_from)
+        if self._believed is None:
+            return
+        one, other = ((iteration is not None) for iteration in resolved)
+        require(one == other, f"an iteration after {before}", one, other)
+        if one:
+            divergence = first_divergence(before, self._believed.worker.phases(), self.engine.worker.phases())
+            require(divergence is None, "lockstep", divergence, "no divergence")
+
+    def check(self) -> None:
+        """Raise AssertionError where something does not hold that always does."""
+        scheduler = self.engine.scheduler
+        scheduler.check_ledger()
+        self._note_owners()
+        batch = len(scheduler.holders)
+        require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
+        self._check_outputs_grow()
+        self._check_rows()
+        for request in scheduler.finished[self._num_checked :]:
+            check_output(self.setup, self.watched[request.request_id])
+            self._expected.pop(request.request_id, None)
+            self._ended[request.request_id] = _all_that_counts(request)
+        self._num_checked = len(scheduler.finished)
+        for request in scheduler.finished[-MOST_ZOMBIES:]:
+            got, expected = _all_that_counts(request), self._ended[request.request_id]
+            what = f"output, length and counters of request {request.request_id} after its end"
+            require(got == expected, what, got, expected)
+
+    def check_end(self) -> None:
+        """Raise AssertionError unless every request has ended once and owns nothing."""
+        scheduler = self.engine.scheduler
+        ended = sorted(request.request_id for request in scheduler.finished)
+        require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
+        require(self.num_leaked == 0, "slots that nobody owns or frees", self.num_leaked, 0)
+        free, everything = scheduler.rows.num_free, scheduler.sizes.num_rows - 1
+        require(free == everything, "free rows at the end", free, everything)
+
+    @property
+    def num_leaked(self) -> int:
+        """Slots that are neither free nor anybody's."""
+        scheduler = self.engine.scheduler
+        owned = {slot for request in scheduler.holders for slot in request.slots}
+        return len(scheduler.slots.owned_pages - owned)
+
+    def _carried(self) -> tuple[Mapping[str, Array], list[int]]:
+        """Return what the next drafts start from, and whose; nothing where it may be on its way."""
+        rows = [] if self._schedule.is_overlapped else [request.row for request in self.engine.scheduler.running]
+        state = self.engine.worker.state() if rows else {}
+        return {name: state[name].copy() for name in CARRIED if name in state}, rows
+
+    def _note_owners(self) -> None:
+        """Count whose rows are used again, by how the one before it left."""
+        for request in self.engine.scheduler.holders:
+            last = self._last_owner.get(request.row)
+            number = request.request_id
+            was_away = self._retracted.get(number, 0) != request.num_retractions
+            if last is not None and (last != number or was_away):
+                self.reused[self._end_of(last)] += 1
+            self._last_owner[request.row] = number
+            self._retracted[number] = request.num_retractions
+
+    def _end_of(self, number: int) -> str:
+        reason = self.watched[number].request.finish_reason
+        return "retraction" if reason is None else FinishReason(reason).value
+
+    def _check_outputs_grow(self) -> None:
+        for request in self.engine.scheduler.holders:
+            number, length = request.request_id, len(request.output)
+            least = self._num_outputs.get(number, 0)
+            require(length >= least, f"output tokens of request {number}", length, f"at least {least}")
+            self._num_outputs[number] = length
+
+    def _check_rows(self) -> None:
+        """Check what lies in the rows whose results are all known, where the worker tells."""
+        scheduler = self.engine.scheduler
+        known = [one for one in scheduler.running if not any(one is other for other in scheduler.unanswered)]
+        if not known:
+            return
+        state = self.engine.worker.state()
+        if not set(POOLS) <= set(state):
+            return
+        for request in known:
+            number, width = request.request_id, scheduler.sizes.row_width
+            expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
+            check_contents(state, request, expected)
+            if not self._schedule.is_overlapped:
+                check_relay(state, request)
+        self._num_looks += 1
+        if not self._schedule.is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
+            check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh)
+
+    def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
+        setup = self.setup
+        candidates, adaptive = setup.candidates, None
+        if candidates:
+            adaptive = AdaptiveController(
+                candidates[-1], AdaptiveConfig((AdaptiveSlot(1, candidates),), warmup=2, interval=2)
+            )
+        return Engine(
+            worker,
+            setup.max_batch,
+            setup.shuffle_seed,
+            adaptive=adaptive,
+            schedule=self._schedule,
+            operations=Completed(subject.backend, load("specsim.reference")),
+            observer=observer,
+            make_scheduler=subject.make_scheduler,
+        )
+
+
+def _all_that_counts(request: Request) -> Ended:
+    """Return what no result may change once a request has ended."""
+    return tuple(request.output), request.num_committed, request.counters

@@ -1,0 +1,138 @@
+"""What can be done to a machine, a rule each: when, how often, with which argument, and what it does.
+
+Merging, filtering, resuming and late results are no rules: they are what a step does once these have been applied. A
+feature joins with one more rule, or with one more thing that a setup or a request may have.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
+from typing import Any
+
+from specsim.properties.soak.asked import Asked, draw_asked
+from specsim.properties.soak.machine import Machine
+
+MOST_REQUESTS = 60
+"""Requests of one machine."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that happens to a machine.
+
+    Parameters
+    ----------
+    draw : callable
+        Returns its argument, which means something in any state: shorter histories keep it.
+    apply : callable
+        Does it.
+    weight : callable
+        How often it is chosen, beside the others; 0 where it cannot be applied.
+    """
+
+    name: str
+    draw: Callable[[Random, Machine], Any]
+    apply: Callable[[Machine, Any], None]
+    weight: Callable[[Machine], int]
+
+
+@dataclass(frozen=True)
+class Action:
+    """A rule by its name, and its argument."""
+
+    rule: str
+    argument: Asked | tuple[Asked, ...] | int | None = None
+
+    def single(self) -> tuple["Action", ...]:
+        """Return the same as actions that ask for one thing each."""
+        if not isinstance(self.argument, tuple):
+            return (self,)
+        return tuple(Action("admit", asked) for asked in self.argument)
+
+    def __str__(self) -> str:
+        return self.rule if self.argument is None else f"{self.rule} {self.argument}"
+
+
+def _number(random: Random, machine: Machine) -> int:
+    return random.randrange(MOST_REQUESTS)
+
+
+def _nothing(random: Random, machine: Machine) -> None:
+    return None
+
+
+def _step_weight(machine: Machine) -> int:
+    return 40 if machine.engine.has_work else 0
+
+
+def _num_places(machine: Machine) -> int:
+    scheduler = machine.engine.scheduler
+    return max(0, scheduler.max_batch - len(scheduler.waiting) - len(scheduler.holders))
+
+
+def _draw_crowd(random: Random, machine: Machine) -> tuple[Asked, ...]:
+    return tuple(draw_asked(random, machine.setup) for _ in range(_num_places(machine)))
+
+
+def _admit_crowd(machine: Machine, crowd: tuple[Asked, ...]) -> None:
+    for asked in crowd:
+        machine.submit(asked)
+
+
+def _admit_weight(machine: Machine) -> int:
+    if len(machine.asked) >= MOST_REQUESTS:
+        return 0
+    return 16 if _num_places(machine) else 1
+
+
+def _again(machine: Machine, number: int) -> None:
+    machine.submit(machine.asked[number % len(machine.asked)])
+
+
+def _unfinished(machine: Machine) -> list[int]:
+    scheduler = machine.engine.scheduler
+    return sorted(one.request_id for one in (*scheduler.holders, *scheduler.waiting))
+
+
+def _abort(machine: Machine, number: int) -> None:
+    unfinished = _unfinished(machine)
+    machine.abort(unfinished[number % len(unfinished)])
+
+
+def _change_steps(machine: Machine, place: int) -> None:
+    candidates = machine.setup.candidates
+    machine.change_steps(candidates[place % len(candidates)])
+
+
+RULES = (
+    Rule("step", _nothing, lambda machine, _: machine.step(), _step_weight),
+    Rule("admit", lambda random, machine: draw_asked(random, machine.setup), Machine.submit, _admit_weight),
+    Rule("admit a crowd", _draw_crowd, _admit_crowd, lambda machine: 16 if _num_places(machine) > 1 else 0),
+    Rule("admit again", _number, _again, lambda machine: _admit_weight(machine) // 6 if machine.asked else 0),
+    Rule("abort", _number, _abort, lambda machine: 1 if _unfinished(machine) else 0),
+    Rule("retract", _number, Machine.retract, lambda machine: 1 if machine.engine.scheduler.holders else 0),
+    Rule("change steps", _number, _change_steps, lambda machine: 6 if machine.setup.candidates else 0),
+)
+"""In the order in which a history prefers them when it is made smaller."""
+
+BY_NAME = {rule.name: rule for rule in RULES}
+STEP = Action("step")
+
+
+def draw_action(random: Random, machine: Machine) -> Action:
+    """Choose a rule that can be applied, and its argument."""
+    weights = [rule.weight(machine) for rule in RULES]
+    ticket = random.randrange(sum(weights))
+    rule = RULES[next(place for place, end in enumerate(accumulate(weights)) if ticket < end)]
+    return Action(rule.name, rule.draw(random, machine))
+
+
+def apply_action(machine: Machine, action: Action) -> bool:
+    """Do something to a machine and check it; return False where the rule cannot be applied."""
+    rule = BY_NAME[action.rule]
+    if not rule.weight(machine):
+        return False
+    rule.apply(machine, action.argument)
+    machine.check()
+    return True

@@ -1,0 +1,129 @@
+"""What a machine is built of: the shape of drafts, the model, the batch, the schedule, and how much room there is.
+
+Everything is drawn from a source of numbers with the methods of ``random.Random``, Hypothesis's own included.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+
+from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
+from specsim.counts import count_candidates, path_width
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.submission import row_width_for
+
+VOCABULARY = 32
+CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4))
+"""Numbers of steps that chains change among."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A machine before its first action.
+
+    Parameters
+    ----------
+    candidates : tuple of int
+        Numbers of steps that an iteration may have; empty where it has always those of the configuration.
+    longest_prompt, longest_output : int
+        Tokens of a request at most.
+    num_spare_slots : int
+        What the pool has beyond the largest request.
+    has_sampling, has_constraints : bool
+        Whether requests may be sampled, and have grammars and processors.
+    num_actions : int
+        Actions before the machine is only stepped until nothing is left to do.
+    """
+
+    config: SpecConfig
+    model: HashModel
+    max_batch: int
+    schedule: Schedule
+    is_v1: bool = False
+    candidates: tuple[int, ...] = ()
+    longest_prompt: int = 8
+    longest_output: int = 12
+    num_spare_slots: int = 0
+    shuffle_seed: int = 0
+    has_sampling: bool = False
+    has_constraints: bool = False
+    num_actions: int = 100
+
+    def sizes(self) -> PoolSizes:
+        """Return pools in which every request finds room alone, and all of them perhaps not together."""
+        width = row_width_for(self.config, self.longest_prompt + self.longest_output)
+        return PoolSizes(width + self.num_spare_slots + 1, self.max_batch + 1, width)
+
+
+def draw_setup(random: Random) -> Setup:
+    """Draw a machine: most have small trees and a crowd of short requests, few one large dimension."""
+    if random.randrange(24) == 0:
+        return _draw_wide_trees(random)
+    is_v1 = random.randrange(3) == 0
+    candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
+    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random)
+    max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
+    longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
+    width = row_width_for(config, longest_prompt + longest_output)
+    spare = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0)) * width
+    return Setup(
+        config=config,
+        model=_draw_model(random),
+        max_batch=max_batch,
+        schedule=_draw_schedule(random, is_v1),
+        is_v1=is_v1,
+        candidates=candidates,
+        longest_prompt=longest_prompt,
+        longest_output=longest_output,
+        num_spare_slots=spare + random.randrange(9),
+        shuffle_seed=random.randrange(1 << 16),
+        has_sampling=random.randrange(5) == 0,
+        has_constraints=random.randrange(5) == 0,
+    )
+
+
+def _draw_sizes(random: Random) -> SpecConfig:
+    topk, num_steps = random.choice((1, 2, 2, 3, 4)), random.choice((2, 1, 3, 2))
+    if topk == 1:
+        return SpecConfig(1, num_steps, path_width(num_steps))
+    most = min(1 + count_candidates(topk, num_steps), 10)
+    return SpecConfig(topk, num_steps, random.randint(path_width(num_steps), most))
+
+
+def _draw_wide_trees(random: Random) -> Setup:
+    """Draw trees whose packed mask rows take more than one word, and few requests, as each iteration is long."""
+    config = SpecConfig(random.choice((6, 8)), random.choice((3, 4)), MOST_PACKED_NODES + random.choice((1, 2, 8)))
+    return Setup(
+        config=config,
+        model=_draw_model(random),
+        max_batch=2,
+        schedule=_draw_schedule(random, is_v1=False),
+        shuffle_seed=random.randrange(1 << 16),
+        num_spare_slots=row_width_for(config, 20),
+        num_actions=40,
+    )
+
+
+def _draw_model(random: Random) -> HashModel:
+    seed = random.randrange(1 << 32)
+    hot = np.random.default_rng(seed).permutation(VOCABULARY)[: VOCABULARY - 4] if random.randrange(4) == 0 else None
+    num_right = random.choice((None, None, None, 0, 1, 2, 3))
+    layers = random.choice(((2, 1), (1, 2)))
+    return HashModel(VOCABULARY, seed, random.choice((0.6, 0.9, 1.0, 0.3)), num_right, hot, *layers)
+
+
+def _draw_schedule(random: Random, is_v1: bool) -> Schedule:
+    return Schedule(
+        is_overlapped=random.randrange(3) > 0 and not is_v1,
+        prefill_chunk=random.choice((None, None, 5, 8, 3)),
+        promised=random.choice((Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2))),
+        stream_seed=random.randrange(1 << 16),
+    )
+
+
+DrawSetup = Callable[[Random], Setup]
+"""Draws a machine."""

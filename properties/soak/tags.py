@@ -1,0 +1,73 @@
+"""What a soak has to come to: conditions of the catalogue of faults, which are required, and why others are not.
+
+A feature that joins the engine moves its tag from ``NOT_YET`` to ``REQUIRED``; nothing else says which are required.
+"""
+
+from specsim.simulation.events import Tag
+
+REQUIRED = (
+    Tag.ANY,
+    Tag.ACCEPTED,
+    Tag.REJECTED,
+    Tag.FULL,
+    Tag.BATCH,
+    Tag.RAGGED,
+    Tag.TREE,
+    Tag.STEPS,
+    Tag.ROUNDS,
+    Tag.SAMPLED,
+    Tag.FILTERED,
+    Tag.CHUNK,
+    Tag.RETRACT,
+    Tag.STOP,
+    Tag.LIMIT,
+    Tag.GRAMMAR,
+    Tag.DYNAMIC,
+    Tag.OVERLAP,
+    Tag.BIG,
+    Tag.ZERO,
+    Tag.COMPONENTS,
+    Tag.HISTORY,
+    Tag.FINISH,
+)
+"""Of the catalogue's legend, what an engine can come to."""
+
+NOT_YET = {
+    "page": "the engine's pools have pages of one slot",
+    "prefix": "the engine has no prefix cache",
+    "swa": "no pool of a sliding window is simulated",
+    "rec": "the toy models have no recurrent state",
+    "side": "no request asks for log-probabilities or hidden states",
+}
+"""Conditions whose feature the engine lacks, and which."""
+
+ELSEWHERE = {
+    "pad": "batches are padded where graphs are replayed, by a worker alone",
+    "replay": "graphs are replayed by a worker alone",
+    "idle": "there is one rank, which is not asked to run without requests",
+    "dp": "there is one rank",
+    "vmap": "drawn, but who maps ids does not tell",
+    "proc": "drawn beside grammars, but processors do not tell",
+    "badtree": "a malformed tree is an input of one operation",
+    "coin": "a coin at a boundary is an input of one operation",
+    "shape": "degenerate trees are drawn for single operations",
+    "nan": "a row without numbers is an input of one operation",
+    "cuda": "a kernel has it, whatever the engine does",
+}
+"""Conditions that histories are not judged by, and why."""
+
+OWN = (Tag.ZOMBIE, Tag.LATE, Tag.ABORT)
+"""Conditions beyond the legend, required alike."""
+
+ENDS = ("length", "context", "eos", "stop_token", "stop_string", "grammar", "abort", "retraction")
+"""Ways to leave a row, behind each of which rows have to be used again."""
+
+LEAST_HITS, PER_STEPS = 20, 20_000
+
+FEWEST_JUDGED = 2_000
+"""Steps from which on hits and shares are judged: in shorter runs a few machines decide them."""
+
+
+def least_hits(num_steps: int) -> int:
+    """Return how often each required condition has to be met: in proportion to the steps, rounded down."""
+    return num_steps * LEAST_HITS // PER_STEPS if num_steps >= FEWEST_JUDGED else 0

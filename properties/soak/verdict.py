@@ -1,0 +1,45 @@
+"""What is wrong with a soak: machines that fail, and conditions that too few of them came to."""
+
+from specsim.properties.soak.run import Soaked
+from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, REQUIRED, least_hits
+
+FEWEST_MEASURED = 20_000
+"""Steps from which on memory is judged: what is loaded and kept once is there after a twentieth of them."""
+
+MOST_GROWTH = 1.1
+
+
+def complaints(soaked: Soaked) -> list[str]:
+    """Return what is wrong, a line each; a run that is stopped by failures has only those."""
+    failed = [f"machine {number}: {failure.error}" for number, failure in soaked.failures.items()]
+    if soaked.num_leaked:
+        failed.append(f"{soaked.num_leaked} slots leaked")
+    return failed or [*_missed(soaked), *_idled(soaked), *_grown(soaked)]
+
+
+def _missed(soaked: Soaked) -> list[str]:
+    least = least_hits(soaked.num_steps)
+    hits = {tag.value: soaked.reach[tag] for tag in (*REQUIRED, *OWN)}
+    hits |= {f"a row used again after {end}": soaked.reused[end] for end in ENDS}
+    return [f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least]
+
+
+def _idled(soaked: Soaked) -> list[str]:
+    if soaked.num_steps < FEWEST_JUDGED:
+        return []
+    shares = (
+        ("decode iterations", soaked.num_decodes, 2),
+        ("decode iterations of four or more requests", soaked.num_wide_decodes, 10),
+    )
+    return [
+        f"{what} = {got}, but should be at least 1 in {one_in} of {soaked.num_steps} steps"
+        for what, got, one_in in shares
+        if got * one_in < soaked.num_steps
+    ]
+
+
+def _grown(soaked: Soaked) -> list[str]:
+    early, late = soaked.rss_mib
+    if soaked.num_steps < FEWEST_MEASURED or late <= early * MOST_GROWTH:
+        return []
+    return [f"memory at the end = {late:.1f} MiB, but should be at most {MOST_GROWTH} times {early:.1f} MiB"]

@@ -1,0 +1,31 @@
+"""Numbers of a command line with an upper bound, and why it is where it is."""
+
+from typing import Any
+
+import click
+
+from specsim.cli.output import Exit, Failed
+
+
+class Count(click.ParamType[int]):
+    """A whole number from ``least`` to ``most``; ``because`` says why not more."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int, because: str) -> None:
+        self._least, self._most, self._because = least, most, because
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number.
+
+        Raises
+        ------
+        Failed
+            USAGE: it is none, or out of bounds.
+        """
+        number = click.INT.convert(value, param, ctx)
+        if self._least <= number <= self._most:
+            return number
+        what = param.opts[0] if param is not None else "a number"
+        expected = f"{self._least:,} to {self._most:,}"
+        raise Failed(f"{what} is {number}, but should be {expected}, because {self._because}", Exit.USAGE)

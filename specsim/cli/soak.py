@@ -1,0 +1,153 @@
+"""``specsim soak``: the state machine over an engine, for as many steps as one likes."""
+
+import secrets
+import shlex
+import sys
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
+
+import click
+
+from specsim.cli.counts import Count
+from specsim.cli.device import load_implementation, need_suite
+from specsim.cli.output import (
+    EXIT_CODES,
+    Exit,
+    Failed,
+    announce,
+    console,
+    finish,
+    plain_table,
+    print_json,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from specsim.properties.soak.history import Failure
+    from specsim.properties.soak.run import Soaked
+
+REFERENCE = "specsim.reference"
+STEPS = Count(1, 100_000_000, "that is a week of one core; other seeds take the rest")
+JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
+SEED = Count(0, 2**32 - 1, "a seed is one word")
+MACHINE = Count(0, 100_000_000, "no run has more steps than that, and a machine takes at least one")
+REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("implementation", default=REFERENCE, metavar="[IMPL]")
+@click.option("--steps", default=20_000, show_default=True, type=STEPS, help="Applied rules, of all machines together.")
+@click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
+@click.option("--machine", "number", type=MACHINE, help="Run this machine of the seed alone, as a failure says.")
+@click.option("--replays", default=400, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
+@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def soak(
+    implementation: str, steps: int, seed: int | None, number: int | None, replays: int, jobs: int, as_json: bool
+) -> None:
+    """Do anything to an engine around IMPL, a module named like an import, in any order, and check it after each step.
+
+    Machine after machine is built, fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place
+    of the reference's, in lockstep with it; what brings operations alone has the reference's loop around them.
+    """
+    need_suite()
+    with redirect_stdout(sys.stderr):
+        backend = load_implementation(implementation)
+    from specsim.properties.soak import run
+    from specsim.properties.soak.history import shrink
+    from specsim.properties.soak.machine import Subject
+    from specsim.properties.soak.verdict import complaints
+
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    if not as_json:
+        announce(f"{implementation}, seed {seed}")
+    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
+        if number is not None:
+            soaked = run.Soaked(seed)
+            soaked.add(number, run.play_machine(Subject(backend), seed, number))
+        else:
+            try:
+                soaked = run.soak(backend, implementation, seed, steps, jobs, on_progress)
+            except BrokenProcessPool as broken:
+                raise Failed(f"a process that soaked {implementation} has died: {broken}", Exit.UNAVAILABLE) from broken
+        shortest = {at: shrink(Subject(backend), failure, replays) for at, failure in list(soaked.failures.items())[:1]}
+    if number is None:
+        wrong = complaints(soaked)
+    else:
+        wrong = [f"machine {number}: {failure.error}" for failure in soaked.failures.values()]
+    lines = {at: _replay_line(implementation, seed, at) for at in soaked.failures}
+    if as_json:
+        print_json(_document(soaked, implementation, wrong, shortest, lines))
+    else:
+        _print(soaked, wrong, shortest, lines)
+    verdict = f"{'fails' if wrong else 'conforms'}: {soaked.num_steps:,} steps, seed {seed}"
+    if not as_json:
+        click.echo(verdict)
+    finish(Exit.FAILURE if wrong else Exit.CONFORMS, "; ".join([verdict, *wrong]))
+
+
+def _document(
+    soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "Failure"], lines: dict[int, str]
+) -> dict[str, object]:
+    from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED
+
+    return {
+        "verdict": "fails" if wrong else "conforms",
+        "implementation": implementation,
+        "seed": soaked.seed,
+        "steps": soaked.num_steps,
+        "machines": soaked.num_machines,
+        "failures": len(soaked.failures),
+        "leaked_slots": soaked.num_leaked,
+        "decode_iterations": soaked.num_decodes,
+        "wide_decode_iterations": soaked.num_wide_decodes,
+        "reach": {tag.value: soaked.reach[tag] for tag in REQUIRED},
+        "events": {tag.value: soaked.reach[tag] for tag in OWN},
+        "reused_after": {end: soaked.reused[end] for end in ENDS},
+        "not_required": NOT_YET,
+        "rss_mib": [round(size, 1) for size in soaked.rss_mib],
+        "complaints": wrong,
+        "failed_machines": [
+            {
+                "machine": number,
+                "error": failure.error,
+                "replay": lines[number],
+                "shortest": _history(shortest[number]) if number in shortest else None,
+            }
+            for number, failure in soaked.failures.items()
+        ],
+    }
+
+
+def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], lines: dict[int, str]) -> None:
+    from specsim.properties.soak.tags import ENDS, OWN, REQUIRED
+
+    table = plain_table("condition", "#times")
+    for name, hits in (
+        ("machines", soaked.num_machines),
+        ("decode iterations", soaked.num_decodes),
+        ("of four or more requests", soaked.num_wide_decodes),
+        *((tag.value, soaked.reach[tag]) for tag in (*REQUIRED, *OWN)),
+        *((f"row used again after {end}", soaked.reused[end]) for end in ENDS),
+        ("leaked slots", soaked.num_leaked),
+    ):
+        table.add_row(name, f"{hits:,}")
+    console().print(table)
+    for line in wrong:
+        click.echo(f"FAILURE: {line}")
+    for number, failure in shortest.items():
+        click.echo(f"\nShortest history of machine {number}: {failure.error}")
+        for line in _history(failure):
+            click.echo(f"  {line}")
+    for line in lines.values():
+        click.echo(f"replay: {line}")
+
+
+def _history(failure: "Failure") -> list[str]:
+    actions = [f"{place}. {action}" for place, action in enumerate(failure.actions, 1)]
+    return [str(failure.setup), *actions, "then step until nothing is left to do, or until it fails"]
+
+
+def _replay_line(implementation: str, seed: int, number: int) -> str:
+    return f"specsim soak {shlex.quote(implementation)} --seed {seed} --machine {number}"

@@ -1,0 +1,72 @@
+"""What an observer is told of iterations and of ends of requests."""
+
+from collections.abc import Sequence
+
+from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
+from specsim.host.sampling import ALL_TOKENS, SamplingParameters
+from specsim.host.stopping import FinishReason
+from specsim.simulation.events import Observer, Tag
+from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.requests import Request
+
+STOPS = {FinishReason.EOS, FinishReason.STOP_STRING, FinishReason.STOP_TOKEN}
+LIMITS = {FinishReason.LENGTH, FinishReason.CONTEXT}
+
+
+def tell_iteration(
+    num_accepted_drafts: Sequence[int],
+    requests: Sequence[Request],
+    config: SpecConfig,
+    is_changed: bool,
+    model: ModelDescription,
+    sizes: PoolSizes,
+    observer: Observer,
+) -> None:
+    """Tell an observer what an iteration was like.
+
+    Parameters
+    ----------
+    num_accepted_drafts : sequence of int
+        One count a request.
+    requests : sequence of Request
+        Those that it was launched for; its result is resolved.
+    config : SpecConfig
+        The sizes that it ran with.
+    is_changed : bool
+        Whether the iteration before it ran with others.
+    """
+    drafts, num_steps = num_accepted_drafts, config.num_steps
+    components = [one.num_layers for one in model.kv_components]
+    sampling = [request.sampling for request in requests if request.sampling is not None and not request.is_greedy]
+    for tag, is_so in (
+        (Tag.ANY, True),
+        (Tag.ACCEPTED, any(drafts)),
+        (Tag.ZERO, 0 in drafts),
+        (Tag.REJECTED, any(0 < count < num_steps for count in drafts)),
+        (Tag.FULL, num_steps in drafts),
+        (Tag.BATCH, len(drafts) > 1),
+        (Tag.RAGGED, len(set(drafts)) > 1),
+        (Tag.TREE, config.topk > 1),
+        (Tag.STEPS, num_steps > 1),
+        (Tag.ROUNDS, any(request.counters.num_verifies > 1 for request in requests)),
+        (Tag.DYNAMIC, is_changed),
+        (Tag.PAGES, sizes.page_size > 1),
+        (Tag.SAMPLED, bool(sampling)),
+        (Tag.FILTERED, any(map(_has_filter, sampling))),
+        (Tag.BIG, config.num_draft_tokens > MOST_PACKED_NODES),
+        (Tag.COMPONENTS, len(components) > 1 or max(components, default=0) > 1),
+    ):
+        if is_so:
+            observer(tag)
+
+
+def tell_end(request: Request, observer: Observer) -> None:
+    """Tell an observer that a request has ended, and by which cause."""
+    observer(Tag.FINISH)
+    for tag, reasons in ((Tag.STOP, STOPS), (Tag.LIMIT, LIMITS), (Tag.GRAMMAR, {FinishReason.GRAMMAR})):
+        if request.finish_reason in reasons:
+            observer(tag)
+
+
+def _has_filter(sampling: SamplingParameters) -> bool:
+    return sampling.top_k < ALL_TOKENS or sampling.top_p < 1 or sampling.min_p > 0
