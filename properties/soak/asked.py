@@ -45,7 +45,8 @@ class Asked:
 def draw_asked(random: Random, setup: Setup) -> Asked:
     """Draw a request; most end by their length, the others by any other rule that holds for them."""
     length = min(random.choice((1, 2, 3, 5, 8, random.randint(1, setup.longest_prompt))), setup.longest_prompt)
-    prompt = tuple(random.randrange(VOCABULARY) for _ in range(length))
+    num_shared = random.choice((0, length // 2, length - 1)) if setup.shared else 0
+    prompt = (*setup.shared[:num_shared], *(random.randrange(VOCABULARY) for _ in range(length - num_shared)))
     longest = setup.longest_output
     max_new_tokens = random.choice((1, longest, longest, random.randint(1, longest)))
     eos_token, context_limit = None, None

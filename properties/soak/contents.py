@@ -13,10 +13,11 @@ from specsim.properties.soak.setups import Setup
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.toys import TAG_WORDS
-from specsim.simulation.requests import PromptChunk, Request, SlotRange
+from specsim.simulation.requests import PromptChunk, Request
 
 POOLS = ("target_kv", "draft_kv")
 
@@ -73,11 +74,14 @@ class Fresh:
 
     def __init__(self, setup: Setup) -> None:
         self._worker = ReferenceWorker(setup.config, load_model(setup.model), setup.sizes())
+        self._first = setup.page_size
 
     def carried(self, text: Sequence[int]) -> dict[str, Any]:
         """Return what waits in the row of a text whose last token has no entry in the target."""
         committed = len(text) - 1
-        self._worker.assign_slots([SlotRange(row=1, start=0, end=committed, slots=tuple(range(1, committed + 1)))])
+        self._worker.assign_slots(
+            [SlotRange(row=1, start=0, end=committed, slots=tuple(range(self._first, self._first + committed)))]
+        )
         self._worker.prefill([1], [PromptChunk(text, 0, committed)])
         state = self._worker.state()
         return {name: state[name][1].tolist() for name in CARRIED if name in state}

@@ -23,34 +23,51 @@ class Fault:
     plant: Plant
 
 
-class LeakingScheduler(Scheduler):
-    """Forgets the slots of requests that somebody ended."""
-
-    def finish(self) -> list[Request]:
-        """Release every request that has ended, the slots of aborted ones excepted."""
-        for request in self.running:
-            if request.finish_reason is FinishReason.ABORT:
-                request.slots = []
-        return super().finish()
-
-
-class RememberingScheduler(Scheduler):
-    """Takes what was committed before a retraction for what is there after it."""
-
-    def retract(self, request: Request) -> None:
-        """Take slots and row, and leave the committed length."""
-        num_committed = request.num_committed
-        super().retract(request)
-        request.num_committed = num_committed
-
-
 class OldRetractionScheduler(Scheduler):
     """Does not count retractions, so that results from before them count."""
 
     def retract(self, request: Request) -> None:
         """Take slots and row, and leave the count."""
         super().retract(request)
-        request.num_retractions -= 1
+        books = request.holding.books
+        request.holding.books = replace(books, num_retractions=books.num_retractions - 1)
+
+
+class LeakingScheduler(Scheduler):
+    """Forgets the slots of requests that somebody ended."""
+
+    def finish(self) -> list[Request]:
+        """Release every request that has ended, the last slot of aborted ones excepted."""
+        for request in self.running:
+            if request.finish_reason is FinishReason.ABORT:
+                request.holding.slots.pop()
+                books = request.holding.books
+                request.holding.books = replace(books, num_allocated=len(request.holding.slots))
+        return super().finish()
+
+
+class RememberingScheduler(Scheduler):
+    """Takes what was committed before a retraction for what is there after it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._remembered: dict[int, int] = {}
+
+    def retract(self, request: Request) -> None:
+        """Take slots and row, and remember the committed length."""
+        self._remembered[request.request_id] = request.num_committed
+        super().retract(request)
+
+    def next_prefill(self) -> PrefillBatch | None:
+        """Go on with prompts, behind what is remembered of them."""
+        batch = super().next_prefill()
+        if batch is None:
+            return None
+        chunks = []
+        for request, chunk in zip(batch.requests, batch.chunks, strict=True):
+            known = min(self._remembered.pop(request.request_id, 0), chunk.end - 1)
+            chunks.append(PromptChunk(chunk.prompt, max(chunk.start, known), chunk.end))
+        return replace(batch, chunks=tuple(chunks))
 
 
 class CuttingScheduler(Scheduler):
@@ -63,16 +80,6 @@ class CuttingScheduler(Scheduler):
             return None
         chunks = tuple(PromptChunk(one.prompt[: one.end], one.start, one.end) for one in batch.chunks)
         return replace(batch, chunks=chunks)
-
-
-class EarlyScheduler(Scheduler):
-    """Gives a row away while the one who leaves it keeps the slots."""
-
-    def retract(self, request: Request) -> None:
-        """Take the row, and leave the slots to the request."""
-        slots = list(request.slots)
-        super().retract(request)
-        request.slots = slots
 
 
 class StaleRelayWorker(ReferenceWorker):
@@ -106,7 +113,6 @@ def _worker(kind: Callable[..., Any]) -> Plant:
 FAULTS = (
     Fault("leak", "The slots of an aborted request are lost.", _scheduler(LeakingScheduler)),
     Fault("old length", "A retracted request keeps its committed length.", _scheduler(RememberingScheduler)),
-    Fault("old slots", "A retracted request keeps its slots.", _scheduler(EarlyScheduler)),
     Fault(
         "old count",
         "A retraction is not counted, so that results from before it count.",
@@ -119,5 +125,4 @@ FAULTS = (
     Fault("late map", "A forward reads rows before they are written.", _mutant("OWN-610")),
     Fault("merge", "Hidden states of those that join come before those of the batch.", _mutant("OWN-207")),
     Fault("filter", "The first rows of a batch stay instead of those that go on.", _mutant("S03")),
-    Fault("room", "One request too few is retracted.", _mutant("OWN-606")),
 )

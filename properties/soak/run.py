@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -56,6 +57,7 @@ class Soaked:
     reused: Counter[str] = field(default_factory=Counter)
     failures: dict[int, Failure] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
+    seconds: float = 0.0
 
     def add(self, number: int, played: Played) -> None:
         """Count a machine."""
@@ -81,6 +83,7 @@ def soak(
         What is tried, and its name, by which other processes load it.
     """
     soaked = Soaked(seed)
+    started = time.monotonic()
     memory: dict[int, float] = {}
     early: dict[int, float] = {}
     machines = in_processes(implementation, seed, jobs) if jobs > 1 else in_this_process(backend, seed)
@@ -94,6 +97,7 @@ def soak(
         if soaked.num_steps >= num_steps or len(soaked.failures) >= MOST_FAILURES:
             break
     machines.close()
+    soaked.seconds = time.monotonic() - started
     soaked.rss_mib = sum(early.values()), sum(memory[process] for process in early)
     return soaked
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.counts import count_candidates, path_width
+from specsim.simulation.memory import ceil_to, required_row_width
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.submission import row_width_for
 
 VOCABULARY = 32
 CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4))
@@ -37,6 +38,8 @@ class Setup:
         Whether requests may be sampled, and have grammars and processors.
     num_actions : int
         Actions before the machine is only stepped until nothing is left to do.
+    shared : tuple of int
+        How prompts may begin.
     """
 
     config: SpecConfig
@@ -52,11 +55,14 @@ class Setup:
     has_sampling: bool = False
     has_constraints: bool = False
     num_actions: int = 100
+    page_size: int = 1
+    shared: tuple[int, ...] = ()
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them perhaps not together."""
-        width = row_width_for(self.config, self.longest_prompt + self.longest_output)
-        return PoolSizes(width + self.num_spare_slots + 1, self.max_batch + 1, width)
+        width = _row_width(self.config, self.longest_prompt + self.longest_output, self.page_size)
+        num_slots = ceil_to(width + self.num_spare_slots, self.page_size) + self.page_size
+        return PoolSizes(num_slots, self.max_batch + 1, width, self.page_size)
 
 
 def draw_setup(random: Random) -> Setup:
@@ -65,16 +71,18 @@ def draw_setup(random: Random) -> Setup:
         return _draw_wide_trees(random)
     is_v1 = random.randrange(3) == 0
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
-    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random)
+    page_size = random.choice((1, 1, 2, 4))
+    most_topk = 1 if is_v1 and page_size > 1 else 4
+    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random, most_topk)
     max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
     longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
-    width = row_width_for(config, longest_prompt + longest_output)
+    width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
     spare = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0)) * width
     return Setup(
         config=config,
         model=_draw_model(random),
         max_batch=max_batch,
-        schedule=_draw_schedule(random, is_v1),
+        schedule=_draw_schedule(random, is_v1, page_size),
         is_v1=is_v1,
         candidates=candidates,
         longest_prompt=longest_prompt,
@@ -83,11 +91,13 @@ def draw_setup(random: Random) -> Setup:
         shuffle_seed=random.randrange(1 << 16),
         has_sampling=random.randrange(5) == 0,
         has_constraints=random.randrange(5) == 0,
+        page_size=page_size,
+        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
     )
 
 
-def _draw_sizes(random: Random) -> SpecConfig:
-    topk, num_steps = random.choice((1, 2, 2, 3, 4)), random.choice((2, 1, 3, 2))
+def _draw_sizes(random: Random, most_topk: int) -> SpecConfig:
+    topk, num_steps = min(random.choice((1, 2, 2, 3, 4)), most_topk), random.choice((2, 1, 3, 2))
     if topk == 1:
         return SpecConfig(1, num_steps, path_width(num_steps))
     most = min(1 + count_candidates(topk, num_steps), 10)
@@ -101,9 +111,9 @@ def _draw_wide_trees(random: Random) -> Setup:
         config=config,
         model=_draw_model(random),
         max_batch=2,
-        schedule=_draw_schedule(random, is_v1=False),
+        schedule=_draw_schedule(random, is_v1=False, page_size=1),
         shuffle_seed=random.randrange(1 << 16),
-        num_spare_slots=row_width_for(config, 20),
+        num_spare_slots=_row_width(config, 20, 1),
         num_actions=40,
     )
 
@@ -116,12 +126,18 @@ def _draw_model(random: Random) -> HashModel:
     return HashModel(VOCABULARY, seed, random.choice((0.6, 0.9, 1.0, 0.3)), num_right, hot, *layers)
 
 
-def _draw_schedule(random: Random, is_v1: bool) -> Schedule:
+def _row_width(config: SpecConfig, longest: int, page_size: int) -> int:
+    return required_row_width(longest, decode_sizes(config), page_size)
+
+
+def _draw_schedule(random: Random, is_v1: bool, page_size: int) -> Schedule:
+    chunk = random.choice((None, None, 5, 8, 3))
     return Schedule(
         is_overlapped=random.randrange(3) > 0 and not is_v1,
-        prefill_chunk=random.choice((None, None, 5, 8, 3)),
+        prefill_chunk=None if chunk is None else max(chunk, page_size),
         promised=random.choice((Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2))),
         stream_seed=random.randrange(1 << 16),
+        has_prefix_cache=random.randrange(2) == 0,
     )
 
 

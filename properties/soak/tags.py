@@ -15,9 +15,11 @@ REQUIRED = (
     Tag.TREE,
     Tag.STEPS,
     Tag.ROUNDS,
+    Tag.PAGES,
     Tag.SAMPLED,
     Tag.FILTERED,
     Tag.CHUNK,
+    Tag.PREFIX,
     Tag.RETRACT,
     Tag.STOP,
     Tag.LIMIT,
@@ -33,8 +35,6 @@ REQUIRED = (
 """Of the catalogue's legend, what an engine can come to."""
 
 NOT_YET = {
-    "page": "the engine's pools have pages of one slot",
-    "prefix": "the engine has no prefix cache",
     "swa": "no pool of a sliding window is simulated",
     "rec": "the toy models have no recurrent state",
     "side": "no request asks for log-probabilities or hidden states",

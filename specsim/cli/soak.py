@@ -106,6 +106,7 @@ def _document(
         "events": {tag.value: soaked.reach[tag] for tag in OWN},
         "reused_after": {end: soaked.reused[end] for end in ENDS},
         "not_required": NOT_YET,
+        "seconds": round(soaked.seconds, 1),
         "rss_mib": [round(size, 1) for size in soaked.rss_mib],
         "complaints": wrong,
         "failed_machines": [
@@ -133,6 +134,7 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         ("leaked slots", soaked.num_leaked),
     ):
         table.add_row(name, f"{hits:,}")
+    table.add_row("seconds for 20,000 steps", f"{soaked.seconds * 20_000 / soaked.num_steps:.0f}")
     console().print(table)
     for line in wrong:
         click.echo(f"FAILURE: {line}")

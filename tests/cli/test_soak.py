@@ -1,0 +1,76 @@
+"""What ``specsim soak`` prints, and how it ends."""
+
+import json
+from functools import partial
+
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.properties.soak import machine
+from specsim.properties.soak.faults import CuttingScheduler
+from specsim.properties.soak.tags import REQUIRED
+
+
+def test_json(specsim):
+    got = specsim("soak", "--steps", 60, "--seed", 7, "--json")
+    assert got.exit_code == 0, got.stdout
+    document = json.loads(got.stdout)
+    assert document["steps"] >= 60
+    assert document["decode_iterations"] <= document["steps"]
+    assert list(document["reach"]) == [tag.value for tag in REQUIRED]
+    assert all(size > 0 for size in document["rss_mib"])
+    named = {name: document[name] for name in ("verdict", "seed", "failures", "leaked_slots", "complaints")}
+    assert named == {"verdict": "conforms", "seed": 7, "failures": 0, "leaked_slots": 0, "complaints": []}
+
+
+def test_seed_is_told_first_and_last(specsim):
+    lines = specsim("soak", "--steps", 1, "--seed", 7).stdout.splitlines()
+    assert lines[0] == "specsim.reference, seed 7"
+    assert lines[-1].startswith("conforms: ")
+    assert lines[-1].endswith(" steps, seed 7")
+
+
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, monkeypatch):
+    from specsim.properties.soak import run
+
+    monkeypatch.setattr(run, "Subject", partial(machine.Subject, make_scheduler=CuttingScheduler))
+    monkeypatch.setattr(machine, "Subject", run.Subject)
+    got = specsim("soak", "--steps", 200, "--seed", 0, "--replays", 60)
+    assert got.exit_code == 1
+    assert "Shortest history of machine 0: output of request" in got.stdout
+    assert "  1. admit Asked(" in got.stdout
+    assert "replay: specsim soak specsim.reference --seed 0 --machine 0" in got.stdout
+
+
+def test_a_machine_is_run_alone(specsim):
+    got = specsim("soak", "--seed", 0, "--machine", 3, "--json")
+    assert got.exit_code == 0
+    assert json.loads(got.stdout)["machines"] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--steps", 0, "1 to 100,000,000"),
+        ("--steps", 10**20, "1 to 100,000,000"),
+        ("--jobs", 10**6, "1 to 256"),
+        ("--seed", 2**32, "0 to 4,294,967,295"),
+        ("--machine", -1, "0 to 100,000,000"),
+        ("--replays", 10**9, "0 to 100,000"),
+    ],
+)
+def test_counts_have_bounds_and_reasons(specsim, option, value, expected):
+    got = specsim("soak", option, value)
+    assert got.exit_code == 2
+    assert got.stderr.startswith(f"specsim: {option} is {value}, but should be {expected}, because ")
+
+
+def test_an_implementation_that_does_not_import(specsim):
+    assert specsim("soak", "nowhere_to_be_found").exit_code == 4
+
+
+def test_an_implementation_of_operations_has_the_loop_around_them(specsim, tmp_path):
+    names = ("verify_tree_greedy", "build_tree")
+    source = "".join(f"from specsim.reference import {name}\n" for name in names if load("specsim.reference").has(name))
+    (tmp_path / "two_operations.py").write_text(source)
+    assert specsim("soak", "two_operations", "--steps", 30, "--seed", 1).exit_code == 0

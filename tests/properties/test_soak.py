@@ -1,0 +1,120 @@
+"""The machine of a soak finds planted faults within few steps, makes them small, and counts the same in any process."""
+
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.properties.soak.faults import FAULTS
+from specsim.properties.soak.history import Played, play, replay, shrink
+from specsim.properties.soak.machine import Subject
+from specsim.properties.soak.rules import Action
+from specsim.properties.soak.run import Soaked, soak
+from specsim.properties.soak.setups import draw_setup
+from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
+from specsim.properties.soak.verdict import complaints
+
+MOST_STEPS = 500
+LEGEND = (
+    "any acc rej full bs2 ragged topk2 k2 steps2 page T filt proc pad replay chunk prefix retract stop limit gram dynk "
+    "over dp idle swa rec vmap big zero nan side coin multi hist shape badtree finish cuda"
+)
+
+
+def reference():
+    return Subject(load("specsim.reference"))
+
+
+def short_setups(random):
+    """Draw machines of few actions: many small ones meet more than a large one."""
+    return replace(draw_setup(random), num_actions=30)
+
+
+def find(subject):
+    """Return what the first machine that fails came to, and the steps that all of them took."""
+    num_steps = 0
+    for number in count():
+        played = play(subject, Random(f"0 {number}"), short_setups)
+        num_steps += played.num_steps
+        if played.failure is not None or num_steps > MOST_STEPS:
+            return played.failure, num_steps
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_faults_are_found_in_few_steps(fault):
+    failure, num_steps = find(fault.plant(reference()))
+    assert failure is not None, f"{fault.summary} lives after {num_steps} steps"
+
+
+def test_histories_are_replayed_and_made_smaller():
+    (fault,) = (fault for fault in FAULTS if fault.name == "chunk")
+    subject = fault.plant(reference())
+    failure, _ = find(subject)
+    smallest = shrink(subject, failure)
+    assert len(smallest.actions) <= 2
+    assert replay(subject, smallest.setup, smallest.actions) == smallest
+    assert replay(reference(), smallest.setup, smallest.actions) is None
+
+
+def test_nothing_is_tried_without_replays():
+    (fault,) = (fault for fault in FAULTS if fault.name == "chunk")
+    failure, _ = find(fault.plant(reference()))
+    assert shrink(fault.plant(reference()), failure, 0).error == failure.error
+
+
+def test_what_cannot_be_applied_is_left_out():
+    setup = short_setups(Random(0))
+    assert replay(reference(), setup, [Action("abort", 3), Action("retract", 1), Action("step")]) is None
+
+
+def test_runs_count_the_same_in_any_number_of_processes():
+    backend = load("specsim.reference")
+    alone = soak(backend, "specsim.reference", 5, 150, 1)
+    together = soak(backend, "specsim.reference", 5, 150, 2)
+    assert alone.num_steps >= 150
+    assert replace(alone, rss_mib=(0, 0), seconds=0) == replace(together, rss_mib=(0, 0), seconds=0)
+
+
+def test_every_condition_of_the_legend_is_required_or_has_a_reason():
+    named = [tag.value for tag in REQUIRED] + [*NOT_YET, *ELSEWHERE]
+    assert sorted(named) == sorted(LEGEND.split())
+
+
+@pytest.mark.parametrize(("num_steps", "least"), [(1_999, 0), (2_000, 2), (20_000, 20), (1_000_000, 1_000)])
+def test_hits_are_required_in_proportion(num_steps, least):
+    assert least_hits(num_steps) == least
+
+
+def plenty():
+    soaked = Soaked(0)
+    soaked.add(0, Played(20_000, num_decodes=10_000, num_wide_decodes=2_000))
+    soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
+    soaked.reused.update(dict.fromkeys(ENDS, 20))
+    soaked.rss_mib = (100.0, 110.0)
+    return soaked
+
+
+def test_a_run_that_reached_everything_conforms():
+    assert complaints(plenty()) == []
+
+
+def test_a_run_says_what_it_missed():
+    soaked = plenty()
+    soaked.reach[REQUIRED[3]] = 19
+    soaked.reused["abort"] = 3
+    soaked.num_decodes, soaked.num_wide_decodes, soaked.rss_mib = 9_999, 1_999, (100.0, 111.0)
+    assert complaints(soaked) == [
+        "full = 19, but should be at least 20",
+        "a row used again after abort = 3, but should be at least 20",
+        "decode iterations = 9999, but should be at least 1 in 2 of 20000 steps",
+        "decode iterations of four or more requests = 1999, but should be at least 1 in 10 of 20000 steps",
+        "memory at the end = 111.0 MiB, but should be at most 1.1 times 100.0 MiB",
+    ]
+
+
+def test_leaks_are_failures():
+    soaked = plenty()
+    soaked.num_leaked = 2
+    assert complaints(soaked) == ["2 slots leaked"]
