@@ -134,7 +134,7 @@ class Scheduler:
             fill, is_new = request.fill, request is not self.mid_prompt
             start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
-            if length == 0 or not self._has_room(start, start + length):
+            if length == 0 or not self._has_room(start, start + length, start if is_new else 0):
                 break
             if is_new:
                 self._join(request)
@@ -262,11 +262,10 @@ class Scheduler:
         cache = self.memory.cache
         return self.slots.num_free + (0 if cache is None else cache.num_evictable)
 
-    def _has_room(self, start: int, end: int) -> bool:
-        """Return whether positions can be allocated; what is cached of a prompt may be all that could be forgotten."""
+    def _has_room(self, start: int, end: int, num_hit: int) -> bool:
+        """Return whether positions can be allocated; what is hit in the cache may be all that could be forgotten."""
         size = self.sizes.page_size
-        cached = start if self.memory.cache is not None else 0
-        return ceil_to(end, size) - ceil_to(start, size) <= max(self.slots.num_free, self._num_available - cached)
+        return ceil_to(end, size) - ceil_to(start, size) <= max(self.slots.num_free, self._num_available - num_hit)
 
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""

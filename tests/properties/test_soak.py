@@ -6,15 +6,19 @@ from random import Random
 
 import pytest
 
+from specsim.config import SpecConfig
 from specsim.conformance.backend import load
+from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, play, replay, shrink
 from specsim.properties.soak.machine import Subject
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.run import Soaked, soak
-from specsim.properties.soak.setups import draw_setup
+from specsim.properties.soak.setups import VOCABULARY, Setup, draw_setup
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
 from specsim.properties.soak.verdict import complaints
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.schedule import Schedule
 
 MOST_STEPS = 500
 LEGEND = (
@@ -67,6 +71,21 @@ def test_nothing_is_tried_without_replays():
 def test_what_cannot_be_applied_is_left_out():
     setup = short_setups(Random(0))
     assert replay(reference(), setup, [Action("abort", 3), Action("retract", 1), Action("step")]) is None
+
+
+def test_a_prompt_in_chunks_takes_the_room_of_texts_that_nobody_uses():
+    setup = Setup(
+        config=SpecConfig(1, 2, 3),
+        model=HashModel(VOCABULARY, 5),
+        max_batch=1,
+        schedule=Schedule(prefill_chunk=4, has_prefix_cache=True),
+        longest_prompt=30,
+        longest_output=10,
+        page_size=2,
+    )
+    prompts = [tuple((number * place + number) % VOCABULARY for place in range(30)) for number in (1, 3, 5)]
+    crowd = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
+    assert replay(reference(), setup, crowd) is None
 
 
 def test_runs_count_the_same_in_any_number_of_processes():
