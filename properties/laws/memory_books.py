@@ -1,6 +1,8 @@
 """Laws of lengths: what is reserved, needed and given back, each position counted by itself."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import product
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state
@@ -105,6 +107,24 @@ def a_release_names_every_position_once(backend: Backend, cases: list[LengthCase
             require(owners == every, "owners of pages", dict(owners), "the cache or one free each")
 
 
+def a_result_counts_for_the_time_it_was_launched_in(backend: Backend, cases: list[LengthCase]) -> None:
+    """A result commits its tokens, unless its request has ended, or was retracted since the launch."""
+    for case in cases:
+        for num_retractions, lengths in enumerate(case.batch):
+            books = replace(
+                backend.host("Books")(lengths.row, lengths.num_protected, lengths.num_committed, lengths.num_allocated),
+                num_retractions=num_retractions,
+            )
+            most = min(case.sizes.num_steps + 1, books.num_allocated - books.num_committed)
+            for num_tokens, launched, has_ended in product(range(most + 1), range(len(case.batch) + 1), (False, True)):
+                resolved = books.resolve(num_tokens, launched, has_ended)
+                counts = launched == num_retractions and not has_ended
+                expected = books.num_committed + (num_tokens if counts else 0)
+                require(resolved.num_committed == expected, "positions of text", resolved.num_committed, expected)
+                others = replace(resolved, num_committed=books.num_committed)
+                require(others == books, "books beside the text", others, books)
+
+
 def _new_pages(start: int, end: int, page_size: int) -> int:
     """Return the pages of the positions from a length on that do not hold a position before it."""
     return len({position // page_size for position in range(start, end)} - {(start - 1) // page_size if start else -1})
@@ -122,5 +142,6 @@ PROPERTIES = (
         ("new_tokens_required_next_decode", "next_allocated_length"),
         "P46",
     ),
+    state("memory_books", a_result_counts_for_the_time_it_was_launched_in, length_cases, ("Books",), "P51"),
     state("memory_books", a_release_names_every_position_once, length_cases, ("owned_length", "plan_release"), "P38"),
 )
