@@ -5,7 +5,8 @@ from random import Random
 
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
-from specsim.properties.soak.setups import VOCABULARY, Setup
+from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
 

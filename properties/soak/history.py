@@ -66,13 +66,13 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
 
 def finish(machine: Machine) -> int:
     """Step until nothing is left to do, and return how many steps that took."""
-    num_steps = 0
+    num_applied = 0
     while machine.engine.has_work:
-        require(num_steps < MOST_STEPS_TO_THE_END, "steps to the end", num_steps, "a tenth of them")
+        require(num_applied < MOST_STEPS_TO_THE_END, "steps to the end", num_applied, "a tenth of them")
         apply_action(machine, STEP)
-        num_steps += 1
+        num_applied += 1
     machine.check_end()
-    return num_steps
+    return num_applied
 
 
 def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure | None:

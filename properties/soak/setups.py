@@ -11,13 +11,13 @@ from random import Random
 import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
-from specsim.counts import count_candidates, path_width
+from specsim.counts import count_candidates, count_nodes, path_width
+from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.simulation.memory import ceil_to, required_row_width
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule
 
-VOCABULARY = 32
 CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4))
 """Numbers of steps that chains change among."""
 
@@ -100,7 +100,7 @@ def _draw_sizes(random: Random, most_topk: int) -> SpecConfig:
     topk, num_steps = min(random.choice((1, 2, 2, 3, 4)), most_topk), random.choice((2, 1, 3, 2))
     if topk == 1:
         return SpecConfig(1, num_steps, path_width(num_steps))
-    most = min(1 + count_candidates(topk, num_steps), 10)
+    most = min(count_nodes(count_candidates(topk, num_steps)), 10)
     return SpecConfig(topk, num_steps, random.randint(path_width(num_steps), most))
 
 
