@@ -27,8 +27,8 @@ from specsim.contracts.lists import NoList, forms_and_place
 from specsim.contracts.memory import check_memory
 from specsim.contracts.source import bind_source, key_source
 
-MOST_REMEMBERED = 1024
-"""Kinds of calls that a contract remembers; an engine has one a batch size, and scalars that change every iteration."""
+MOST_REMEMBERED = 128
+"""Calls of an operation that are remembered: more of them save no time in long runs, and cost megabytes."""
 
 OutputForm = tuple[tuple[int, ...], str]
 Limits = tuple[int | None, int | None]
