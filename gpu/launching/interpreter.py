@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import torch
 from triton import language
 from triton.runtime import interpreter
 
@@ -30,8 +31,14 @@ def interpret(plan: Plan, arguments: dict[str, Any]) -> None:
     arguments : dict
         Every argument of the kernel by the name of its parameter.
     """
+    given = {name: _apart(value) for name, value in arguments.items()}
     with _language_replaced_once():
-        plan.kernel[plan.grid](**arguments, num_warps=plan.num_warps, **plan.options)
+        plan.kernel[plan.grid](**given, num_warps=plan.num_warps, **plan.options)
+
+
+def _apart(value: Any) -> Any:
+    """Give an empty tensor memory of its own: the interpreter takes storages of one address for one storage."""
+    return value.new_empty(value.shape) if isinstance(value, torch.Tensor) and not value.numel() else value
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+import torch
 from triton.runtime import interpreter
 
 from specsim import gpu
@@ -34,6 +35,15 @@ def test_a_launch_looks_once_at_what_each_module_sees(looks):
         gpu.target_probabilities(**example("target_probabilities", SMALL, DEVICE))
     num_launches = len(launches)
     assert 0 < num_launches <= sum(looks.values()) <= 2 * num_launches, looks
+
+
+def test_an_empty_tensor_may_start_where_another_one_does():
+    lengths = torch.tensor([2, 10], dtype=torch.int32)
+    nobody = torch.from_numpy(lengths.numpy()[:0].view("int64"))
+    assert nobody.untyped_storage().data_ptr() == lengths.untyped_storage().data_ptr()
+    counts = gpu.create_num_accepted_drafts_filter(torch.tensor([6, 31], dtype=torch.int32), nobody, lengths)
+    assert counts.numel() == 0 or not counts.any()
+    assert lengths.tolist() == [9, 42]
 
 
 def test_the_look_is_put_back_also_when_a_launch_fails():
