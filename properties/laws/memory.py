@@ -65,6 +65,22 @@ def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHist
         CachePlay(backend.host("RadixCache")(history.page_size), history).play(history.events)
 
 
+def a_match_uses_all_that_it_passes(backend: Backend, page_size: int) -> None:
+    """What a match passes is used as late as where it ends: a text that was used before that is forgotten earlier."""
+    cache = backend.host("RadixCache")(page_size)
+    front, tail, other = (tuple(range(page * page_size, (page + 1) * page_size)) for page in range(1, 4))
+    for text in (front, front + tail, other):
+        cache.insert(text, text)
+    kept = cache.match(other).node
+    cache.match(front + tail)
+    cache.lock(kept)
+    forgotten = tuple(cache.evict(page_size))
+    require(forgotten == tail, "forgotten beside a locked text", forgotten, tail)
+    cache.unlock(kept)
+    forgotten = tuple(cache.evict(page_size))
+    require(forgotten == other, "forgotten of a text and a front that was used later", forgotten, other)
+
+
 def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: list[MemoryHistory]) -> None:
     """Whatever happens to requests, pages and rows have one owner, and what is read is what was committed."""
     for history in histories:
@@ -92,6 +108,7 @@ PROPERTIES = (
     state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
     state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
     state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
+    state("memory", a_match_uses_all_that_it_passes, page_sizes, ("RadixCache",), "P43"),
     state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38"),
     state("memory", a_ledger_notices_whatever_is_wrong, page_sizes, ("Ledger",), "P38"),
 )
