@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from specsim.counts import count_candidates, count_nodes, decode_allocation, decode_reserve, path_width
+from specsim.counts import count_candidates, count_nodes, decode_reserve, path_width
 from specsim.rejection import Reason, SpecRejection
 
 MOST_NODES = 1024
@@ -73,11 +73,6 @@ class SpecConfig:
             most = f"at most {self.num_steps}"
             raise _contradiction("num_steps of an iteration", num_steps, most, "positions are allocated for as many")
         return SpecConfig(1, num_steps, path_width(num_steps))
-
-    @property
-    def allocation(self) -> int:
-        """Positions past the committed length that one iteration may touch."""
-        return decode_allocation(self.topk, self.num_steps, self.num_draft_tokens)
 
     @property
     def reserve(self) -> int:

@@ -5,7 +5,7 @@ one bonus token. Counters carry drafts and verifies; their tokens are derived he
 its drafts is its root, which is counted here too. Nothing is computed in place.
 """
 
-from typing import Any
+from typing import Any, overload
 
 BONUS_TOKENS_PER_VERIFY = 1
 ROOTS_PER_TREE = 1
@@ -53,11 +53,19 @@ def path_width(num_steps: int) -> int:
     return num_steps + ROOTS_PER_TREE
 
 
+@overload
+def floor_to(count: int, multiple: int) -> int: ...
+@overload
+def floor_to(count: Any, multiple: Any) -> Any: ...
 def floor_to(count: Any, multiple: Any) -> Any:
     """Return the largest multiple that is at most ``count``, a number or an array."""
     return count // multiple * multiple
 
 
+@overload
+def ceil_to(count: int, multiple: int) -> int: ...
+@overload
+def ceil_to(count: Any, multiple: Any) -> Any: ...
 def ceil_to(count: Any, multiple: Any) -> Any:
     """Return the smallest multiple that is at least ``count``, a number or an array."""
     return -(-count // multiple) * multiple
@@ -93,7 +101,7 @@ def draft_end(seq_lens: Any, topk: int, num_steps: int, page_size: int) -> Any:
 
 
 def decode_allocation(topk: int, num_steps: int, num_draft_tokens: int) -> int:
-    """Return how many positions past the committed length one iteration may touch (page size 1)."""
+    """Return how many positions past the committed length one iteration may touch; beams on pages take more."""
     return max(num_steps * topk, num_draft_tokens)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from specsim.counts import ceil_to
 from specsim.properties.mutants.record import Mutant, overriding
-from specsim.simulation.memory.pages import ceil_to
 from specsim.simulation.memory.protocols import Snapshot
 
 Method = Callable[..., Any]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from specsim.counts import ceil_to, floor_to
 from specsim.properties.mutants.record import Function, Mutant, Named, answering
-from specsim.simulation.memory.pages import ceil_to, floor_to
 from specsim.simulation.memory.release import Release
 from specsim.simulation.memory.reserve import DecodeSizes
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from specsim.counts import ceil_to
 from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding
 from specsim.rejection import SpecRejection
-from specsim.simulation.memory import Books, Holding, Memory, Room, ceil_to
+from specsim.simulation.memory import Books, Holding, Memory, Room
 from specsim.simulation.memory.keys import key_units
 
 

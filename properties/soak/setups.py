@@ -11,9 +11,9 @@ from random import Random
 import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
-from specsim.counts import count_candidates, count_nodes, path_width
+from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
 from specsim.properties.laws.support.histories import VOCABULARY
-from specsim.simulation.memory import ceil_to, required_row_width
+from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
-from specsim.simulation.memory import DecodeSizes, Memory, ceil_to, decode_reserve, required_row_width
+from specsim.counts import ceil_to
+from specsim.simulation.memory import DecodeSizes, Memory, decode_reserve, required_row_width
 from specsim.simulation.requests import Request
 
 

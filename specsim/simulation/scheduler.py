@@ -7,9 +7,10 @@ from math import ceil
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
+from specsim.counts import ceil_to
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.memory import Holding, SlotRange, ceil_to, decode_reserve, match_prefix
+from specsim.simulation.memory import Holding, SlotRange, decode_reserve, match_prefix
 from specsim.simulation.pools import build_memory, check_texts, decode_sizes, most_positions
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule

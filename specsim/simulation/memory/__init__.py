@@ -7,7 +7,6 @@ from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
 from specsim.simulation.memory.ledger import Ledger
 from specsim.simulation.memory.page_allocator import PageAllocator
-from specsim.simulation.memory.pages import ceil_to, floor_to
 from specsim.simulation.memory.prefill import admit_request, allocate_chunk, match_prefix, publish_prefix
 from specsim.simulation.memory.protocols import Allocator, KeyUnit, Match, PrefixCache, Rows, Snapshot
 from specsim.simulation.memory.radix_cache import RadixCache
@@ -44,11 +43,9 @@ __all__ = [
     "admit_request",
     "alloc_len_per_decode",
     "allocate_chunk",
-    "ceil_to",
     "decode_reserve",
     "evict_for",
     "extend_holdings",
-    "floor_to",
     "key_units",
     "make_allocator",
     "make_room",

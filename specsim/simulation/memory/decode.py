@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from specsim.counts import ceil_to
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
-from specsim.simulation.memory.pages import ceil_to
 from specsim.simulation.memory.reserve import DecodeSizes, next_allocated_length, require_row
 from specsim.simulation.memory.room import evict_for
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from specsim.counts import ceil_to
 from specsim.simulation.memory.books import Books
-from specsim.simulation.memory.pages import ceil_to
 from specsim.simulation.memory.reserve import DecodeSizes, next_allocated_length
 
 

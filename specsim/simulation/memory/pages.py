@@ -3,19 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
+from specsim.counts import ceil_to
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.free_list import FreeList, double_free, twice
 from specsim.simulation.memory.protocols import Snapshot
-
-
-def ceil_to(length: int, page_size: int) -> int:
-    """Return the least multiple of the page size that is no smaller."""
-    return -(-length // page_size) * page_size
-
-
-def floor_to(length: int, page_size: int) -> int:
-    """Return the largest multiple of the page size that is no larger."""
-    return length // page_size * page_size
 
 
 class PagedAllocator(ABC):

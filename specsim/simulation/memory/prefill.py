@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from specsim.counts import floor_to
 from specsim.simulation.memory.decode import extend_holdings
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
-from specsim.simulation.memory.pages import floor_to
 from specsim.simulation.memory.protocols import Match
 
 

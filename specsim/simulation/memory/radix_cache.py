@@ -4,9 +4,9 @@ import heapq
 from collections.abc import Sequence
 from itertools import count
 
+from specsim.counts import floor_to
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.free_list import twice
-from specsim.simulation.memory.pages import floor_to
 from specsim.simulation.memory.protocols import KeyUnit, Match
 from specsim.simulation.memory.radix_node import RadixNode
 

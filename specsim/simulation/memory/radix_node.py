@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from specsim.simulation.memory.pages import floor_to
+from specsim.counts import floor_to
 from specsim.simulation.memory.protocols import KeyUnit
 
 Units = tuple[KeyUnit, ...]

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specsim.counts import ceil_to, floor_to
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.holding import Holding, Memory
 from specsim.simulation.memory.keys import key_units, num_key_units
-from specsim.simulation.memory.pages import ceil_to, floor_to
 
 
 @dataclass(frozen=True)

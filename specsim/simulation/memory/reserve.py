@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from specsim.counts import ceil_to, decode_allocation
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.memory.pages import ceil_to
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def alloc_len_per_decode(sizes: DecodeSizes, page_size: int) -> int:
     if sizes.num_draft_tokens == 0:
         return 1
     if page_size == 1 or sizes.topk == 1:
-        return max(sizes.topk * sizes.num_steps, sizes.num_draft_tokens)
+        return decode_allocation(sizes.topk, sizes.num_steps, sizes.num_draft_tokens)
     return max(sizes.topk * ceil_to(page_size - 1 + sizes.num_steps, page_size), sizes.num_draft_tokens)
 
 
