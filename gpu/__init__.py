@@ -27,6 +27,7 @@ HOST = "specsim.conformance.catalogue"
 PARTS = "specsim.simulation.memory"
 REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
+WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
 
-__all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "KVBuffers"]
+__all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "WORKER_V1", "KVBuffers"]
 __all__ += exports.__all__

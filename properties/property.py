@@ -31,6 +31,8 @@ class Property:
         Whether the reference supplies what an implementation lacks, as long as it has one of the operations.
     least_examples : int
         How many examples a short run gives it too, because one or two of them would show nothing.
+    runs_worker : bool
+        Whether it plays whole runs on an implementation's own worker where there is one, which then is enough.
     """
 
     name: str
@@ -41,3 +43,4 @@ class Property:
     is_slow: bool = False
     fills_missing: bool = False
     least_examples: int = 1
+    runs_worker: bool = False

@@ -102,7 +102,7 @@ def check(
 
 def brings_models(backend: Backend) -> bool:
     """Return whether an implementation is checked with the operations of the toy models without being asked to."""
-    return backend.worker is not None or any(backend.has(name) for name in MODEL_TABLE)
+    return backend.has_worker or any(backend.has(name) for name in MODEL_TABLE)
 
 
 def is_selected(
@@ -125,7 +125,12 @@ def is_selected(
 
 
 def is_runnable(one: Property, backend: Backend) -> bool:
-    """Return whether the implementation has the operations of a property, or the reference may supply the others."""
+    """Return whether the implementation has what a property needs, or the reference may supply the others.
+
+    A worker of its own is enough for whole runs; otherwise it takes the operations of the property.
+    """
+    if one.runs_worker and backend.has_worker:
+        return True
     enough = any if one.fills_missing else all
     return enough(backend.has(operation) for operation in one.operations)
 

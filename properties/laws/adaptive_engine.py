@@ -40,7 +40,16 @@ def batches_draft_as_many_steps_as_was_decided(backend: Backend, run: AdaptiveRu
 
 
 PROPERTIES = tuple(
-    Property(f"adaptive_engine.{law.__name__}", number, _CALLED, adaptive_runs, law, is_slow=True, fills_missing=True)
+    Property(
+        f"adaptive_engine.{law.__name__}",
+        number,
+        _CALLED,
+        adaptive_runs,
+        law,
+        is_slow=True,
+        fills_missing=True,
+        runs_worker=True,
+    )
     for law, number in (
         (adapting_steps_change_no_output, "P01"),
         (batches_draft_as_many_steps_as_was_decided, "P60"),

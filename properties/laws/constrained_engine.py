@@ -50,6 +50,7 @@ PROPERTIES = (
         constrained_output_is_that_of_plain_decoding,
         is_slow=True,
         fills_missing=True,
+        runs_worker=True,
     ),
     Property(
         "constrained_engine.matchers_read_the_output_and_nothing_else",
@@ -59,5 +60,6 @@ PROPERTIES = (
         matchers_read_the_output_and_nothing_else,
         is_slow=True,
         fills_missing=True,
+        runs_worker=True,
     ),
 )

@@ -2,7 +2,7 @@
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import Scenario, make_worker, play, scenarios, start
+from specsim.properties.laws.support.histories import Scenario, own_worker, play, scenarios, start
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -40,7 +40,7 @@ SPINE = (
 
 def run_to_the_end(backend: Backend, scenario: Scenario) -> Engine:
     """Play a scenario and return the engine."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     for _ in play([engine], scenario):
         pass
     return engine
@@ -58,7 +58,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
     model, num_steps = scenario.model, scenario.config.num_steps
     if model.hot_token_id is not None:
         return
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -72,7 +72,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
 
 def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
     """Both counts travel together: tokens are drafts and one bonus, at most one path long."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -88,7 +88,7 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
 
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     for _ in play([engine], scenario):
         engine.scheduler.check_ledger()
         state = engine.worker.state()
@@ -113,7 +113,16 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
 
 
 PROPERTIES = tuple(
-    Property(f"engine.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
+    Property(
+        f"engine.{law.__name__}",
+        catalogue,
+        SPINE,
+        scenarios,
+        law,
+        is_slow=True,
+        fills_missing=True,
+        runs_worker=True,
+    )
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P06", acceptance_is_what_the_draft_promises),

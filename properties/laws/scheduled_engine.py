@@ -122,7 +122,16 @@ def overlap_changes_no_counter(backend: Backend, run: ScheduledRun) -> None:
 
 
 PROPERTIES = tuple(
-    Property(f"scheduled_engine.{law.__name__}", catalogue, DECISIONS, strategy, law, is_slow=True, fills_missing=True)
+    Property(
+        f"scheduled_engine.{law.__name__}",
+        catalogue,
+        DECISIONS,
+        strategy,
+        law,
+        is_slow=True,
+        fills_missing=True,
+        runs_worker=True,
+    )
     for law, catalogue, strategy in (
         (schedules_change_no_token, "P55", scheduled_runs),
         (schedules_lose_no_slot, "P38", scheduled_runs),

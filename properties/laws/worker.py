@@ -11,7 +11,7 @@ from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     Scenario,
-    make_worker,
+    believed_worker,
     own_worker,
     play,
     scenarios,
@@ -25,7 +25,6 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 
 Tags = list[list[list[int]]]
@@ -67,7 +66,7 @@ def check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Ta
 
 def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
     """Check every committed entry of the target's pool (0) or the draft's (1) after every iteration."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     name = ("target_kv", "draft_kv")[pool]
     for _ in play([engine], scenario):
         buffers = engine.worker.state()[name]
@@ -87,7 +86,7 @@ def draft_cache_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario)
 
 def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Scenario) -> None:
     """What starts the next draft equals what a fresh prefill of the same tokens would start it with."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     for _ in play([engine], scenario):
         state = engine.worker.state()
         for request in engine.scheduler.running:
@@ -105,7 +104,7 @@ def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Sc
 
 def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:
     """The carried length is the committed one, and every tree sits on it."""
-    engine = start(make_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario)
     lengths: dict[int, int] = {}
     for (iteration,) in play([engine], scenario):
         state = engine.worker.state()
@@ -126,8 +125,7 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
 
 def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
     """Every phase of every iteration hands over what the reference's does; the first difference is named."""
-    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    reference = start(ReferenceWorker(scenario.config, load_model(scenario.model), sizes), scenario)
+    reference = start(believed_worker(scenario), scenario)
     engine = start(own_worker(backend, scenario), scenario)
     for number, (expected, got) in enumerate(play([reference, engine], scenario)):
         require((expected is None) == (got is None), f"iteration {number}", got, expected)
@@ -140,7 +138,16 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
 
 PROPERTIES = (
     *(
-        Property(f"worker.{law.__name__}", catalogue, SPINE, scenarios, law, is_slow=True, fills_missing=True)
+        Property(
+            f"worker.{law.__name__}",
+            catalogue,
+            SPINE,
+            scenarios,
+            law,
+            is_slow=True,
+            fills_missing=True,
+            runs_worker=True,
+        )
         for catalogue, law in (
             ("P40", committed_kv_is_that_of_a_fresh_prefill),
             ("P48", draft_cache_is_that_of_a_fresh_prefill),
@@ -157,5 +164,6 @@ PROPERTIES = (
         is_slow=True,
         fills_missing=True,
         least_examples=8,
+        runs_worker=True,
     ),
 )

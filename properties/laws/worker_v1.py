@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from specsim.conformance.backend import Backend, load
-from specsim.phases import DraftInput, EagleDraftExtendInput, Phase
+from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
 from specsim.properties.laws.support.checks import require, require_kind
-from specsim.properties.laws.support.histories import Scenario, make_worker, play, start, v1_scenarios
+from specsim.properties.laws.support.histories import Scenario, own_worker, play, start, v1_scenarios
 from specsim.properties.laws.worker import (
+    agrees_with_the_reference_in_lockstep,
     committed_kv_is_that_of_a_fresh_prefill,
     proposals_depend_on_the_committed_tokens_only,
 )
@@ -15,6 +16,7 @@ from specsim.properties.property import Property
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
+from specsim.simulation.worker import Iteration
 
 OPERATIONS = (
     "create_extend_after_decode_spec_info",
@@ -30,17 +32,22 @@ OPERATIONS = (
 HAND_OVERS = ("filter_batch", "merge_batch", "truncate_at_stop")
 
 
-def start_on_the_reference(backend: Backend, scenario: Scenario) -> Engine:
-    """Return an engine whose hand-overs are the implementation's and whose arrays are the reference's."""
+def start_handing_over(backend: Backend, scenario: Scenario) -> Engine:
+    """Return an engine around the implementation's own worker, or one whose hand-overs alone are the implementation's.
+
+    Its arrays are then the reference's.
+    """
+    if backend.own_worker(is_v1=True) is not None:
+        return start(own_worker(backend, scenario), scenario)
     operations = load("specsim.reference")
     for name in HAND_OVERS:
         operations = operations.with_function(name, backend.host(name), backend.name)
-    return start(make_worker(operations, scenario), scenario)
+    return start(own_worker(operations, scenario), scenario)
 
 
 def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
     """V1 and V2 draft, verify and extend the same in every iteration, and their requests end alike."""
-    engines = [start(make_worker(backend, replace(scenario, is_v1=is_v1)), scenario) for is_v1 in (False, True)]
+    engines = [start(own_worker(backend, replace(scenario, is_v1=is_v1)), scenario) for is_v1 in (False, True)]
     for number, (of_v2, of_v1) in enumerate(play(engines, scenario)):
         require((of_v2 is None) == (of_v1 is None), f"iteration {number}", of_v1, of_v2)
         if of_v2 is not None:
@@ -58,27 +65,29 @@ def ended_requests_carry_nothing_on(backend: Backend, scenario: Scenario) -> Non
 
     Without any, the batch carries an idle draft input, which the next requests can merge with.
     """
-    engine = start_on_the_reference(backend, scenario)
-    worker = require_kind("worker", engine.worker, ReferenceWorkerV1)
+    engine = start_handing_over(backend, scenario)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
-        draft_input, _, _, extend_input = worker.phases()
+        draft_input, _, _, extend_input = engine.worker.phases()
         going_on = [request.row for request in engine.scheduler.running]
-        carried = require_kind("what is carried", worker.batch.info, DraftInput)
-        for phase in (extend_input, carried):
-            rows = _rows(phase)
-            require(rows == going_on, f"rows of {type(phase).__name__}", rows, going_on)
-        rows, everyone = worker.batch.req_pool_indices.tolist(), _rows(draft_input)
-        require(rows == everyone, "rows of the batch", rows, everyone)
-        lengths = (vars(draft_input)["seq_lens"] + iteration.num_accepted_tokens).tolist()
-        got = worker.batch.seq_lens.tolist()
-        require(got == lengths, "seq_lens of the batch", got, lengths)
+        _require_rows(extend_input, going_on)
+        if isinstance(engine.worker, ReferenceWorkerV1):
+            _check_batch(engine.worker.batch, going_on, draft_input, iteration)
+
+
+def _check_batch(batch: Batch, going_on: list[int], draft_input: Phase, iteration: Iteration) -> None:
+    """Check what the reference's loop carries: it keeps a batch of everyone until the next one is formed."""
+    _require_rows(require_kind("what is carried", batch.info, DraftInput), going_on)
+    rows, everyone = batch.req_pool_indices.tolist(), _rows(draft_input)
+    require(rows == everyone, "rows of the batch", rows, everyone)
+    got, lengths = batch.seq_lens.tolist(), vars(draft_input)["seq_lens"] + iteration.num_accepted_tokens
+    require(got == lengths.tolist(), "seq_lens of the batch", got, lengths.tolist())
 
 
 def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None:
     """A segment of the extend holds the last output tokens, one a committed position, and both its counts say so."""
-    engine = start_on_the_reference(backend, scenario)
+    engine = start_handing_over(backend, scenario)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -98,21 +107,36 @@ def segments_are_what_was_accepted(backend: Backend, scenario: Scenario) -> None
                 require(got == expected, f"{name} of request {request.request_id}", got, expected)
 
 
+def _require_rows(phase: Phase, expected: list[int]) -> None:
+    rows = _rows(phase)
+    require(rows == expected, f"rows of {type(phase).__name__}", rows, expected)
+
+
 def _rows(phase: Phase) -> list[int]:
     rows: list[int] = vars(phase)["req_pool_indices"].tolist()
     return rows
 
 
 PROPERTIES = tuple(
-    Property(f"worker_v1.{law.__name__}", catalogue, OPERATIONS, v1_scenarios, law, is_slow=True, fills_missing=True)
+    Property(
+        f"worker_v1.{law.__name__}",
+        catalogue,
+        OPERATIONS,
+        v1_scenarios,
+        law,
+        is_slow=True,
+        fills_missing=True,
+        runs_worker=True,
+    )
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P38", slots_have_one_owner),
         ("P40", committed_kv_is_that_of_a_fresh_prefill),
         ("P49", proposals_depend_on_the_committed_tokens_only),
         ("P55", both_workers_decode_alike),
+        ("P62", agrees_with_the_reference_in_lockstep),
     )
 ) + tuple(
-    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True)
+    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True, runs_worker=True)
     for catalogue, law in (("P59", ended_requests_carry_nothing_on), ("P25", segments_are_what_was_accepted))
 )

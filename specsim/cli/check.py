@@ -89,7 +89,8 @@ def check(
             with_models=with_models,
             on_progress=on_progress,
         )
-    is_nothing = not any(backend.has(name) for name in operations or CATALOGUE)
+    brings_any = any(backend.has(name) for name in operations or CATALOGUE)
+    is_nothing = not brings_any and (bool(operations) or not backend.has_worker)
     verdict = "nothing selected" if is_nothing else report.verdict
     with redirect_stdout(sys.stderr):
         written = write_failures(report, backend, cases_dir)

@@ -46,9 +46,9 @@ class Backend(CallsByName):
     position or by name. ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy
     module returns the very same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and
     ``debugging()`` switch the checks of the layer on, where it has any. ``rejects`` says that bad input raises
-    ``SpecRejection``. ``worker`` builds the implementation's own worker from a configuration, a model and pool sizes,
-    if it has one. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the
-    law needs.
+    ``SpecRejection``. ``worker`` and ``worker_v1`` build the implementation's own workers of V2 and of V1 from a
+    configuration, a model and pool sizes, where it has them. ``max_samples`` is the most outcomes that a statistical
+    law may ask of it, None for as many as the law needs.
     """
 
     name: str
@@ -57,14 +57,25 @@ class Backend(CallsByName):
     rejects: bool = False
     worker: Callable[..., Any] | None = None
     max_samples: int | None = None
+    worker_v1: Callable[..., Any] | None = None
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether the implementation has a worker of its own, of either kind."""
+        return self.worker is not None or self.worker_v1 is not None
+
+    def own_worker(self, is_v1: bool) -> Callable[..., Any] | None:
+        """Return what builds the implementation's own worker of one kind, or None if it has none."""
+        return self.worker_v1 if is_v1 else self.worker
 
     def has(self, name: str) -> bool:
         """Return whether the implementation defines a callable."""
         return name in self.functions
 
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
-        """Return a copy in which one operation is replaced."""
-        return replace(self, name=name, functions={**self.functions, operation: function})
+        """Return a copy in which one operation is replaced; workers of its own would not call it, and stay behind."""
+        functions = {**self.functions, operation: function}
+        return replace(self, name=name, functions=functions, worker=None, worker_v1=None)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host, or a part of an engine.
@@ -203,8 +214,9 @@ def load(name: str) -> Backend:
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``. One whose host functions stand in another module names it, ``HOST``, and one
-    whose parts of an engine do, ``PARTS``. One that is slow to sample from says ``MAX_SAMPLES = 1000``.
+    ``WORKER = "package.module.Class"``, and that of its V1 worker ``WORKER_V1``. One whose host functions stand in
+    another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from
+    says ``MAX_SAMPLES = 1000``.
 
     Raises
     ------
@@ -220,7 +232,7 @@ def load(name: str) -> Backend:
         if kind not in carriers:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
         arrays = importlib.import_module(carriers[kind])
-        worker = _import_class(vars(module).get("WORKER"))
+        worker, worker_v1 = (_import_class(vars(module).get(name)) for name in ("WORKER", "WORKER_V1"))
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
@@ -241,6 +253,7 @@ def load(name: str) -> Backend:
         rejects=rejects,
         worker=worker,
         max_samples=None if most is None else int(most),
+        worker_v1=worker_v1,
     )
 
 

@@ -17,7 +17,6 @@ from specsim.properties.laws.support.histories import (
     VOCABULARY,
     Arrival,
     Scenario,
-    make_worker,
     own_worker,
     trees_or_any_scenario,
 )
@@ -87,9 +86,9 @@ class ConstrainedRun:
         ]
 
     def engine(self, backend: Backend) -> Engine:
-        """Return an engine with all requests waiting: V1 is the reference loop, V2 the implementation's own worker."""
+        """Return an engine with all requests waiting."""
         scenario = self.scenario
-        worker = (make_worker if scenario.is_v1 else own_worker)(backend, scenario)
+        worker = own_worker(backend, scenario)
         operations = Completed(backend, load("specsim.reference"))
         engine = Engine(
             worker, scenario.max_batch, scenario.shuffle_seed, schedule=self.schedule, operations=operations
@@ -121,7 +120,7 @@ class AdaptiveRun:
     def engine(self, backend: Backend, controller: AdaptiveController) -> Engine:
         """Return an engine with all requests waiting."""
         scenario = self.scenario
-        worker = (make_worker if scenario.is_v1 else own_worker)(backend, scenario)
+        worker = own_worker(backend, scenario)
         engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, adaptive=controller)
         for request in scenario.requests():
             engine.submit(request)

@@ -8,12 +8,14 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.config import SpecConfig
+from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.calls import CallsByName
 from specsim.counts import count_candidates, path_width
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.protocol import Model
@@ -127,21 +129,40 @@ def v1_scenarios() -> SearchStrategy[Scenario]:
     return trees_or_any_scenario().map(lambda scenario: replace(scenario, is_v1=True))
 
 
-def make_worker(backend: Backend, scenario: Scenario) -> Worker:
-    """Return the reference loop on an implementation's operations; the oracle supplies what it lacks."""
-    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
-    operations = Completed(backend, load("specsim.reference"))
-    return loop(scenario.config, load_model(scenario.model, operations), sizes, operations=operations)
+def loop_on(operations: CallsByName, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
+    """Return the reference's loop on some operations."""
+    loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
+    return loop(config, load_model(model, operations), sizes, operations=operations)
 
 
-def own_worker(backend: Backend, scenario: Scenario) -> Worker:
-    """Return the implementation's own worker, or the reference loop on its operations if it has none."""
-    if backend.worker is None:
-        return make_worker(backend, scenario)
-    sizes = sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    worker: Worker = backend.worker(scenario.config, model_for(backend, scenario.model), sizes)
-    return worker
+def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
+    """Return the implementation's own worker, or the reference loop on its operations if it has none.
+
+    The oracle supplies operations that it lacks. The loop also runs on pages that a worker refuses by name.
+    """
+    build = backend.own_worker(is_v1)
+    if build is not None:
+        try:
+            worker: Worker = build(config, model_for(backend, model), sizes)
+        except SpecRejection as refusal:
+            if refusal.reason is not Reason.BAD_CONFIGURATION or sizes.page_size == 1:
+                raise
+        else:
+            return worker
+    return loop_on(Completed(backend, load("specsim.reference")), config, model, sizes, is_v1)
+
+
+def own_worker(backend: Backend, scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
+    """Return the worker of a scenario; pools are those that it needs unless sizes are given."""
+    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    return build_worker(backend, scenario.config, scenario.model, sizes, scenario.is_v1)
+
+
+def believed_worker(scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
+    """Return the reference's worker, which everything is compared with."""
+    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    oracle = load("specsim.reference")
+    return loop_on(oracle, scenario.config, scenario.model, sizes, scenario.is_v1)
 
 
 def model_for(backend: Backend, model: HashModel) -> Model[Any]:

@@ -10,10 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models, own_worker
 from specsim.simulation.engine import Engine
 from specsim.simulation.pools import most_positions, sizes_for
 from specsim.simulation.requests import Request
@@ -50,11 +47,10 @@ class ScheduledRun:
         return replace(sizes_for(scenario.config, requests, scenario.max_batch, size), num_slots=num_pages * size)
 
     def engine(self, backend: Backend) -> Engine:
-        """Return an engine whose decisions are an implementation's, on the reference's loop and operations."""
+        """Return an engine whose decisions are an implementation's, around its own worker if it has one."""
         scenario = self.scenario
         operations = Completed(backend, load("specsim.reference"))
-        loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
-        worker = loop(scenario.config, load_model(scenario.model, operations), self.sizes(), operations=operations)
+        worker = own_worker(backend, scenario, self.sizes())
         return Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=self.schedule, operations=operations)
 
     @property

@@ -16,7 +16,7 @@ from specsim.host.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
-from specsim.properties.laws.support.histories import make_worker, play, scenarios
+from specsim.properties.laws.support.histories import own_worker, play, scenarios
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 
@@ -132,7 +132,7 @@ def test_meta_info_is_empty_without_a_verify_and_a_histogram_without_drafts():
 @given(scenarios())
 def test_identities_hold_after_a_run(scenario):
     """Intervals partition the run; requests, histograms and intervals count the same verifies and drafts."""
-    engine = Engine(make_worker(load("specsim.reference"), scenario), scenario.max_batch, decode_log_interval=3)
+    engine = Engine(own_worker(load("specsim.reference"), scenario), scenario.max_batch, decode_log_interval=3)
     log = []
     for (iteration,) in play([engine], scenario):
         if iteration is not None:

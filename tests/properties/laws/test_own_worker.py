@@ -1,0 +1,84 @@
+"""Laws of whole runs play an implementation's own worker, of either kind, and need nothing else of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.backend import load
+from specsim.properties.catalogue import all_properties, group_of
+from specsim.properties.conformance.runner import is_runnable, run_property
+from specsim.properties.laws.support.histories import build_worker
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.hash_model import HashModel
+
+REFERENCE = load("specsim.reference")
+OF_WORKERS = {one.name: one for one in all_properties() if one.runs_worker}
+ON_OPERATIONS = {
+    "reads.kept_reads_are_full_reads",
+    "sampled_engine.engine_emits_the_autoregressive_law",
+    "sampled_engine.engine_emits_the_law_of_its_grammar",
+}
+"""Whole runs that set the coins of one operation, or ask what the reference's own worker keeps."""
+
+OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
+
+
+class AskedError(Exception):
+    """The worker was asked for."""
+
+
+def ask(config, model, sizes):
+    raise AskedError
+
+
+@pytest.mark.parametrize("name", OF_WORKERS)
+def test_a_whole_run_is_played_on_the_worker_of_its_kind(name):
+    alone = replace(REFERENCE, functions={}, worker=ask, worker_v1=ask)
+    assert is_runnable(OF_WORKERS[name], alone)
+    report, failure = run_property(OF_WORKERS[name], replace(REFERENCE, worker=ask, worker_v1=ask), 0, 1)
+    assert report.failed
+    assert "AskedError" in failure.error
+
+
+def test_whole_runs_that_play_no_worker_are_few():
+    whole = {one.name for one in all_properties() if runs_an_engine(group_of(one))}
+    assert whole - OF_WORKERS.keys() == ON_OPERATIONS
+
+
+def runs_an_engine(group):
+    return group in ("engine", "worker", "worker_v1", "reads") or group.endswith("_engine")
+
+
+@pytest.mark.parametrize(("is_v1", "loop"), [(False, ReferenceWorker), (True, ReferenceWorkerV1)], ids=["V2", "V1"])
+def test_a_worker_of_one_kind_leaves_the_other_to_the_loop(is_v1, loop):
+    one_kind = replace(REFERENCE, worker=ask) if is_v1 else replace(REFERENCE, worker_v1=ask)
+    config, sizes = OF_ONE_REQUEST
+    assert type(build_worker(one_kind, config, HashModel(32), sizes, is_v1)) is loop
+
+
+def test_a_worker_does_not_call_a_function_that_takes_the_place_of_its_own():
+    faulty = replace(REFERENCE, worker=ask, worker_v1=ask).with_function("fast_topk", ask, "faulty")
+    assert not faulty.has_worker
+
+
+def test_the_loop_runs_on_pages_that_a_worker_refuses():
+    def refuse(config, model, sizes):
+        raise SpecRejection(Reason.BAD_CONFIGURATION, what="page_size", got=2, expected="1", because="it has no pages")
+
+    config, sizes = OF_ONE_REQUEST
+    of_pages = replace(sizes, page_size=2)
+    refusing = replace(REFERENCE, worker=refuse)
+    assert type(build_worker(refusing, config, HashModel(32), of_pages, is_v1=False)) is ReferenceWorker
+    with pytest.raises(SpecRejection):
+        build_worker(refusing, config, HashModel(32), sizes, is_v1=False)
+
+
+def test_an_implementation_of_a_worker_alone_is_checked():
+    engine = next(one for one in all_properties() if one.name == "engine.output_equals_autoregressive_decoding")
+    alone = replace(REFERENCE, functions={}, worker=ReferenceWorker)
+    report, failure = run_property(engine, alone, 0, 2)
+    assert (report.examples, report.missing, failure) == (2, False, None)
+    assert not is_runnable(engine, replace(alone, worker=None))
