@@ -40,6 +40,7 @@ class Reason(StrEnum):
     MALFORMED_PATH = "An accepted path is not a path: entries descend or follow a sentinel."
     DUPLICATE_ROW = "Two requests of one batch claim one row."
     DUPLICATE_SLOT = "Two pairs of one move write one slot."
+    NO_MOVE = "Slots of a KV pool are to be moved, and nobody knows how."
     INCONSISTENT_LENGTHS = "Two arguments state different lengths for one thing."
     WRONG_PHASE = "An object of another phase was handed over."
     BAD_CONFIGURATION = "A configuration contradicts itself."

@@ -14,12 +14,15 @@ from specsim.gpu.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
+from specsim.gpu.models.stored import unpacked, write_back
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS
 from specsim.simulation.models.text_model import TextModel
-from specsim.simulation.models.toys import describe, layered
+from specsim.simulation.models.toys import describe
 
 KV = Mapping[str, Sequence[Tensor]]
 
@@ -46,19 +49,27 @@ class ToyModel:
             self._tables = tuple(torch.tensor(one, device=device) for one in counts)
 
     def prefill(self, batch: TargetBatch[Tensor], kv: KV, states: KV) -> TargetOutput[Tensor]:
-        """Fold the keys of every token; logits of the selected ones."""
-        del states
-        return self._run_target(batch, kv)
+        """Fold the keys of every token, or go on from the states of the rows; logits of the selected tokens."""
+        if self.language_model.target_pool not in RECURRENT_KINDS:
+            return self._output(batch, self._attend(batch, kv))
+        recurrence = after_chunks(batch, states)
+        keep_chunks(recurrence, batch, states)
+        return self._output(batch, self._combine(batch, kv, recurrence))
 
     def verify(self, batch: TargetBatch[Tensor], kv: KV, states: KV, scratch: KV) -> TargetOutput[Tensor]:
-        """Fold what every node sees; it has no recurrent state."""
-        del states, scratch
-        return self._run_target(batch, kv)
+        """Fold what every node sees, or go on from the state of its parent."""
+        if self.language_model.target_pool not in RECURRENT_KINDS:
+            return self._output(batch, self._attend(batch, kv))
+        recurrence = after_nodes(batch, states)
+        keep_nodes(recurrence, scratch)
+        return self._output(batch, self._combine(batch, kv, recurrence))
 
     def draft_step(self, batch: DraftStepBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
         """Advance every beam by its token."""
+        kind = self.language_model.draft_pool
+        kv_buffers = unpacked(kind, kv)
         hidden_states, context = draft_decode_forward(
-            layered(kv),
+            kv_buffers,
             batch.input_ids,
             require_present("hidden_states", batch.hidden_states),
             batch.positions,
@@ -66,13 +77,15 @@ class ToyModel:
             batch.keys.kv_indices,
             batch.keys.kv_indptr,
         )
+        write_back(kind, kv, kv_buffers, batch.out_cache_loc)
         return DraftOutput(self._propose(hidden_states, context, batch.depth), hidden_states)
 
     def draft_extend(self, batch: DraftExtendBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
         """Advance every token's hidden states by it; proposals of the selected ones."""
-        keys = batch.keys
+        keys, kind = batch.keys, self.language_model.draft_pool
+        kv_buffers = unpacked(kind, kv)
         hidden_states, context = draft_extend_forward(
-            layered(kv),
+            kv_buffers,
             batch.input_ids,
             require_present("hidden_states", batch.hidden_states),
             batch.positions,
@@ -82,13 +95,16 @@ class ToyModel:
             keys.cu_seqlens_q,
             keys.page_size,
         )
+        write_back(kind, kv, kv_buffers, batch.out_cache_loc)
         selected = hidden_states.index_select(0, batch.select)
         return DraftOutput(self._propose(selected, context.index_select(0, batch.select), 1), selected)
 
-    def _run_target(self, batch: TargetBatch[Tensor], kv: KV) -> TargetOutput[Tensor]:
-        keys = batch.keys
+    def _attend(self, batch: TargetBatch[Tensor], kv: KV) -> Tensor:
+        """Return the hidden states that the keys of the tokens come to."""
+        keys, kind = batch.keys, self.language_model.target_pool
+        kv_buffers = unpacked(kind, kv)
         hidden_states = target_forward(
-            layered(kv),
+            kv_buffers,
             batch.input_ids,
             batch.positions,
             batch.out_cache_loc,
@@ -98,6 +114,16 @@ class ToyModel:
             batch.tree_mask,
             keys.page_size,
         )
+        write_back(kind, kv, kv_buffers, batch.out_cache_loc)
+        return hidden_states
+
+    def _combine(self, batch: TargetBatch[Tensor], kv: KV, recurrence: Recurrence) -> Tensor:
+        """Return what the states come to; beside attention, what that comes to and how far the two differ."""
+        if self.language_model.target_pool in KINDS_WITHOUT_KV:
+            return recurrence.hidden_states()
+        return recurrence.beside(self._attend(batch, kv))
+
+    def _output(self, batch: TargetBatch[Tensor], hidden_states: Tensor) -> TargetOutput[Tensor]:
         chosen = hidden_states if batch.select is None else hidden_states.index_select(0, batch.select)
         sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
         return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)

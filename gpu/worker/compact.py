@@ -32,7 +32,7 @@ def compact(
         target_slots = gpu.fill_accept_target_cache_loc(
             phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
         )
-        gpu.move_kv_cache(pools.buffers_of(Side.TARGET), target_slots, source_slots)
+        pools.move_kv(Side.TARGET, target_slots, source_slots)
         predict = gpu.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = gpu.compact_accepted_to_front(hidden_states, phase.accept_index)

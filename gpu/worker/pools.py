@@ -14,6 +14,7 @@ from specsim.config import PoolSizes
 from specsim.gpu.arrays import to_numpy
 from specsim.phases import DraftInput
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.simulation.models.moving import layer_by_layer, pool_of
 from specsim.simulation.models.poison import poison_of
 
 Buffers = Mapping[str, Sequence[Tensor]]
@@ -51,7 +52,7 @@ class Pools:
             side: {one.name: _empty_buffers(one, sizes, device) for one in description.components_of(side)}
             for side in Side
         }
-        self._flat = {side: gpu.KVBuffers(_layer_by_layer(buffers)) for side, buffers in self.kv.items()}
+        self._movable = {side: pool_of(description, side, self.kv[side], gpu.KVBuffers) for side in Side}
         components = description.state_components
         self.states: Buffers = {
             one.name: [
@@ -73,9 +74,15 @@ class Pools:
             for one in components
         }
 
-    def buffers_of(self, side: Side) -> gpu.KVBuffers:
-        """Return every KV buffer of a side, layer by layer, with the addresses that a launch over all needs."""
-        return self._flat[side]
+    def move_kv(self, side: Side, target_slots: Tensor, source_slots: Tensor) -> None:
+        """Copy all that a side stores by slot: every buffer with a row a slot in one launch (semantics C.6).
+
+        Raises
+        ------
+        SpecRejection
+            NO_MOVE: a component of the side cannot be moved.
+        """
+        self._movable[side].move(target_slots, source_slots, gpu)
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return buffers [request, node, *row_shape] for the states after every node of a batch."""
@@ -133,8 +140,8 @@ class Pools:
         if self.hidden_states is not None:
             carried["hidden_states"] = self.hidden_states
         pools = {
-            "target_kv": self._flat[Side.TARGET],
-            "draft_kv": self._flat[Side.DRAFT],
+            "target_kv": layer_by_layer(self.kv[Side.TARGET]),
+            "draft_kv": layer_by_layer(self.kv[Side.DRAFT]),
             "states": [state for layers in self.states.values() for state in layers],
         }
         return {name: to_numpy(value) for name, value in carried.items()} | {
@@ -143,12 +150,6 @@ class Pools:
 
 
 def _empty_buffers(component: KVComponent, sizes: PoolSizes, device: torch.device) -> list[Tensor]:
-    shape, dtype = (sizes.num_slots, *component.row_shape), getattr(torch, component.dtype)
+    shape, dtype = component.buffer_shape(sizes.num_slots), getattr(torch, component.dtype)
     poison = poison_of(component.dtype)
     return [torch.full(shape, poison, dtype=dtype, device=device) for _ in range(component.num_layers)]
-
-
-def _layer_by_layer(buffers: Buffers) -> list[Tensor]:
-    columns = list(buffers.values())
-    most_layers = max((len(column) for column in columns), default=0)
-    return [column[layer] for layer in range(most_layers) for column in columns if layer < len(column)]

@@ -30,6 +30,7 @@ from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
@@ -66,7 +67,8 @@ class GpuWorkerV1:
     ------
     SpecRejection
         BAD_CONFIGURATION: no model, one that this worker cannot run, graphs of a model that cannot be captured, or
-        larger pages; WRONG_DEVICE: graphs were asked for where there is no GPU.
+        larger pages; NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for
+        where there is no GPU.
 
     Notes
     -----
@@ -85,6 +87,7 @@ class GpuWorkerV1:
         has_dp_attention: bool = False,
     ) -> None:
         description = require_model(model, "torch")
+        require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
         if sizes.page_size != 1:
             raise SpecRejection(
                 Reason.BAD_CONFIGURATION,

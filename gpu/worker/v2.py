@@ -37,6 +37,7 @@ from specsim.host.choice import TokenChoice
 from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
+from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
@@ -75,7 +76,8 @@ class GpuWorker:
     ------
     SpecRejection
         BAD_CONFIGURATION: no model, one that this worker cannot run, or graphs of a model that cannot be captured;
-        WRONG_DEVICE: graphs were asked for where there is no GPU.
+        NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for where there is no
+        GPU.
     """
 
     name = "gpu"
@@ -89,6 +91,7 @@ class GpuWorker:
         pads: bool = False,
     ) -> None:
         description = require_model(model, "torch")
+        require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
         self.config = config
         self.model = model
         self.sizes = sizes

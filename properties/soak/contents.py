@@ -16,7 +16,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.toys import TAG_WORDS
+from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, RECURRENT_KINDS, TAG_WORDS, tags_of
 from specsim.simulation.requests import PromptChunk, Request
 
 POOLS = ("target_kv", "draft_kv")
@@ -27,10 +27,16 @@ class ExpectedTags:
 
     def __init__(self, model: HashModel, width: int) -> None:
         layers = (model.num_target_layers, model.num_draft_layers)
+        self.kinds = (model.target_pool, model.draft_pool)
         self._prefix = Prefix(model)
         self._draft_folds = [0] * model.num_draft_layers
         self._num_known = 0
         self.tags = [np.zeros((2 * count, width, TAG_WORDS), dtype=np.int64) for count in layers]
+
+    @property
+    def folds(self) -> list[int]:
+        """What the layers of the target have added up over all that is known."""
+        return self._prefix.folds
 
     def grow(self, text: Sequence[int]) -> None:
         """Add what a text has beyond what is known; its last token has no entry, but the draft's last one read it."""
@@ -60,13 +66,24 @@ def check_contents(state: Mapping[str, Any], request: Request, expected: Expecte
     expected.grow(request.fill)
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
-    for name, tags in zip(POOLS, expected.tags, strict=True):
-        for component, buffer in enumerate(state[name]):
-            got = buffer[slots]
+    for name, kind, tags in zip(POOLS, expected.kinds, expected.tags, strict=True):
+        for component, got in enumerate(tags_of(kind, state[name], slots)):
             if not np.array_equal(got, tags[component, :count]):
                 (position, *_), *_ = np.argwhere(got != tags[component, :count]).tolist()
                 what = f"{name}[{component}] of request {request.request_id} at {position}"
                 require(False, what, got[position].tolist(), tags[component, position].tolist())
+
+
+def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
+    """Raise AssertionError unless the recurrent state of a request is that behind its last committed token."""
+    if expected.kinds[0] not in RECURRENT_KINDS:
+        return
+    expected.grow(request.fill)
+    text = [0] * CONVOLUTION_WIDTH + list(request.fill[: request.num_committed])
+    behind = [*([fold] for fold in expected.folds), text[-CONVOLUTION_WIDTH:]]
+    for component, (buffer, wanted) in enumerate(zip(state["states"], behind, strict=True)):
+        got = buffer[request.row].tolist()
+        require(got == wanted, f"states[{component}] of request {request.request_id}", got, wanted)
 
 
 class Fresh:

@@ -21,6 +21,7 @@ from specsim.properties.soak.contents import (
     check_hand_over,
     check_proposal,
     check_relay,
+    check_states,
 )
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.texts import Watch, check_output
@@ -236,6 +237,7 @@ class Machine:
             check_contents(state, request, expected)
             if not self._schedule.is_overlapped:
                 check_relay(state, request)
+                check_states(state, request, expected)
         self._num_looks += 1
         if not self._schedule.is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
             check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh)

@@ -1,6 +1,6 @@
 """The forwards over digests that are kept: of every slot they read what was written since they read it last."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,21 +10,25 @@ from specsim.operations.outputs import DraftDecodeForwardOutputs, DraftExtendFor
 from specsim.reference.models.folds import ListedSlots, Sight, own_keys
 from specsim.reference.models.forwards import run_draft, run_target
 from specsim.simulation.models.kv_pool import KVPool
-from specsim.simulation.models.toys import KEYS, VALUES
 from specsim.validation.checking import check_call
 
 
 @dataclass(frozen=True)
 class KeptForwards:
-    """The operations of the same names, with the same arguments, on the buffers of one pool."""
+    """The operations of the same names, with the same arguments, on the buffers of one pool.
+
+    ``tags`` are K and V of each layer in turn, as they are or behind the form that stores them; what a forward is given
+    as ``kv_buffers`` is only checked.
+    """
 
     kv: KVPool
+    tags: Sequence[Any]
 
     def target_forward(self, **arguments: Any) -> Array:
         """Run the target."""
         check_call("target_forward", arguments)
         sight = own_keys(*_keys(arguments), arguments["tree_mask"], arguments["page_size"])
-        return run_target(*_new(arguments), sight, self._digests)
+        return run_target(self.tags, *_new(arguments), sight, self._digests)
 
     def draft_extend_forward(self, **arguments: Any) -> DraftExtendForwardOutputs[Array]:
         """Run the draft over several new tokens a request."""
@@ -38,15 +42,16 @@ class KeptForwards:
         return DraftDecodeForwardOutputs(*self._run_draft(arguments, sight))
 
     def _run_draft(self, arguments: Mapping[str, Any], sight: Sight) -> DraftExtendForwardOutputs[Array]:
-        return run_draft(*_new(arguments), arguments["hidden_states"], sight, self._digests)
+        return run_draft(self.tags, *_new(arguments), arguments["hidden_states"], sight, self._digests)
 
     def _digests(self, layer: int) -> Array:
-        return self.kv.words(KEYS, layer, digest_rows) + self.kv.words(VALUES, layer, digest_rows)
+        keys, values = self.tags[2 * layer : 2 * layer + 2]
+        return self.kv.words(layer, lambda slots: digest_rows(keys[slots]) + digest_rows(values[slots]))
 
 
-def _new(arguments: Mapping[str, Any]) -> tuple[list[Array], Array, Array, Array]:
-    """Return the buffers, and token, position and slot of each new entry."""
-    return arguments["kv_buffers"], arguments["input_ids"], arguments["positions"], arguments["out_cache_loc"]
+def _new(arguments: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Return token, position and slot of each new entry."""
+    return arguments["input_ids"], arguments["positions"], arguments["out_cache_loc"]
 
 
 def _keys(arguments: Mapping[str, Any]) -> tuple[Array, Array, Array]:

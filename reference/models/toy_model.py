@@ -1,19 +1,26 @@
 """The toy models behind the protocol, on NumPy arrays: every forward is one of the eight model operations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import ModelOperations
 from specsim.reference.models.kept import KeptForwards
+from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
+from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
-from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.description import ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import KVPool
-from specsim.simulation.models.toys import describe, layered
+from specsim.simulation.models.moving import layer_by_layer
+from specsim.simulation.models.pool_kinds import FORMS, KINDS_WITHOUT_KV, RECURRENT_KINDS
+from specsim.simulation.models.toys import describe, kind_of
 
 KV = Mapping[str, Sequence[Array]]
+Forwards = ModelOperations[Array] | KeptForwards
+ResultT = TypeVar("ResultT")
 
 
 class ToyModel:
@@ -38,64 +45,105 @@ class ToyModel:
         self._may_keep = may_keep
 
     def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
-        """Fold the keys of every token; logits of the selected ones."""
-        del states
-        return self._run_target(batch, kv)
+        """Fold the keys of every token, or go on from the states of the rows; logits of the selected tokens."""
+        if self.language_model.target_pool not in RECURRENT_KINDS:
+            return self._output(batch, self._attend(batch, kv))
+        recurrence = after_chunks(batch, states)
+        keep_chunks(recurrence, batch, states)
+        return self._output(batch, self._combine(batch, kv, recurrence))
 
     def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
-        """Fold what every node sees; it has no recurrent state."""
-        del states, scratch
-        return self._run_target(batch, kv)
+        """Fold what every node sees, or go on from the state of its parent."""
+        if self.language_model.target_pool not in RECURRENT_KINDS:
+            return self._output(batch, self._attend(batch, kv))
+        recurrence = after_nodes(batch, states)
+        keep_nodes(recurrence, scratch)
+        return self._output(batch, self._combine(batch, kv, recurrence))
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every beam by its token."""
-        hidden_states, context = self._forwards(kv).draft_decode_forward(
-            kv_buffers=layered(kv),
-            input_ids=batch.input_ids,
-            hidden_states=require_present("hidden_states", batch.hidden_states),
-            positions=batch.positions,
-            out_cache_loc=batch.out_cache_loc,
-            kv_indices=batch.keys.kv_indices,
-            kv_indptr=batch.keys.kv_indptr,
+        hidden_states, context = self._forward(
+            Side.DRAFT,
+            kv,
+            batch.out_cache_loc,
+            lambda forwards, kv_buffers: forwards.draft_decode_forward(
+                kv_buffers=kv_buffers,
+                input_ids=batch.input_ids,
+                hidden_states=require_present("hidden_states", batch.hidden_states),
+                positions=batch.positions,
+                out_cache_loc=batch.out_cache_loc,
+                kv_indices=batch.keys.kv_indices,
+                kv_indptr=batch.keys.kv_indptr,
+            ),
         )
         return DraftOutput(self._propose(hidden_states, context, batch.depth), hidden_states)
 
     def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every token's hidden states by it; proposals of the selected ones."""
-        hidden_states, context = self._forwards(kv).draft_extend_forward(
-            kv_buffers=layered(kv),
-            input_ids=batch.input_ids,
-            hidden_states=require_present("hidden_states", batch.hidden_states),
-            positions=batch.positions,
-            out_cache_loc=batch.out_cache_loc,
-            page_table=batch.keys.page_table,
-            cache_seqlens=batch.keys.cache_seqlens,
-            cu_seqlens_q=batch.keys.cu_seqlens_q,
-            page_size=batch.keys.page_size,
+        hidden_states, context = self._forward(
+            Side.DRAFT,
+            kv,
+            batch.out_cache_loc,
+            lambda forwards, kv_buffers: forwards.draft_extend_forward(
+                kv_buffers=kv_buffers,
+                input_ids=batch.input_ids,
+                hidden_states=require_present("hidden_states", batch.hidden_states),
+                positions=batch.positions,
+                out_cache_loc=batch.out_cache_loc,
+                page_table=batch.keys.page_table,
+                cache_seqlens=batch.keys.cache_seqlens,
+                cu_seqlens_q=batch.keys.cu_seqlens_q,
+                page_size=batch.keys.page_size,
+            ),
         )
         selected = hidden_states[batch.select]
         return DraftOutput(self._propose(selected, context[batch.select], 1), selected)
 
-    def _run_target(self, batch: TargetBatch[Array], kv: KV) -> TargetOutput[Array]:
-        hidden_states = self._forwards(kv).target_forward(
-            kv_buffers=layered(kv),
-            input_ids=batch.input_ids,
-            positions=batch.positions,
-            out_cache_loc=batch.out_cache_loc,
-            page_table=batch.keys.page_table,
-            cache_seqlens=batch.keys.cache_seqlens,
-            cu_seqlens_q=batch.keys.cu_seqlens_q,
-            tree_mask=batch.tree_mask,
-            page_size=batch.keys.page_size,
+    def _attend(self, batch: TargetBatch[Array], kv: KV) -> Array:
+        """Return the hidden states that the keys of the tokens come to."""
+        return self._forward(
+            Side.TARGET,
+            kv,
+            batch.out_cache_loc,
+            lambda forwards, kv_buffers: forwards.target_forward(
+                kv_buffers=kv_buffers,
+                input_ids=batch.input_ids,
+                positions=batch.positions,
+                out_cache_loc=batch.out_cache_loc,
+                page_table=batch.keys.page_table,
+                cache_seqlens=batch.keys.cache_seqlens,
+                cu_seqlens_q=batch.keys.cu_seqlens_q,
+                tree_mask=batch.tree_mask,
+                page_size=batch.keys.page_size,
+            ),
         )
+
+    def _combine(self, batch: TargetBatch[Array], kv: KV, recurrence: Recurrence) -> Array:
+        """Return what the states come to; beside attention, what that comes to and how far the two differ."""
+        if self.language_model.target_pool in KINDS_WITHOUT_KV:
+            return recurrence.hidden_states()
+        return recurrence.beside(self._attend(batch, kv))
+
+    def _output(self, batch: TargetBatch[Array], hidden_states: Array) -> TargetOutput[Array]:
         chosen = hidden_states if batch.select is None else hidden_states[batch.select]
         sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
         return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)
 
-    def _forwards(self, kv: KV) -> ModelOperations[Array] | KeptForwards:
+    def _forward(
+        self, side: Side, kv: KV, out_cache_loc: Array, run: Callable[[Forwards, Sequence[Array]], ResultT]
+    ) -> ResultT:
+        """Run a forward on the tags of a side, which go back to where they are stored."""
+        form = FORMS[kind_of(self.language_model, side)]
         if self._may_keep and isinstance(kv, KVPool) and kv.is_kept:
-            return KeptForwards(kv)
-        return self._operations
+            if form.is_plain:
+                return run(KeptForwards(kv, kv.layers()), kv.layers())
+            return run(KeptForwards(kv, StoredTags.of(form, kv)), blank(form, kv))
+        if form.is_plain:
+            return run(self._operations, layer_by_layer(kv))
+        buffers = unpacked(form, kv)
+        result = run(self._operations, buffers)
+        write_back(form, kv, buffers, out_cache_loc)
+        return result
 
     def _logits(self, hidden_states: Array) -> Array:
         model = self.language_model

@@ -14,6 +14,7 @@ from specsim.operations.protocol import Operations
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
+from specsim.simulation.models.moving import Pool, pool_of
 from specsim.simulation.models.poison import poison_of
 
 Buffers = Mapping[str, Sequence[Array]]
@@ -23,13 +24,14 @@ Buffers = Mapping[str, Sequence[Array]]
 class Pools:
     """One map and the buffers of every component by side and name, all written in place.
 
-    The map is int32 [row, position], a KV buffer [slot, *row_shape], a state buffer [row, *row_shape]. KV is written
-    through ``open`` by forwards and through ``move_kv`` by moves, so that it is known which slots were. Of the map
-    nothing is kept: every forward gets the slots that it says at the time.
+    The map is int32 [row, position], a KV buffer what its component says, a state buffer [row, *row_shape]. KV is
+    written through ``open`` by forwards and through ``move_kv`` by moves, so that it is known which slots were. Of the
+    map nothing is kept: every forward gets the slots that it says at the time. ``movable`` is what each side moves.
     """
 
     req_to_token: Array
     kv: Mapping[Side, KVPool]
+    movable: Mapping[Side, Pool[Array]]
     states: Buffers
     scratch_forms: Mapping[str, tuple[int, tuple[int, ...], str]]
     reads: Reads
@@ -48,12 +50,16 @@ class Pools:
         is_watched = reads is not Reads.FULL
 
         def kv_of(side: Side) -> KVPool:
-            buffers = {one.name: empty_buffers(one, sizes) for one in description.components_of(side)}
-            return KVPool(buffers, sizes.num_slots, is_watched, door)
+            components = description.components_of(side)
+            buffers = {one.name: empty_buffers(one, sizes) for one in components}
+            layouts = {one.name: one.layout for one in components}
+            return KVPool(buffers, sizes.num_slots, is_watched, door, layouts)
 
+        kv = {side: kv_of(side) for side in Side}
         return cls(
             req_to_token=np.zeros((sizes.num_rows, sizes.row_width), dtype=np.int32),
-            kv={side: kv_of(side) for side in Side},
+            kv=kv,
+            movable={side: pool_of(description, side, kv[side]) for side in Side},
             states={
                 one.name: [np.zeros((sizes.num_rows, *one.row_shape), one.dtype) for _ in range(one.num_layers)]
                 for one in states
@@ -77,9 +83,15 @@ class Pools:
         return self.kv[side].open(slots)
 
     def move_kv(self, side: Side, target_slots: Array, source_slots: Array, operations: Operations[Array]) -> None:
-        """Copy slots of every buffer of a side; whatever the operation writes counts, told or not."""
-        with self.kv[side].writing() as buffers:
-            operations.move_kv_cache(buffers, target_slots, source_slots)
+        """Copy all that a side stores by slot; whatever is written counts, told or not.
+
+        Raises
+        ------
+        SpecRejection
+            NO_MOVE: a component of the side cannot be moved.
+        """
+        with self.kv[side].writing():
+            self.movable[side].move(target_slots, source_slots, operations)
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return fresh buffers [request, node, *row_shape] for the states after every node of a batch."""
@@ -145,8 +157,7 @@ class Pools:
 
 def empty_buffers(component: KVComponent, sizes: PoolSizes) -> list[Array]:
     """Return one KV buffer a layer in which every unwritten entry is recognisably wrong."""
-    shape = (sizes.num_slots, *component.row_shape)
-    poison = poison_of(component.dtype)
+    shape, poison = component.buffer_shape(sizes.num_slots), poison_of(component.dtype)
     return [np.full(shape, poison, dtype=component.dtype) for _ in range(component.num_layers)]
 
 

@@ -36,6 +36,7 @@ from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import last_accepted_nodes, verify
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
@@ -67,7 +68,8 @@ class ReferenceWorkerV1:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: no model, or one that this worker cannot run.
+        BAD_CONFIGURATION: no model, or one that this worker cannot run; NO_MOVE: one whose KV would have to move, and
+        cannot.
 
     Notes
     -----
@@ -87,6 +89,7 @@ class ReferenceWorkerV1:
         make_pools: MakePools = Pools.of,
     ) -> None:
         description = require_model(model, "numpy")
+        require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
         self.name = name
         self.config = config
         self.model = model

@@ -19,12 +19,16 @@ from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
 from specsim.simulation import report as runs
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.requests import Request
 
 HASH_VOCABULARY = 256
+POOLS = [kind.value for kind in PoolKind if kind is not PoolKind.DSA]
+DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS if kind is not PoolKind.DSA]
 NESTED = ("mismatches", "intervals", "meta_info", "plan")
 
 
@@ -44,6 +48,8 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 )
 @click.option("--disable-overlap", is_flag=True, help="Schedule between iterations only, so that the rules choose V1.")
 @click.option("--recurrent", is_flag=True, help="The target has mamba or linear-attention layers, as far as rules go.")
+@click.option("--pool", default="mha", show_default=True, type=click.Choice(POOLS), help="KV of the target.")
+@click.option("--draft-pool", default="mha", show_default=True, type=click.Choice(DRAFT_POOLS), help="KV of the draft.")
 @click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Slots of a page.")
 @click.option("--overlap/--no-overlap", default=False, show_default=True, help="V2: launch before a result is in.")
 @click.option("--chunk", type=click.IntRange(1), help="Prompt positions that a turn runs at most; all without it.")
@@ -84,6 +90,8 @@ def simulate(
     mode: str,
     disable_overlap: bool,
     recurrent: bool,
+    pool: str,
+    draft_pool: str,
     page_size: int,
     overlap: bool,
     chunk: int | None,
@@ -130,9 +138,11 @@ def simulate(
     )
     config = SpecConfig(topk, steps, draft_tokens)
     check_slots(config, batch, prompt_length + max_new_tokens, page_size)
-    plan = plan_for(config, batch, page_size, mode, disable_overlap, recurrent)
+    is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
+    plan = plan_for(config, batch, page_size, mode, disable_overlap, is_recurrent)
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
-    model = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
+    model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
+    model = replace(model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool))
 
     def fresh_requests() -> list[Request]:
         return runs.requests_from_text(
@@ -173,7 +183,8 @@ def simulate(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=in_turn
         )
     reasons = document_of(plan)["reasons"]
-    figures = asdict(report) | {"plan": {"worker": plan.worker, "reasons": reasons}}
+    figures = asdict(report) | {"pool": pool, "draft_pool": draft_pool}
+    figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
     for told in figures["meta_info"]:
         if isinstance(told["finish_reason"]["matched"], str):

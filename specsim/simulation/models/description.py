@@ -8,6 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.counts import ceil_to
+
+INDEXER_PAGE_SIZE, INDEXER_GROUP, INDEXER_SCALE_BYTES = 64, 128, 4
+"""Slots of a page of an indexer cache, bytes of a key that share a scale, and bytes of a scale (semantics C.6)."""
+
 FINAL_LAYER = -1
 """The number of the hidden states that the target's logits are computed from."""
 
@@ -28,11 +33,19 @@ class DraftSource(StrEnum):
     NOTHING = "nothing: drafts come from elsewhere, and it has no forward"
 
 
+class Layout(StrEnum):
+    """How the buffer of a layer is addressed by slot, and therefore how its entries move."""
+
+    SLOTS = "one row a slot"
+    INDEXER_PAGES = "one row of bytes for 64 slots: their keys first, then their scales"
+    UNKNOWN = "known to the model alone, so that nobody else can move an entry"
+
+
 @dataclass(frozen=True)
 class KVComponent:
     """What every slot holds in every layer of one side, under one name: keys, values, scales, a latent vector.
 
-    ``row_shape`` and ``dtype`` are those of one slot's entry in one layer.
+    ``row_shape`` and ``dtype`` are those of one row of a layer's buffer: of one slot's entry, or of a page of them.
     """
 
     name: str
@@ -40,6 +53,14 @@ class KVComponent:
     dtype: str
     num_layers: int
     side: Side
+    layout: Layout = Layout.SLOTS
+
+    def buffer_shape(self, num_slots: int) -> tuple[int, ...]:
+        """Return the shape of a layer's buffer for so many slots."""
+        num_rows = num_slots
+        if self.layout is Layout.INDEXER_PAGES:
+            num_rows = ceil_to(num_slots, INDEXER_PAGE_SIZE) // INDEXER_PAGE_SIZE
+        return (num_rows, *self.row_shape)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.hashing import BROKEN, GOLDEN, digest, mix_array
+from specsim.simulation.models.pool_kinds import PoolKind
 
 ALWAYS = 1 << 32
 NEVER = -1
@@ -30,6 +31,8 @@ class HashModel:
         From this depth on every probability of the draft is NaN.
     hot_token_id : int64 [draft_vocab] or None
         The draft proposes only these ids.
+    target_pool, draft_pool : PoolKind
+        What their KV is stored in; it changes no logit.
     """
 
     vocab_size: int = 64
@@ -40,6 +43,8 @@ class HashModel:
     num_target_layers: int = 2
     num_draft_layers: int = 1
     broken_depth: int | None = None
+    target_pool: PoolKind = PoolKind.MHA
+    draft_pool: PoolKind = PoolKind.MHA
 
     def agreement_at(self, depth: int) -> int:
         """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""

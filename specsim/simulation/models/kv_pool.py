@@ -3,7 +3,7 @@
 A reader asks for one word a slot, and the entries of those slots alone are read that were written since it asked last.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require
 from specsim.conformance.arrays import Array
+from specsim.simulation.models.description import INDEXER_GROUP, INDEXER_PAGE_SIZE, INDEXER_SCALE_BYTES, Layout
+from specsim.simulation.models.moving import layer_by_layer
 
 FULL_SHARE = 0.1
 """Share of the iterations that read everything, where that is drawn."""
@@ -27,7 +29,9 @@ class Reads(StrEnum):
 
 
 Words = NDArray[np.int64]
-Summarise = Callable[[Array], Words]
+Summarise = Callable[[Words], Words]
+"""From slots to one word each, made of what lies in them."""
+
 Door = Callable[[Words, Array], None]
 
 
@@ -46,7 +50,7 @@ class Known:
 
 
 class KVPool(dict[str, Sequence[Array]]):
-    """The buffers [slot, *row_shape] of one side, one array a layer by the name of a component: what a forward takes.
+    """The buffers of one side, one array a layer by the name of a component: what a forward takes.
 
     Parameters
     ----------
@@ -54,6 +58,8 @@ class KVPool(dict[str, Sequence[Array]]):
         The buffers.
     num_slots : int
         Slots of each.
+    layouts : mapping
+        How components are addressed by slot; those that are missing have a row a slot.
     is_watched : bool
         Whether writes are counted; without it, everything is read again and again.
     door : callable
@@ -66,6 +72,7 @@ class KVPool(dict[str, Sequence[Array]]):
         num_slots: int,
         is_watched: bool = False,
         door: Door = raise_versions,
+        layouts: Mapping[str, Layout] | None = None,
     ) -> None:
         super().__init__(buffers)
         self.is_kept = is_watched
@@ -74,12 +81,12 @@ class KVPool(dict[str, Sequence[Array]]):
         self._is_watched = is_watched
         self._door = door
         self._versions: Words = np.zeros(num_slots, dtype=np.int64)
-        self._known: dict[tuple[str, int], Known] = {}
+        self._known: dict[Hashable, Known] = {}
+        self._layouts = dict(layouts or {})
 
     def layers(self) -> list[Array]:
         """Return every buffer, layer by layer."""
-        most_layers = max((len(column) for column in self.values()), default=0)
-        return [column[layer] for layer in range(most_layers) for column in self.values() if layer < len(column)]
+        return layer_by_layer(self)
 
     def open(self, slots: Array) -> "KVPool":
         """Return the buffers for a forward that writes these slots."""
@@ -90,37 +97,54 @@ class KVPool(dict[str, Sequence[Array]]):
     @contextmanager
     def writing(self) -> Iterator[list[Array]]:
         """Hand out every buffer, layer by layer; slots in which an entry differs afterwards were written."""
-        buffers = self.layers()
-        before = [buffer.copy() for buffer in buffers] if self._is_watched else []
+        before = [(name, layer.copy()) for name, column in self.items() for layer in column] if self._is_watched else []
         try:
-            yield buffers
+            yield self.layers()
         finally:
-            is_written = np.zeros(self._num_slots, dtype=np.bool_)
-            for buffer, entries in zip(buffers, before, strict=False):
-                is_written |= (buffer != entries).reshape(self._num_slots, -1).any(axis=1)
+            is_written: Array = np.zeros(self._num_slots, dtype=np.bool_)
+            now = [layer for column in self.values() for layer in column]
+            for (name, entries), buffer in zip(before, now, strict=False):
+                layout = self._layouts.get(name, Layout.SLOTS)
+                is_written |= _slots_that_differ(entries, buffer, layout)[: self._num_slots]
             if self._is_watched:
                 self._door(self._versions, np.flatnonzero(is_written))
 
-    def words(self, name: str, layer: int, summarise: Summarise) -> Words:
-        """Return one word a slot of a buffer, int64 [slot]: what ``summarise`` makes of its entries [slot, *row_shape].
+    def words(self, key: Hashable, summarise: Summarise) -> Words:
+        """Return one word a slot, int64 [slot]: what ``summarise`` makes of the slots.
 
-        The array is this pool's own, and changes with the next call.
+        The array is this pool's own, and changes with the next call. What is known under a key stays so until a slot
+        is written; ``summarise`` is then asked about that slot again.
         """
-        if (name, layer) not in self._known:
+        if key not in self._known:
             shape = (self._num_slots,)
-            self._known[name, layer] = Known(summarise, np.zeros(shape, np.int64), np.full(shape, -1, np.int64))
-        known = self._known[name, layer]
+            self._known[key] = Known(summarise, np.zeros(shape, np.int64), np.full(shape, -1, np.int64))
+        known = self._known[key]
         stale = np.flatnonzero(known.versions != self._versions)
         if len(stale):
-            known.words[stale] = summarise(self[name][layer][stale])
+            known.words[stale] = summarise(stale)
             known.versions[stale] = self._versions[stale]
         return known.words
 
     def check(self) -> None:
         """Raise AssertionError where something is known that is no longer so."""
-        for (name, layer), known in self._known.items():
+        for key, known in self._known.items():
             current = np.flatnonzero(known.versions == self._versions)
-            differs = known.words[current] != known.summarise(self[name][layer][current])
+            differs = known.words[current] != known.summarise(current)
             for slot in current[differs][:1].tolist():
-                what = f"{name}[{layer}][{slot}]"
-                require(False, what, "written past the door", "as it was read last")
+                require(False, f"{key}[{slot}]", "written past the door", "as it was read last")
+
+
+def _slots_that_differ(one: Array, other: Array, layout: Layout) -> Array:
+    """Return bool [slot]: which slots hold another entry in two buffers; an unknown layout says it of all or none."""
+    differs = (one != other).reshape(len(one), -1)
+    if layout is Layout.UNKNOWN:
+        return np.full(len(one), differs.any(), dtype=np.bool_)
+    if layout is Layout.SLOTS:
+        rows: Array = np.any(differs, axis=1)
+        return rows
+    num_groups = differs.shape[1] // (INDEXER_PAGE_SIZE * (INDEXER_GROUP + INDEXER_SCALE_BYTES))
+    keys, scales = np.split(differs, [INDEXER_PAGE_SIZE * num_groups * INDEXER_GROUP], axis=1)
+    of_keys = np.any(keys.reshape(-1, num_groups * INDEXER_GROUP), axis=1)
+    of_scales = np.any(scales.reshape(-1, num_groups * INDEXER_SCALE_BYTES), axis=1)
+    slots: Array = np.logical_or(of_keys, of_scales)
+    return slots

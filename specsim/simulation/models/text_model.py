@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from specsim.hashing import GOLDEN, digest, mix, mix_array
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.pool_kinds import PoolKind
 
 TEXT_VOCABULARY = 256
 TARGET_ORDERS = 5
@@ -26,6 +27,8 @@ class TextModel:
         How often each byte follows each context, saturating at 255.
     draft_counts : uint8 [4, bucket, 256]
         The same for the draft.
+    target_pool, draft_pool : PoolKind
+        What their KV is stored in; it changes no logit.
     """
 
     target_counts: NDArray[np.uint8] = field(repr=False)
@@ -34,6 +37,8 @@ class TextModel:
     num_target_layers: int = 2
     num_draft_layers: int = 1
     vocab_size: int = TEXT_VOCABULARY
+    target_pool: PoolKind = PoolKind.MHA
+    draft_pool: PoolKind = PoolKind.MHA
 
     @classmethod
     def from_text(cls, text: bytes, num_buckets: int = 16384) -> "TextModel":

@@ -1,41 +1,52 @@
 """What the toy models say of themselves: tagged KV, and exact logits."""
 
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
-from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.description import ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
-
-ArrayT = TypeVar("ArrayT")
-TAG_WORDS = 4
-KEYS, VALUES = "keys", "values"
+from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind, kv_components, state_components
 
 
 def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
     """Return the description of a toy model whose forwards compute on arrays of a kind.
 
-    A KV entry is a tag of four words; a hidden state has one fold a layer of the target, and the context word.
+    A KV entry is a tag of four words, stored as the kinds of its pools say; a hidden state has one fold a layer of the
+    target, and the context word.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a draft with recurrent state.
     """
-    layers = ((Side.TARGET, language_model.num_target_layers), (Side.DRAFT, language_model.num_draft_layers))
-    width = language_model.num_target_layers + 1
+    if language_model.draft_pool not in DRAFT_KINDS:
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="draft_pool",
+            got=language_model.draft_pool.value,
+            expected=" or ".join(kind.value for kind in DRAFT_KINDS),
+            because="a worker keeps recurrent state of the target alone",
+        )
+    num_layers = language_model.num_target_layers
     return ModelDescription(
         name=type(language_model).__name__,
         arrays=arrays,
         vocab_size=language_model.vocab_size,
-        kv_components=tuple(
-            KVComponent(name, (TAG_WORDS,), "int64", count, side) for side, count in layers for name in (KEYS, VALUES)
+        kv_components=(
+            *kv_components(language_model.target_pool, Side.TARGET, num_layers),
+            *kv_components(language_model.draft_pool, Side.DRAFT, language_model.num_draft_layers),
         ),
-        hidden_width=width,
+        hidden_width=num_layers + 1,
         hidden_dtype="int64",
-        draft_hidden_width=width,
+        draft_hidden_width=num_layers + 1,
         hot_token_id=language_model.hot_token_id,
+        state_components=state_components(language_model.target_pool, num_layers),
         has_sampling_logits=isinstance(language_model, HashModel),
         token_by_token=partial(Prefix, language_model),
     )
 
 
-def layered(kv: Mapping[str, Sequence[ArrayT]]) -> list[ArrayT]:
-    """Return the buffers of a toy model as its forwards take them: K and V of each layer, in turn."""
-    return [buffer for layer in zip(kv[KEYS], kv[VALUES], strict=True) for buffer in layer]
+def kind_of(language_model: LanguageModel, side: Side) -> PoolKind:
+    """Return the kind of pool of a side."""
+    return language_model.target_pool if side is Side.TARGET else language_model.draft_pool

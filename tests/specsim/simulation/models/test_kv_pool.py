@@ -5,14 +5,15 @@ from specsim.simulation.models.kv_pool import KVPool
 
 
 class Sums:
-    """Adds up the words of entries, and remembers how many it was asked about."""
+    """Adds up the words of entries of one buffer, and remembers of how many it was asked."""
 
-    def __init__(self):
+    def __init__(self, buffer):
+        self.buffer = buffer
         self.asked = []
 
-    def __call__(self, entries):
-        self.asked.append(len(entries))
-        return entries.reshape(len(entries), -1).sum(axis=1)
+    def __call__(self, slots):
+        self.asked.append(len(slots))
+        return self.buffer[slots].reshape(len(slots), -1).sum(axis=1)
 
 
 def pool(**options):
@@ -26,43 +27,47 @@ def test_buffers_come_layer_by_layer_whatever_their_number():
 
 
 def test_only_what_was_written_is_read_again():
-    kv, sums = pool(is_watched=True), Sums()
-    assert kv.words("keys", 1, sums).tolist() == [1, 5, 9, 13, 17, 21]
+    kv = pool(is_watched=True)
+    sums = Sums(kv["keys"][1])
+    assert kv.words("keys", sums).tolist() == [1, 5, 9, 13, 17, 21]
     kv.open(np.array([3, 3, 1]))["keys"][1][[3, 1]] = 7
-    assert kv.words("keys", 1, sums).tolist() == [1, 14, 9, 14, 17, 21]
+    assert kv.words("keys", sums).tolist() == [1, 14, 9, 14, 17, 21]
     assert sums.asked == [6, 2]
-    assert kv.words("keys", 1, sums).tolist() == [1, 14, 9, 14, 17, 21]
+    assert kv.words("keys", sums).tolist() == [1, 14, 9, 14, 17, 21]
     assert sums.asked == [6, 2]
 
 
 def test_a_write_of_any_component_and_layer_counts_wherever_it_goes():
-    kv, sums = pool(is_watched=True), Sums()
-    before = kv.words("keys", 0, sums).copy()
+    kv = pool(is_watched=True)
+    sums = Sums(kv["keys"][0])
+    before = kv.words("keys", sums).copy()
     with kv.writing() as buffers:
         buffers[0][5] = buffers[0][2]
         buffers[3][4] = 0
-    assert kv.words("keys", 0, sums).tolist() == [*before[:5].tolist(), 9]
+    assert kv.words("keys", sums).tolist() == [*before[:5].tolist(), 9]
     assert sums.asked == [6, 2]
 
 
 def test_a_write_counts_that_ends_in_an_error():
-    kv, sums = pool(is_watched=True), Sums()
-    kv.words("keys", 0, sums)
+    kv = pool(is_watched=True)
+    sums = Sums(kv["keys"][0])
+    kv.words("keys", sums)
     with pytest.raises(ValueError, match="half way"), kv.writing() as buffers:
         buffers[0][2] = 0
         raise ValueError("half way")
-    assert kv.words("keys", 0, sums)[2] == 0
+    assert kv.words("keys", sums)[2] == 0
 
 
 def test_a_write_past_the_door_leaves_the_old_word_and_is_named():
-    kv, sums = pool(is_watched=True), Sums()
-    kv.words("keys", 0, sums)
+    kv = pool(is_watched=True)
+    sums = Sums(kv["keys"][0])
+    kv.words("keys", sums)
     kv.check()
     kv["keys"][0][4] = 0
-    assert kv.words("keys", 0, sums)[4] == 17
+    assert kv.words("keys", sums)[4] == 17
     with pytest.raises(AssertionError) as caught:
         kv.check()
-    assert str(caught.value) == "keys[0][4] = written past the door, but should be as it was read last"
+    assert str(caught.value) == "keys[4] = written past the door, but should be as it was read last"
 
 
 def test_what_is_not_watched_may_not_be_kept():
