@@ -148,7 +148,7 @@ class GpuWorkerV1:
         """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
         config, setting = self.config.at_steps(num_steps), self._setting
         draft_input = self._form_batch(rows)
-        borrowed = self._ledger.borrow_draft_slots(config.num_steps * config.topk)
+        borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps)
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*_flat(borrowed), *_flat(given)], DEVICE)
         stages = self._stages(draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.has_sampled(rows)))

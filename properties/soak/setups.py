@@ -72,8 +72,7 @@ def draw_setup(random: Random) -> Setup:
     is_v1 = random.randrange(3) == 0
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
     page_size = random.choice((1, 1, 2, 4))
-    most_topk = 1 if is_v1 and page_size > 1 else 4
-    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random, most_topk)
+    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random)
     max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
     longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
     width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
@@ -96,8 +95,8 @@ def draw_setup(random: Random) -> Setup:
     )
 
 
-def _draw_sizes(random: Random, most_topk: int) -> SpecConfig:
-    topk, num_steps = min(random.choice((1, 2, 2, 3, 4)), most_topk), random.choice((2, 1, 3, 2))
+def _draw_sizes(random: Random) -> SpecConfig:
+    topk, num_steps = random.choice((1, 2, 2, 3, 4)), random.choice((2, 1, 3, 2))
     if topk == 1:
         return SpecConfig(1, num_steps, path_width(num_steps))
     most = min(count_nodes(count_candidates(topk, num_steps)), 10)

@@ -79,14 +79,16 @@ def extend(
 
 
 def collect_extend_input(
-    row: Array, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation
+    row: Array, seq_lens: Array, slots: Array, verify_output: VerifyOutput, truncation: Truncation
 ) -> EagleDraftExtendInput:
     """Flatten the accepted paths of all requests, as far as their ends left them.
 
     Parameters
     ----------
-    row : int64 [request]
-        Row of each request.
+    row, seq_lens : int64 [request]
+        Row of each request, and its length behind the verify.
+    slots : int64 [token]
+        Slot of each accepted position.
     truncation : Truncation
         The paths, cut where their requests ended.
 
@@ -99,7 +101,6 @@ def collect_extend_input(
     hidden_states = verify_output.hidden_states
     num_accepted_drafts = truncation.batch_num_accepted_drafts
     num_accepted_tokens = count_tokens(num_accepted_drafts)
-    seq_lens = verify_input.seq_lens + num_accepted_tokens
     return EagleDraftExtendInput(
         req_pool_indices=row,
         seq_lens=seq_lens,
@@ -109,7 +110,7 @@ def collect_extend_input(
         num_accepted_tokens_cpu=tuple(num_accepted_tokens.tolist()),
         input_ids=verify_output.predict[accept_indices].astype(np.int64),
         hidden_states=None if hidden_states is None else hidden_states[accept_indices],
-        out_cache_loc=verify_input.out_cache_loc[accept_indices],
+        out_cache_loc=slots,
     )
 
 

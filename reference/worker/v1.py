@@ -1,4 +1,4 @@
-"""The V1 worker in NumPy: EAGLE with a chain or a tree, slots freed inside verify; larger pages for chains.
+"""The V1 worker in NumPy: EAGLE with a chain or a tree, on pages of any size, slots freed inside verify.
 
 It carries one draft input for its batch, which requests leave through ``filter_batch`` and join through
 ``merge_batch``; like the V2 worker it calls every operation through a backend.
@@ -20,7 +20,6 @@ from specsim.host.truncation import Truncation
 from specsim.phases import (
     Batch,
     DraftInput,
-    EagleDraftExtendInput,
     ForwardMode,
     Phase,
     PhaseTag,
@@ -30,9 +29,10 @@ from specsim.phases import (
 )
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.draft import draft
-from specsim.reference.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
+from specsim.reference.worker.extend import forward_draft_extend, prepare_extend_after_decode
 from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
+from specsim.reference.worker.reclaim import Reclaimed, reclaim
 from specsim.reference.worker.verify import last_accepted_nodes, verify
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
@@ -141,9 +141,7 @@ class ReferenceWorkerV1:
         truncation = self._ledger.end_requests(
             verify_output.accept_index, verify_output.predict, self._operations.truncate_at_stop
         )
-        everyone = self._reclaim(verify_input, verify_output, truncation, scratch)
-        unfinished = [request for request, finish in enumerate(truncation.finishes) if finish is None]
-        extend_input = self._filter(everyone, unfinished)
+        everyone, extend_input = self._reclaim(verify_input, verify_output, truncation, scratch)
         self.batch = replace(self.batch, info=extend_input, seq_lens=everyone.seq_lens, mode=ForwardMode.DECODE)
         self.batch = replace(self.batch, info=self._extend(self.batch, config.num_steps))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
@@ -186,37 +184,35 @@ class ReferenceWorkerV1:
     def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
         pools, operations = self._pools, self._operations
         row = phase.req_pool_indices
-        self.assign_slots(self._ledger.borrow_draft_slots(config.num_steps * config.topk))
+        self.assign_slots(self._ledger.borrow_draft_slots(config.topk, config.num_steps))
 
         def verify_slots() -> Array:
             self.assign_slots(self._ledger.allocate_verify_slots(config.num_draft_tokens))
             return pools.read_slots(row, phase.seq_lens, config.num_draft_tokens, operations)
 
-        return draft(phase, config, self.model, pools, verify_slots, operations)
+        return draft(phase, config, self.model, pools, verify_slots, operations, self.sizes.page_size)
 
     def _reclaim(
         self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation, scratch: Buffers
-    ) -> EagleDraftExtendInput:
-        """Map the accepted positions, free every other verify slot, and return what all requests hand over."""
+    ) -> Reclaimed:
+        """Free what was rejected, keep states and slots of what was accepted, and write both into the books."""
         row, num_nodes = self.batch.req_pool_indices, verify_input.num_draft_tokens
-        evict_mask = self._operations.remap_accepted_slots(
+        everyone, extend_input = reclaim(
             row,
-            self._pools.req_to_token,
-            verify_input.seq_lens,
-            verify_input.out_cache_loc,
-            truncation.accept_index,
+            verify_input,
+            verify_output,
+            truncation,
+            self.config.topk,
+            self.sizes.page_size,
+            self._pools,
+            self._ledger.free,
+            self._operations,
         )
-        if self.sizes.page_size > 1:
-            self._operations.align_evict_mask_to_page_size(
-                verify_input.seq_lens, evict_mask, num_nodes, self.sizes.page_size
-            )
-        self._ledger.free(verify_input.out_cache_loc[evict_mask])
-        everyone = collect_extend_input(row, verify_input, verify_output, truncation)
         last = last_accepted_nodes(truncation.accept_index, everyone.num_accepted_tokens, num_nodes)
         self._pools.commit_states(scratch, row, last)
         ends = np.cumsum(everyone.num_accepted_tokens)
         self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
-        return everyone
+        return everyone, extend_input
 
     def _extend(self, batch: Batch, num_steps: int) -> DraftInput:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""

@@ -23,8 +23,6 @@ def plan_for(
     ------
     SpecRejection
         BAD_CONFIGURATION: the settings contradict each other.
-    Failed
-        USAGE: trees on pages of more than one slot on V1.
     """
     plan = resolve(
         ServerConfig(
@@ -39,12 +37,6 @@ def plan_for(
             max_running_requests=max_batch,
         )
     )
-    if plan.config.page_size != 1 and config.topk != 1 and plan.worker == "v1":
-        raise Failed(
-            f"--page-size is {page_size}, but should be 1, because V1 frees whole pages of chains only; "
-            "'--mode v2' runs trees on larger pages, and 'specsim rules' tells which worker a configuration gets",
-            Exit.USAGE,
-        )
     if plan.worker == "v1":
         for decision in plan.decisions:
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:

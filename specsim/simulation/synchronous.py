@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.counts import draft_end
 from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
 from specsim.simulation.memory import SlotRange
@@ -20,14 +21,26 @@ class IterationLedger:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
-    def borrow_draft_slots(self, count: int) -> list[SlotRange]:
-        """Return ``count`` slots a request for its draft, owned by nobody: the allocator is as it was before.
+    def borrow_draft_slots(self, topk: int, num_steps: int) -> list[SlotRange]:
+        """Return the slots of each request's draft, owned by nobody: the allocator is as it was before.
 
-        The next allocation may hand the same slots out again, and nothing may be allocated or freed before it.
+        The next allocation may hand the same slots out again, and nothing may be allocated or freed before it. Beams
+        of a tree lie on pages of their own, where a page holds several slots.
+
+        Raises
+        ------
+        SpecRejection
+            OUT_OF_SLOTS.
+
+        Notes
+        -----
+        Source: semantics A.9.
         """
-        before = self._scheduler.slots.backup()
-        ranges = self.allocate_verify_slots(count)
-        self._scheduler.slots.restore(before)
+        slots = self._scheduler.slots
+        before = slots.backup()
+        committed = [request.num_committed for request in self.requests]
+        ranges = self._extend([draft_end(length, topk, num_steps, slots.page_size) for length in committed])
+        slots.restore(before)
         return ranges
 
     def allocate_verify_slots(self, count: int) -> list[SlotRange]:
@@ -38,14 +51,7 @@ class IterationLedger:
         SpecRejection
             OUT_OF_SLOTS.
         """
-        requests, slots = self.requests, self._scheduler.slots
-        starts = [request.num_committed for request in requests]
-        ends = [start + count for start in starts]
-        given = slots.extend(starts, ends, [request.holding.last_slot for request in requests])
-        return [
-            SlotRange(row=request.row, start=start, end=end, slots=tuple(own))
-            for request, start, end, own in zip(requests, starts, ends, given, strict=True)
-        ]
+        return self._extend([request.num_committed + count for request in self.requests])
 
     def free(self, slots: NDArray[np.int64]) -> None:
         """Take slots back that no position keeps."""
@@ -84,3 +90,13 @@ class IterationLedger:
     def requests(self) -> list[Request]:
         """The requests of the batch."""
         return self._scheduler.running
+
+    def _extend(self, ends: Sequence[int]) -> list[SlotRange]:
+        """Allocate the positions of each request from its committed length to an end."""
+        requests = self.requests
+        starts = [request.num_committed for request in requests]
+        given = self._scheduler.slots.extend(starts, ends, [request.holding.last_slot for request in requests])
+        return [
+            SlotRange(row=request.row, start=start, end=end, slots=tuple(own))
+            for request, start, end, own in zip(requests, starts, ends, given, strict=True)
+        ]

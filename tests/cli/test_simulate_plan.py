@@ -75,10 +75,11 @@ def test_a_forced_worker_is_taken_at_its_word(simulate):
     assert (got.exit_code, json.loads(got.stdout)["plan"]["worker"]) == (0, "v2")
 
 
-def test_pages_are_refused(simulate):
-    got = simulate("--topk", 4, "--page-size", 64)
-    assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr.startswith("specsim: --page-size is 64, but should be 1, because")
+def test_trees_on_pages_run_on_v1(simulate):
+    got = simulate("--topk", 4, "--page-size", 64, "--json")
+    report = json.loads(got.stdout)
+    assert (got.exit_code, report["plan"]["worker"], report["lossless"]) == (0, "v1", True)
+    assert got.stderr.startswith("topk-needs-page-size-1: ")
 
 
 @pytest.mark.parametrize("mode", ["v1", "v2"])

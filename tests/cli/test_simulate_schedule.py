@@ -25,6 +25,7 @@ def simulate(specsim, tmp_path):
         ("--mode", "v1", "--chunk", 3, "--prefix-cache"),
         ("--mode", "v2", "--page-size", 4),
         (*CHAIN, "--mode", "v1", "--page-size", 4),
+        ("--mode", "v1", "--page-size", 4, "--chunk", 5, "--prefix-cache"),
         (*CHAIN, "--overlap", "--chunk", 5, "--prefix-cache", "--page-size", 4),
     ],
 )

@@ -1,10 +1,10 @@
-"""A model that says what K.1 says, and writes down what it is asked.
+"""A model that says what a script says, that of K.1 unless it gets another, and writes down what it is asked.
 
 Its target and its draft answer from tables, whatever they read; a KV entry is ``1000 * token + position``, so that
 a pool tells which token's entry lies in a slot.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,23 @@ from tests.worked_examples.numbers import BONUS, STEP_IDS, STEP_P, TARGET_PREDIC
 VOCAB_SIZE = 100
 
 
-def proposals(step):
-    """Return float32 [row, vocab] with the probabilities of a step."""
-    probabilities = np.zeros((len(STEP_P[step]), VOCAB_SIZE), dtype=np.float32)
-    np.put_along_axis(probabilities, i64(STEP_IDS[step]), f32(STEP_P[step]), axis=1)
-    return probabilities
+@dataclass(frozen=True)
+class Script:
+    """Per step and row of the draft probabilities and tokens, per request the first token, per node the choice."""
+
+    step_p: list
+    step_ids: list
+    bonus: list
+    target_predict: list
+
+    def proposals(self, step):
+        """Return float32 [row, vocab] with the probabilities of a step."""
+        probabilities = np.zeros((len(self.step_p[step]), VOCAB_SIZE), dtype=np.float32)
+        np.put_along_axis(probabilities, i64(self.step_ids[step]), f32(self.step_p[step]), axis=1)
+        return probabilities
+
+
+K1 = Script(STEP_P, STEP_IDS, BONUS, TARGET_PREDICT)
 
 
 def choices(tokens):
@@ -28,11 +40,18 @@ def choices(tokens):
 
 
 class ScriptedModel:
-    """A model on NumPy arrays, or on tensors if ``to_array`` makes them; ``asked`` holds its batches, by forward."""
+    """A model on NumPy arrays, or on tensors if ``to_array`` makes them.
 
-    def __init__(self, to_array=np.asarray, to_numpy=np.asarray, arrays="numpy"):
+    By forward, ``asked`` holds its batches and ``found`` what was in the cache before each of them; ``cache_of`` looks
+    into the cache that a forward writes.
+    """
+
+    def __init__(self, to_array=np.asarray, to_numpy=np.asarray, arrays="numpy", script=K1):
         self._to_array, self._to_numpy = to_array, to_numpy
+        self._script = script
         self.asked = {"prefill": [], "verify": [], "draft_step": [], "draft_extend": []}
+        self.found = {forward: [] for forward in self.asked}
+        self._caches = {}
         self.description = ModelDescription(
             name="scripted",
             arrays=arrays,
@@ -47,19 +66,22 @@ class ScriptedModel:
 
     def prefill(self, batch, kv, states):
         asked = self._take("prefill", batch, kv)
-        return self._target(choices(BONUS), len(asked.input_ids))
+        return self._target(choices(self._script.bonus), len(asked.input_ids))
 
     def verify(self, batch, kv, states, scratch):
         asked = self._take("verify", batch, kv)
-        return self._target(choices(TARGET_PREDICT), len(asked.input_ids))
+        return self._target(choices(self._script.target_predict), len(asked.input_ids))
 
     def draft_step(self, batch, kv):
         asked = self._take("draft_step", batch, kv)
-        return self._draft(proposals(asked.depth - 1))
+        return self._draft(self._script.proposals(asked.depth - 1))
 
     def draft_extend(self, batch, kv):
         asked = self._take("draft_extend", batch, kv)
-        return self._draft(proposals(0)[: len(asked.select)])
+        return self._draft(self._script.proposals(0)[: len(asked.select)])
+
+    def cache_of(self, forward):
+        return self._to_numpy(self._caches[forward]).copy()
 
     def _target(self, logits, num_tokens):
         hidden = i64(range(num_tokens)).reshape(-1, 1)
@@ -77,5 +99,7 @@ class ScriptedModel:
         )
         self.asked[forward].append(asked)
         (buffer,) = kv["entry"]
+        self._caches[forward] = buffer
+        self.found[forward].append(self.cache_of(forward))
         buffer[batch.out_cache_loc] = (1000 * batch.input_ids + batch.positions)[:, None]
         return asked

@@ -15,6 +15,7 @@ from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.scheduler import SlotRange
 from specsim.simulation.worker import PromptChunk
+from tests.worked_examples.books import Books
 from tests.worked_examples.conftest import LAYERS
 from tests.worked_examples.numbers import (
     ACCEPT_INDEX,
@@ -38,35 +39,6 @@ CONFIG, SIZES, ROWS = SpecConfig(2, 3, 6), PoolSizes(num_slots=40, num_rows=3, r
 PROMPTS = [list(range(1, 8)), list(range(51, 56))]
 PREFIX_SLOTS = [[2, 3, 4, 5, 6, 7, 8], [9, 10, 11, 12, 13]]
 WINDOWS = [tuple(VERIFY_SLOTS[:6]), tuple(VERIFY_SLOTS[6:])]
-
-
-class Books:
-    """The books of two requests: the slots of the example, what was freed, and where the requests end."""
-
-    def __init__(self, rules):
-        self._rules = rules
-        self.freed, self.committed, self.truncation = [], [], None
-
-    def borrow_draft_slots(self, count):
-        return self.allocate_verify_slots(count)
-
-    def allocate_verify_slots(self, count):
-        return [
-            SlotRange(row, length, length + count, window[:count])
-            for row, length, window in zip(ROWS, SEQ_LENS, WINDOWS, strict=True)
-        ]
-
-    def free(self, slots):
-        self.freed += slots.tolist()
-
-    def end_requests(self, accept_index, predict, truncate_at_stop):
-        self.truncation = truncate_at_stop(
-            accept_index, predict, self._rules, [[one] for one in BONUS], SEQ_LENS, chr, [None, None]
-        )
-        return self.truncation
-
-    def commit(self, kept_slots):
-        self.committed = [list(slots) for slots in kept_slots]
 
 
 def prefilled(worker):
@@ -94,7 +66,7 @@ def v2(request):
 
 
 def v1_with(layer, rules):
-    books = Books(rules)
+    books = Books(ROWS, SEQ_LENS, BONUS, WINDOWS, WINDOWS, rules)
     if layer == PRODUCTION:
         model = ScriptedModel(from_numpy, to_numpy, "torch")
         worker = GpuWorkerV1(CONFIG, model, SIZES, use_graphs=False)

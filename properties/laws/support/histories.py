@@ -38,7 +38,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run from the first request to the last token, on the V2 worker unless it says V1."""
+    """A run from the first request to the last token, slot by slot and on the V2 worker unless it says otherwise."""
 
     config: SpecConfig
     model: HashModel
@@ -46,6 +46,7 @@ class Scenario:
     max_batch: int
     shuffle_seed: int
     is_v1: bool = False
+    page_size: int = 1
 
     def requests(self) -> list[Request]:
         """Return fresh request objects, numbered in order of arrival."""
@@ -129,6 +130,14 @@ def v1_scenarios() -> SearchStrategy[Scenario]:
     return trees_or_any_scenario().map(lambda scenario: replace(scenario, is_v1=True))
 
 
+@st.composite
+def paged_scenarios(draw: st.DrawFn) -> Scenario:
+    """Draw a run on pages, most often of trees on V1, whose requests begin and end anywhere on a page."""
+    scenario = draw(st.one_of(tree_scenarios(), tree_scenarios(), scenarios()))
+    is_v1, page_size = draw(st.sampled_from([True, True, False])), draw(st.sampled_from([4, 2, 3]))
+    return replace(scenario, is_v1=is_v1, page_size=page_size)
+
+
 def loop_on(operations: CallsByName, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
     """Return the reference's loop on some operations."""
     loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
@@ -154,13 +163,13 @@ def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: 
 
 def own_worker(backend: Backend, scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the worker of a scenario; pools are those that it needs unless sizes are given."""
-    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size)
     return build_worker(backend, scenario.config, scenario.model, sizes, scenario.is_v1)
 
 
 def believed_worker(scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the reference's worker, which everything is compared with."""
-    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size)
     oracle = load("specsim.reference")
     return loop_on(oracle, scenario.config, scenario.model, sizes, scenario.is_v1)
 
