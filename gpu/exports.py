@@ -53,7 +53,9 @@ from specsim.gpu.pages import (
     get_target_cache_loc,
 )
 from specsim.gpu.penalties import apply_penalties
+from specsim.gpu.pools import move_indexer_cache, translate_move_slots
 from specsim.gpu.probabilities import min_p_renorm, prepare_logits, target_probabilities, top_k_renorm, top_p_renorm
+from specsim.gpu.recurrent import commit_recurrent_states, get_recurrent_steps
 from specsim.gpu.slots import assign_extend_cache_locs, assign_req_to_token_pool, remap_accepted_slots
 from specsim.gpu.tree import build_tree, reconstruct_indices_from_tree_mask
 from specsim.gpu.verify import argmax_target_predict, target_verify_metadata, verify_tree_greedy
@@ -67,6 +69,7 @@ __all__ = [
     "assign_req_to_token_pool",
     "build_tree",
     "chain_speculative_sampling",
+    "commit_recurrent_states",
     "compact_accepted_to_front",
     "create_extend_after_decode_spec_info",
     "create_num_accepted_drafts_filter",
@@ -84,6 +87,7 @@ __all__ = [
     "generate_draft_decode_kv_indices",
     "generate_simulated_accept_index",
     "generate_token_bitmask",
+    "get_recurrent_steps",
     "get_src_tgt_cache_loc",
     "get_target_cache_loc",
     "hash_draft_probabilities",
@@ -91,6 +95,7 @@ __all__ = [
     "hash_target_logits",
     "map_hot_tokens",
     "min_p_renorm",
+    "move_indexer_cache",
     "move_kv_cache",
     "organize_chain_draft_results",
     "organize_draft_results",
@@ -108,6 +113,7 @@ __all__ = [
     "text_target_logits",
     "top_k_renorm",
     "top_p_renorm",
+    "translate_move_slots",
     "tree_speculative_sampling_target_only",
     "verify_cascade_metadata",
     "verify_custom_mask_metadata",

@@ -1,4 +1,4 @@
-"""Move KV on the GPU: every buffer of every layer in one launch."""
+"""Move slots on the GPU: every buffer of every layer in one launch."""
 
 from collections.abc import Sequence
 
@@ -13,6 +13,7 @@ from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
 from specsim.gpu.launching.pointers import strips_of
+from specsim.gpu.launching.strips import StripTable
 
 MOST_PAIRS_IN_REGISTERS = 4096
 """Pairs of slots that wait in the registers of one program: 32 warps of four pairs a thread, 128 bytes of each."""
@@ -38,7 +39,8 @@ SCRATCH_PROGRAMS = 132
 SCRATCH_PAIRS = 512
 """Pairs of a step of such a program: 64 KiB of lines."""
 
-_WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int16, torch.uint8: tl.uint8}
+WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int16, torch.uint8: tl.uint8}
+"""Words of strips as kernels name them."""
 
 
 def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
@@ -54,13 +56,18 @@ def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor
 
 def launch_move_kv_cache(call: Call) -> None:
     """Launch into the buffers of a checked call."""
-    kv_buffers, num_pairs = call.arguments["kv_buffers"], call.axes["pair"]
-    if not kv_buffers or not num_pairs:
-        return
-    strips = strips_of(kv_buffers)
+    kv_buffers = call.arguments["kv_buffers"]
+    if kv_buffers and call.axes["pair"]:
+        launch_move(call, strips_of(kv_buffers), call.axes["slot"])
+
+
+def launch_move(call: Call, strips: StripTable, num_slots: int) -> None:
+    """Launch the move of all strips, by the pairs of a call."""
+    num_pairs = call.axes["pair"]
     if not strips.num_strips:
         return
-    form = (num_pairs, strips.num_strips, strips.most_words, strips.word, strips.is_aligned)
+    page_slots = strips.layout.page_slots
+    form = (num_pairs, num_slots, page_slots, strips.num_strips, strips.most_words, strips.word, strips.is_aligned)
     scratch = {}
     if num_pairs <= MOST_PAIRS_IN_REGISTERS:
         plan = _plan_registers(*form)
@@ -75,7 +82,15 @@ def launch_move_kv_cache(call: Call) -> None:
 
 
 @planned
-def _plan_registers(num_pairs: int, num_strips: int, most_words: int, word: torch.dtype, is_aligned: bool) -> Plan:
+def _plan_registers(
+    num_pairs: int,
+    num_slots: int,
+    page_slots: int,
+    num_strips: int,
+    most_words: int,
+    word: torch.dtype,
+    is_aligned: bool,
+) -> Plan:
     pairs = power_of_two(num_pairs)
     tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
     words = choose_block(most_words, max(1, tile_bytes // word.itemsize), max(1, LARGEST_TILE // pairs))
@@ -83,23 +98,41 @@ def _plan_registers(num_pairs: int, num_strips: int, most_words: int, word: torc
     return Plan(
         kernels._move_kv_cache_kernel,
         grid=(num_strips * num_tiles,),
-        sizes={"num_pairs": num_pairs, "num_tiles": num_tiles},
-        constants={"WORD": _WORD_TYPES[word], "PAIRS": pairs, "IS_ALIGNED": is_aligned and words > 1},
+        sizes={"num_pairs": num_pairs, "num_slots": num_slots, "num_tiles": num_tiles},
+        constants={
+            "WORD": WORD_TYPES[word],
+            "PAGE": page_slots,
+            "PAIRS": pairs,
+            "IS_ALIGNED": is_aligned and words > 1,
+        },
         tunables={"WORDS": words},
         num_warps=_num_warps(pairs * words * word.itemsize),
     )
 
 
 @planned
-def _plan_scratch(num_pairs: int, num_strips: int, most_words: int, word: torch.dtype, is_aligned: bool) -> Plan:
+def _plan_scratch(
+    num_pairs: int,
+    num_slots: int,
+    page_slots: int,
+    num_strips: int,
+    most_words: int,
+    word: torch.dtype,
+    is_aligned: bool,
+) -> Plan:
     words = choose_block(most_words, TILE_BYTES // word.itemsize, LARGEST_TILE // SCRATCH_PAIRS)
     num_tiles = ceil_div(most_words, words)
     num_strip_tiles = num_strips * num_tiles
     return Plan(
         kernels._move_kv_cache_by_scratch_kernel,
         grid=(chunks_to_fill(1, num_strip_tiles, SCRATCH_PROGRAMS),),
-        sizes={"num_pairs": num_pairs, "num_tiles": num_tiles, "num_strip_tiles": num_strip_tiles},
-        constants={"WORD": _WORD_TYPES[word], "IS_ALIGNED": is_aligned and words > 1},
+        sizes={
+            "num_pairs": num_pairs,
+            "num_slots": num_slots,
+            "num_tiles": num_tiles,
+            "num_strip_tiles": num_strip_tiles,
+        },
+        constants={"WORD": WORD_TYPES[word], "PAGE": page_slots, "IS_ALIGNED": is_aligned and words > 1},
         tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
         num_warps=_num_warps(SCRATCH_PAIRS * words * word.itemsize),
     )

@@ -9,6 +9,9 @@ from specsim.rejection import Reason, SpecRejection
 MOST_NODES = 1024
 """Nodes of a tree at most, the root included: one block of a kernel holds them (semantics 0.2)."""
 
+INDEXER_PAGE_KEYS = 64
+"""Keys of a page of the indexer, whatever the pages of the allocator hold (semantics C.6)."""
+
 MOST_PACKED_NODES = 32
 """Nodes of a tree whose mask rows are packed into words: as many as the widest word has bits (semantics A.8)."""
 

@@ -41,6 +41,7 @@ class Reason(StrEnum):
     DUPLICATE_ROW = "Two requests of one batch claim one row."
     DUPLICATE_SLOT = "Two pairs of one move write one slot."
     NO_MOVE = "Slots of a KV pool are to be moved, and nobody knows how."
+    UNMAPPED_SLOT = "A slot has no counterpart in another pool where one is needed, or the dump has one."
     INCONSISTENT_LENGTHS = "Two arguments state different lengths for one thing."
     WRONG_PHASE = "An object of another phase was handed over."
     BAD_CONFIGURATION = "A configuration contradicts itself."

@@ -37,6 +37,7 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"vocab": 128_256, "draft_vocab": 32_000, "hidden": 4096, "state": 32, "order": 4, "bucket": 4096},
         **{"row": 257, "column": 32_000, "k": 4, "position": 2048, "page": 2048, "slot": 1024, "page_size": 1},
         **{"token": 1024, "location": 1024, "pair": 384, "buffer": 8, "layer": 2, "index": 65_536},
+        **{"head_dim": 128, "place": 64, "interval": 256},
         **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024, "num_copies": 0},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
     }
@@ -60,7 +61,7 @@ LONG: Sizes = MappingProxyType(
         **PRODUCTION,
         **{"request": 1, "node": 130, "topk": 16, "drafted": 5, "parent": 65, "hidden": 5, "row": 2, "k": 64},
         **{"column": 128_256, "token": 130, "location": 130, "num_tokens": 130, "pair": 5000, "slot": 16_384},
-        **{"seq_lens_sum": 2048, "step_index": 3},
+        **{"seq_lens_sum": 2048, "step_index": 3, "interval": 0},
     }
 )
 """One request with a tree of more nodes than a word has bits, and more slots to move than registers hold."""
@@ -97,7 +98,7 @@ def example(
     return {
         spec.name: _scalar(spec, bindings)
         if isinstance(spec, ScalarSpec)
-        else _array(spec, bindings, device, changed.get(spec.name, ""))
+        else _array(spec, bindings, device, changed.get(spec.model or spec.name, ""))
         for spec in contract.parameters
     }
 
@@ -161,7 +162,8 @@ def _array(spec: ArraySpec, bindings: dict[str, Any], device: torch.device | str
         return None
     dtype, trailing = changed if isinstance(changed, tuple) else (DTYPES.get(changed), (8, 128))
     if dtype is None:
-        dtype = ROWS_OF_ANY[0][0] if spec.dtype == "any" else DTYPES[spec.dtype.split("|")[0]]
+        is_any = spec.dtype == "any" or spec.model is not None
+        dtype = ROWS_OF_ANY[0][0] if is_any else DTYPES[spec.dtype.split("|")[0]]
 
     def tensor(index: int) -> torch.Tensor:
         known = {**bindings, "index": index}
@@ -172,7 +174,16 @@ def _array(spec: ArraySpec, bindings: dict[str, Any], device: torch.device | str
     if spec.each is None:
         return tensor(bindings["index"])
     tensors = [tensor(index) for index in range(evaluate(spec.each, bindings))]
-    return KVBuffers(tensors) if spec.name == "kv_buffers" and device != "meta" else tensors
+    if device == "meta":
+        return tensors
+    match spec.name:
+        case "kv_buffers" | "state_buffers":
+            return KVBuffers(tensors)
+        case "step_buffers":
+            return KVBuffers.of_steps(tensors)
+        case "indexer_buffers":
+            return KVBuffers.of_indexer(tensors, bindings["head_dim"])
+    return tensors
 
 
 def _entry(spec: ArraySpec, dtype: torch.dtype) -> Any:

@@ -73,8 +73,10 @@ ALL = Defined()
 class ArraySpec:
     """One array argument or output.
 
-    ``dtype`` is a name, alternatives joined by ``|``, ``any``, ``like <argument>``, or a conditional expression.
-    ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list.
+    ``dtype`` is a name, alternatives joined by ``|``, ``any``, ``like <argument>``, or a conditional expression. Of two
+    arguments that are alike ``...`` stands for the same sizes, and of two lists each array is like the other's.
+    ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list. With
+    ``can_be_empty`` an array of the list may have nothing along its first axis, whatever the others have there.
     ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them. An entry
     that leaves its bounds is rejected for ``reason``, where that is another one than the unit's.
     """
@@ -90,6 +92,7 @@ class ArraySpec:
     optional: bool = False
     each: str | None = None
     reason: Reason | None = None
+    can_be_empty: bool = False
 
     @property
     def model(self) -> str | None:
@@ -178,6 +181,7 @@ def array(
     optional: bool = False,
     each: str | None = None,
     reason: Reason | None = None,
+    can_be_empty: bool = False,
 ) -> ArraySpec:
     """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
     dtype, _, axes = form.partition(" [")
@@ -194,6 +198,7 @@ def array(
         optional=optional,
         each=each,
         reason=reason,
+        can_be_empty=can_be_empty,
     )
 
 

@@ -73,7 +73,8 @@ class Names:
 class Equation:
     """One axis of an argument, or the length of a list of arguments.
 
-    ``label`` and ``size`` are source text; a repeated equation stands in a loop over the list.
+    ``label`` and ``size`` are source text; a repeated equation stands in a loop over the list. One that ``can_be_void``
+    says nothing where the size is 0.
     """
 
     spec: ArraySpec
@@ -81,6 +82,7 @@ class Equation:
     axis: str
     size: str
     is_repeated: bool
+    can_be_void: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -95,6 +97,16 @@ class Equation:
 
     def solving(self, names: Names) -> list[str]:
         """Write the attempts to solve it, one for each name that may be missing."""
+        return self._guarded(self._solving(names))
+
+    def checking(self, names: Names) -> list[str]:
+        """Write the comparison of the size with what the names say; a name that is still missing is 0 from here on."""
+        return self._guarded(self._checking(names))
+
+    def _guarded(self, lines: list[str]) -> list[str]:
+        return [f"if {self.size}:", *(f"    {line}" for line in lines)] if self.can_be_void and lines else lines
+
+    def _solving(self, names: Names) -> list[str]:
         unknown = sorted(self.names - names.fixed)
         if names_of(self.axis) == {self.axis}:
             if not unknown or self.axis in names.derived:
@@ -118,8 +130,7 @@ class Equation:
             ]
         return lines
 
-    def checking(self, names: Names) -> list[str]:
-        """Write the comparison of the size with what the names say; a name that is still missing is 0 from here on."""
+    def _checking(self, names: Names) -> list[str]:
         late = sorted(self.names - names.certain)
         wrong = f"raise _faults.size({self.label}, {self.size}, _expected, {self.axis!r})"
         if not late:
@@ -157,7 +168,8 @@ def equations_of(contract: Contract) -> tuple[Equation, ...]:
             equations.append(Equation(spec, f"'len({spec.name})'", spec.each, f"_len(_{spec.name})", False))
         for place, axis in enumerate(axes):
             size = f"_form[1][{place}]" if is_list else f"_{spec.name}_{place}"
-            equations.append(Equation(spec, label_of(spec, f".shape[{place}]"), axis, size, is_list))
+            can_be_void = spec.can_be_empty and place == 0
+            equations.append(Equation(spec, label_of(spec, f".shape[{place}]"), axis, size, is_list, can_be_void))
     return tuple(equations)
 
 

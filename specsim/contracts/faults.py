@@ -81,6 +81,12 @@ class Faults:
         """Return the rejection of a size that other arguments contradict."""
         return reject(Reason.WRONG_SHAPE, label, size, f"{expected} ('{axis}')", self.name)
 
+    def rest(self, label: str, shape: Sequence[int], first: int, expected: Sequence[int], model: str) -> SpecRejection:
+        """Return the rejection of trailing sizes that another argument has otherwise."""
+        because = f"{model} has these in the contract of {self.name}"
+        what = f"{label}.shape[{first}:]"
+        return reject(Reason.WRONG_SHAPE, what, tuple(shape[first:]), str(tuple(expected)), self.name, because)
+
     def bounds(self, scalar: str, value: int, least: int | None, most: int | None) -> SpecRejection:
         """Return the rejection of a scalar outside its bounds."""
         return reject(Reason.SCALAR_OUT_OF_RANGE, scalar, value, in_bounds(least, most), self.name)

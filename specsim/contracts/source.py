@@ -74,7 +74,7 @@ def bind_source(contract: Contract) -> str:
         lines.append(f"if {skipped}not ({spelt(requirement.expression, {})}):")
         lines.append(f"    raise _faults.requirement({place}, {names.bound(requirement.expression)})")
     for spec in contract.arrays:
-        lines += _dtypes(names, spec)
+        lines += _likeness(names, spec, contract)
     lines += _axes(names)
     lines += _forms(names, contract)
     limits = [", ".join(_limit(names, bound)[0] for bound in (spec.low, spec.high)) for spec in contract.arrays]
@@ -218,19 +218,19 @@ def _bounds(names: Names, scalar: ScalarSpec) -> Lines:
     return lines
 
 
-def _dtypes(names: Names, spec: ArraySpec) -> Lines:
-    """Check the element type of an argument."""
+def _likeness(names: Names, spec: ArraySpec, contract: Contract) -> Lines:
+    """Check the element type of an argument, and trailing sizes that it has in common with another one."""
     name = f"_{spec.name}"
     form = "_form" if spec.each is not None else name
     label = label_of(spec)
     guards = [f"{name} is not None"] if spec.optional else []
-    allowed = ""
+    allowed = model = ""
     if spec.dtype == "any":
         test = "not _is_number(_name)"
         allowed = "('a real number type', 'bool')"
     elif spec.model is not None:
-        model = f"_{spec.model}"
-        guards.append(f"{model} is not None")
+        guards.append(f"_{spec.model} is not None")
+        model = f"_{spec.model}[_index]" if spec.each is not None else f"_{spec.model}"
         allowed = f"(_name_of_dtype({model}[2]),)"
         test = f"_name not in {allowed}"
     elif spec.has_dependent_dtype:
@@ -244,6 +244,13 @@ def _dtypes(names: Names, spec: ArraySpec) -> Lines:
         f"if {test}:",
         f"    raise _faults.dtype({label}, _name, {allowed})",
     ]
+    of = contract.by_name[spec.model] if spec.model is not None else None
+    if isinstance(of, ArraySpec) and spec.axes[-1:] == of.axes[-1:] == ("...",):
+        own, others = len(spec.axes) - 1, len(of.axes) - 1
+        body += [
+            f"if {form}[1][{own}:] != {model}[1][{others}:]:",
+            f"    raise _faults.rest({label}, {form}[1], {own}, {model}[1][{others}:], {of.name!r})",
+        ]
     if spec.each is not None:
         body = [f"for _index, _form in _enumerate({name}):", *_indented(body)]
     return [f"if {' and '.join(guards)}:", *_indented(body)] if guards else body

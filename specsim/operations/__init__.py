@@ -16,6 +16,8 @@ GROUPS = (
     "acceptance",
     "from_logits",
     "compact",
+    "pools",
+    "recurrent",
     "slots",
     "pages",
     "extend",

@@ -156,6 +156,18 @@ class VerifyTreeSampledFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class TranslateMoveSlotsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``translate_move_slots`` returns."""
+
+    swa_target_slots: ArrayT
+    swa_source_slots: ArrayT
+
+class GetRecurrentStepsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``get_recurrent_steps`` returns."""
+
+    commit_step: ArrayT
+    snapshot_step: ArrayT
+
 class GetSrcTgtCacheLocOutputs(NamedTuple, Generic[ArrayT]):
     """What ``get_src_tgt_cache_loc`` returns."""
 

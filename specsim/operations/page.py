@@ -90,6 +90,8 @@ def _array_row(spec: ArraySpec, operation: Operation) -> tuple[str, ...]:
         remarks.append(f"sentinel {spec.sentinel}")
     if spec.optional:
         remarks.append("optional")
+    if spec.can_be_empty:
+        remarks.append(f"an array may have nothing along {spec.axes[0]}")
     if spec.name in operation.contract.writes:
         remarks.append("written in place")
     return (spec.name, form, str(spec.unit), _bounds(spec.low, spec.high), _defined(spec.defined), ", ".join(remarks))

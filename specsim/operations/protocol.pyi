@@ -16,6 +16,7 @@ from specsim.operations.outputs import (
     GenerateCoinsOutputs,
     GenerateDraftDecodeKvIndicesOutputs,
     GenerateSimulatedAcceptIndexOutputs,
+    GetRecurrentStepsOutputs,
     GetSrcTgtCacheLocOutputs,
     GetTargetCacheLocOutputs,
     OrganizeChainDraftResultsOutputs,
@@ -24,6 +25,7 @@ from specsim.operations.outputs import (
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
+    TranslateMoveSlotsOutputs,
     TreeSpeculativeSamplingTargetOnlyOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
@@ -337,6 +339,44 @@ class Operations(Protocol[ArrayT]):
 
     def move_kv_cache(self, kv_buffers: Sequence[ArrayT], target_slots: ArrayT, source_slots: ArrayT) -> None:
         """Copy slots of every buffer as if all sources were read before any target is written."""
+
+    def move_indexer_cache(
+        self,
+        indexer_buffers: Sequence[ArrayT],
+        target_slots: ArrayT,
+        source_slots: ArrayT,
+        head_dim: int,
+    ) -> None:
+        """Copy key and scale of slots in every indexer buffer, all read before any is written."""
+
+    def translate_move_slots(
+        self,
+        target_slots: ArrayT,
+        source_slots: ArrayT,
+        full_to_swa: ArrayT,
+    ) -> TranslateMoveSlotsOutputs[ArrayT]:
+        """Find the pairs of a move in the window's pool; slots without a counterpart are the dump there."""
+
+    def get_recurrent_steps(
+        self,
+        accept_index: ArrayT,
+        num_accepted_tokens: ArrayT,
+        seq_lens: ArrayT,
+        num_draft_tokens: int,
+        interval: int,
+    ) -> GetRecurrentStepsOutputs[ArrayT]:
+        """Find the node whose state is committed, and the one whose state is kept for shared prefixes."""
+
+    def commit_recurrent_states(
+        self,
+        state_buffers: Sequence[ArrayT],
+        step_buffers: Sequence[ArrayT],
+        state_slots: ArrayT,
+        commit_step: ArrayT,
+        snapshot_slots: ArrayT,
+        snapshot_step: ArrayT,
+    ) -> None:
+        """Copy of every component the states after two nodes of each request, the last and that of a snapshot."""
 
     def assign_req_to_token_pool(
         self,

@@ -70,6 +70,24 @@ PATHS = (_sentinels_end_a_path, _paths_stay_in_their_request, _paths_start_at_th
 """Accepted paths are paths."""
 
 
+def repeated_slot(what: str, slots: NDArray[Any]) -> Fault | None:
+    """Return the fault of a slot other than the dump that occurs twice, or None."""
+    found, counts = np.unique(slots[slots != 0], return_counts=True)
+    repeated = found[counts > 1]
+    return Fault(what, int(repeated[0]), "each slot at most once") if len(repeated) else None
+
+
+@rule(Reason.DUPLICATE_SLOT, "two sources cannot share a slot")
+def _targets_are_distinct(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """No slot but the dump occurs twice in `target_slots`."""
+    del axes
+    return repeated_slot("target_slots", arguments["target_slots"])
+
+
+TARGETS = (_targets_are_distinct,)
+"""A move writes every slot once."""
+
+
 def rows_are_distinct(is_written: Callable[[Arguments], Any], which: str = "requests") -> Rule:
     """Return the rule that the requests which write into the request-to-token map have rows of their own."""
 

@@ -115,7 +115,7 @@ def test_the_table_of_kv_buffers_is_built_once():
     layers = gpu.KVBuffers([torch.zeros((4, 3), dtype=torch.int64, device=DEVICE) for _ in range(2)])
     assert [buffer.shape for buffer in layers] == [(4, 3), (4, 3)]
     assert layers.strips is layers.strips
-    assert layers.strips.table.tolist() == [[layer.data_ptr(), 3, 3] for layer in layers]
+    assert layers.strips.table.tolist() == [[layer.data_ptr(), 3, 3, 3] for layer in layers]
 
 
 def test_bad_slots_are_rejected(rejection):

@@ -67,8 +67,10 @@ def drawn(operation, num_cases):
 
 
 def sizes_of(case):
-    """Return how many entries each array of a call has."""
-    return [np.size(entry) for value in case.values() for entry in (value if isinstance(value, list) else [value])]
+    """Return how many entries each array of a call has; an empty list has one of none."""
+    return [
+        np.size(entry) for value in case.values() for entry in ((value or [()]) if isinstance(value, list) else [value])
+    ]
 
 
 def malformed_calls(operation):

@@ -56,7 +56,11 @@ def expected_of(contract, arguments):
             if len(entry.shape) < len(fixed) or ("..." not in spec.axes and len(entry.shape) > len(fixed)):
                 return Reason.WRONG_SHAPE, f"{label}.shape", entry.shape
             extra = {"index": place} if spec.each else {}
-            rows += [(f"{label}.shape[{i}]", axis, entry.shape[i], extra) for i, axis in enumerate(fixed)]
+            rows += [
+                (f"{label}.shape[{i}]", axis, entry.shape[i], extra)
+                for i, axis in enumerate(fixed)
+                if i or entry.shape[i] or not spec.can_be_empty
+            ]
     waiting = dict(contract.derived)
     before = None
     while before != (len(known), len(waiting)):
@@ -108,6 +112,11 @@ def expected_of(contract, arguments):
                 allowed = spec.dtype.split("|")
             if allowed is not None and entry.dtype not in allowed:
                 return Reason.WRONG_DTYPE, label, entry.dtype
+            if spec.dtype.startswith("like ") and model is not None and "..." in spec.axes:
+                of = contract.by_name[spec.dtype.removeprefix("like ")]
+                rest = entry.shape[len(spec.axes) - 1 :], model.shape[len(of.axes) - 1 :]
+                if "..." in of.axes and rest[0] != rest[1]:
+                    return Reason.WRONG_SHAPE, None, rest[0]
     forms = []
     for spec in contract.outputs:
         model = arguments.get(spec.dtype.removeprefix("like "))
@@ -146,7 +155,8 @@ def contracts(draw):
         optional = draw(st.booleans())
         if each is None and is_list:
             form = f"{dtype} [{', '.join(axis for axis in axes if 'index' not in axis)}]"
-        parameters.append(array(f"x{place}", form, Unit.ANY, optional=optional, each=each))
+        can_be_empty = each is not None and bool(axes) and axes[0] != "..." and draw(st.booleans())
+        parameters.append(array(f"x{place}", form, Unit.ANY, optional=optional, each=each, can_be_empty=can_be_empty))
     outputs = tuple(
         array(f"y{place}", form, Unit.ANY)
         for place, form in enumerate(
@@ -203,6 +213,8 @@ def calls(draw):
             shape += [2] if "..." in spec.axes else []
             if spoilt and shape and draw(st.integers(0, 9)) == 0:
                 shape[draw(st.integers(0, len(shape) - 1))] += 1
+            if spec.can_be_empty and draw(st.integers(0, 3)) == 0:
+                shape[0] = 0
             if spoilt and draw(st.integers(0, 19)) == 0:
                 shape.append(1)
             usual = spec.dtype.split("|")[-1] if " " not in spec.dtype and spec.dtype != "any" else "int64"

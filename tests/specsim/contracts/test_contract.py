@@ -24,6 +24,7 @@ def test_a_form_is_read_into_a_spec():
         defined=ALL,
         optional=False,
         each=None,
+        can_be_empty=False,
     )
 
 
@@ -93,3 +94,50 @@ def test_a_size_that_is_divided_by_zero_is_named_before_it_is_used(where):
     with pytest.raises(SpecRejection) as refused:
         CompiledContract("divided", contract).check({"x": np.zeros(2, np.int64), "n": 4, "page": 0})
     assert (refused.value.reason, refused.value.what) == (Reason.SCALAR_OUT_OF_RANGE, "page")
+
+
+LISTS = CompiledContract(
+    "lists",
+    Contract(
+        parameters=(
+            array("states", "any [state, ...]", Unit.ANY, each="buffer", can_be_empty=True),
+            array("steps", "like states [request, node, ...]", Unit.ANY, each="buffer"),
+        )
+    ),
+)
+
+
+def zeros(*shapes, dtype="float32"):
+    return [np.zeros(shape, dtype) for shape in shapes]
+
+
+def test_arrays_of_two_lists_are_alike_place_by_place():
+    states = [*zeros((5, 3, 2)), *zeros((5,), dtype="int8")]
+    checked = LISTS.check({"states": states, "steps": [*zeros((2, 4, 3, 2)), *zeros((2, 4), dtype="int8")]})
+    assert dict(checked.axes) == {"state": 5, "buffer": 2, "request": 2, "node": 4}
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason", "what"),
+    [
+        (zeros((2, 4, 3, 2), (2, 4)), Reason.WRONG_DTYPE, "steps[1].dtype"),
+        ([*zeros((2, 4, 2, 3)), *zeros((2, 4), dtype="int8")], Reason.WRONG_SHAPE, "steps[0].shape[2:]"),
+        ([*zeros((2, 4, 3, 2)), *zeros((2, 4, 1), dtype="int8")], Reason.WRONG_SHAPE, "steps[1].shape[2:]"),
+        (zeros((2, 4, 3, 2)), Reason.WRONG_SHAPE, "len(steps)"),
+    ],
+    ids=["element type", "order of sizes", "one axis more", "one array less"],
+)
+def test_arrays_of_two_lists_that_are_not_alike(steps, reason, what):
+    with pytest.raises(SpecRejection) as caught:
+        LISTS.check({"states": [*zeros((5, 3, 2)), *zeros((5,), dtype="int8")], "steps": steps})
+    assert (caught.value.reason, caught.value.what) == (reason, what)
+
+
+def test_an_array_that_can_be_empty_does_not_say_how_long_the_others_are():
+    steps = zeros((2, 4, 3), (2, 4, 3))
+    for states in (zeros((0, 3), (5, 3)), zeros((5, 3), (0, 3))):
+        assert LISTS.check({"states": states, "steps": steps}).axes["state"] == 5
+    assert "state" not in LISTS.check({"states": zeros((0, 3), (0, 3)), "steps": steps}).axes
+    with pytest.raises(SpecRejection) as caught:
+        LISTS.check({"states": zeros((4, 3), (5, 3)), "steps": steps})
+    assert (caught.value.reason, caught.value.what) == (Reason.WRONG_SHAPE, "states[1].shape[0]")
