@@ -4,7 +4,6 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.gpu.worker.pools import Buffers, Pools
-from specsim.gpu.worker.verify import last_accepted_nodes
 from specsim.phases import DraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.description import Side
 
@@ -25,8 +24,9 @@ def compact(
     num_nodes = verify_input.num_draft_tokens
     predict, hidden_states = phase.predict, phase.hidden_states
     if pools.states:
-        last = last_accepted_nodes(phase.accept_index, phase.num_accepted_tokens, num_nodes)
-        pools.commit_states(scratch, rows, last)
+        pools.commit_states(
+            scratch, rows, verify_input.seq_lens, phase.accept_index, phase.num_accepted_tokens, num_nodes
+        )
     if not is_chain:
         source_slots = gpu.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
         target_slots = gpu.fill_accept_target_cache_loc(

@@ -61,6 +61,8 @@ class Pools:
             ]
             for one in components
         }
+        self._state_buffers = gpu.KVBuffers(layer_by_layer(self.states))
+        self._steps: dict[tuple[int, ...], gpu.KVBuffers] = {}
         self._scratch: Buffers = {
             one.name: [
                 torch.full(
@@ -86,7 +88,13 @@ class Pools:
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return buffers [request, node, *row_shape] for the states after every node of a batch."""
-        return {name: [layer[:num_requests, :num_nodes] for layer in layers] for name, layers in self._scratch.items()}
+        scratch = {
+            name: [layer[:num_requests, :num_nodes] for layer in layers] for name, layers in self._scratch.items()
+        }
+        if scratch and _size_of(scratch) not in self._steps:
+            # NOTE: what a graph captures cannot bring addresses to the device; the warm-up before it does.
+            self._steps[_size_of(scratch)] = gpu.KVBuffers.of_steps(layer_by_layer(scratch))
+        return scratch
 
     def reset_states(self, rows: Tensor) -> None:
         """Bring requests to where they are before their first token."""
@@ -94,12 +102,22 @@ class Pools:
             for state in layers:
                 state.index_fill_(0, rows, 0)
 
-    def commit_states(self, scratch: Buffers, rows: Tensor, step: Tensor) -> None:
-        """Keep the state after one node of each request, counted inside its tree (semantics C.9)."""
-        request = torch.arange(rows.shape[0], device=rows.device)
-        for name, layers in self.states.items():
-            for state, written in zip(layers, scratch[name], strict=True):
-                state.index_copy_(0, rows, written[request, step])
+    def commit_states(
+        self,
+        scratch: Buffers,
+        rows: Tensor,
+        seq_lens: Tensor,
+        accept_index: Tensor,
+        num_accepted_tokens: Tensor,
+        num_nodes: int,
+    ) -> None:
+        """Keep the state after the last accepted node of each request (semantics C.9).
+
+        No prefix is shared, so there is no snapshot.
+        """
+        commit_step, snapshot_step = gpu.get_recurrent_steps(accept_index, num_accepted_tokens, seq_lens, num_nodes, 0)
+        steps = self._steps[_size_of(scratch)]
+        gpu.commit_recurrent_states(self._state_buffers, steps, rows, commit_step, rows, snapshot_step)
 
     def stash(self, phase: DraftInput) -> None:
         """Keep what starts the next draft; the padding row keeps its length of 1."""
@@ -153,3 +171,8 @@ def _empty_buffers(component: KVComponent, sizes: PoolSizes, device: torch.devic
     shape, dtype = component.buffer_shape(sizes.num_slots), getattr(torch, component.dtype)
     poison = poison_of(component.dtype)
     return [torch.full(shape, poison, dtype=dtype, device=device) for _ in range(component.num_layers)]
+
+
+def _size_of(scratch: Buffers) -> tuple[int, ...]:
+    """Return requests and nodes of states after every node."""
+    return tuple(next(iter(scratch.values()))[0].shape[:2])

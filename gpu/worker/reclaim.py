@@ -57,22 +57,20 @@ def reclaim(
     paths = [path[path >= 0] for path in accept_index]
     ledger.commit([slots[path].tolist() for path in paths])
     counts = [int(count) for count in count_tokens(truncation.batch_num_accepted_drafts)]
-    last = [int(path[-1]) - request * num_nodes for request, path in enumerate(paths)]
     going_on = [request for request, finish in enumerate(truncation.finishes) if finish is None]
     kept = [node for request in going_on for node in paths[request].tolist()]
-    uploaded = upload([accept_index, counts, last, going_on, kept], row.device)
-    paths_there, counts_there, last_there, places, accept_indices = uploaded
-    mapped = gpu.remap_accepted_slots(
-        row, pools.req_to_token, draft_input.seq_lens, window, paths_there.int().view(accept_index.shape)
-    )
+    uploaded = upload([accept_index, counts, going_on, kept], row.device)
+    flat_paths, counts_there, places, accept_indices = uploaded
+    paths_there, num_accepted_tokens = flat_paths.int().view(accept_index.shape), counts_there.int()
+    mapped = gpu.remap_accepted_slots(row, pools.req_to_token, draft_input.seq_lens, window, paths_there)
     if checks_values():
         got = to_numpy(mapped).tolist()
         require(got == evict_mask.tolist(), "slots that the device evicts", got, evict_mask.tolist())
     if pools.states:
-        pools.commit_states(scratch, row, last_there)
+        pools.commit_states(scratch, row, draft_input.seq_lens, paths_there, num_accepted_tokens, num_nodes)
     return Reclaimed(
         seq_lens=draft_input.seq_lens + counts_there,
-        num_accepted_tokens=counts_there.int(),
+        num_accepted_tokens=num_accepted_tokens,
         places=places,
         accept_indices=accept_indices,
         seq_lens_cpu=tuple(given[place].start + counts[place] for place in going_on),

@@ -73,9 +73,3 @@ def parents_of(phase: VerifyInput) -> Tensor:
     is_ancestor = phase.tree_mask.view(-1, num_nodes, num_nodes).tril(-1)
     number = torch.arange(1, num_nodes + 1, device=is_ancestor.device)
     return (is_ancestor * number).amax(dim=2) - 1
-
-
-def last_accepted_nodes(accept_index: Tensor, num_accepted_tokens: Tensor, num_nodes: int) -> Tensor:
-    """Return int64 [request]: the node, counted inside its tree, behind which each request goes on."""
-    last = accept_index.gather(1, (num_accepted_tokens.long() - 1)[:, None])[:, 0].long()
-    return last - torch.arange(last.shape[0], device=last.device) * num_nodes

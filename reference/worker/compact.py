@@ -6,7 +6,6 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.reference.worker.pools import Buffers, Pools
-from specsim.reference.worker.verify import last_accepted_nodes
 from specsim.simulation.models.description import Side
 
 
@@ -36,7 +35,7 @@ def compact(
     expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
     num_nodes = verify_input.num_draft_tokens
     predict, hidden_states = phase.predict, phase.hidden_states
-    pools.commit_states(scratch, row, last_accepted_nodes(phase.accept_index, phase.num_accepted_tokens, num_nodes))
+    pools.commit_states(scratch, row, verify_input, phase.accept_index, phase.num_accepted_tokens, operations)
     if not is_chain:
         source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
         target_slots = operations.fill_accept_target_cache_loc(

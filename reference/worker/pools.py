@@ -11,6 +11,7 @@ import numpy as np
 from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
+from specsim.phases import VerifyInput
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
@@ -106,24 +107,42 @@ class Pools:
             for state in layers:
                 state[row] = 0
 
-    def commit_states(self, scratch: Buffers, row: Array, step: Array) -> None:
-        """Keep the state after one node of each request.
+    def commit_states(
+        self,
+        scratch: Buffers,
+        row: Array,
+        verify_input: VerifyInput,
+        accept_index: Array,
+        num_accepted_tokens: Array,
+        operations: Operations[Array],
+    ) -> None:
+        """Keep the state after the last accepted node of each request; no prefix is shared, so there is no snapshot.
 
         Parameters
         ----------
         row : int64 [request]
             Row of each request.
-        step : int64 [request]
-            Node number, inside its tree, of the last accepted node.
+        accept_index : int32 [request, draft+1]
+            Accepted paths, cut where a request has ended.
+        num_accepted_tokens : int32 [request]
+            Their lengths.
 
         Notes
         -----
         Source: semantics C.9.
         """
-        request = np.arange(len(row))
-        for name, layers in self.states.items():
-            for state, written in zip(layers, scratch[name], strict=True):
-                state[row] = written[request, step]
+        if not self.states:
+            return
+        steps = operations.get_recurrent_steps(
+            accept_index, num_accepted_tokens, verify_input.seq_lens, verify_input.num_draft_tokens, interval=0
+        )
+        operations.commit_recurrent_states(
+            state_buffers=[layer for layers in self.states.values() for layer in layers],
+            step_buffers=[layer for name in self.states for layer in scratch[name]],
+            state_slots=row,
+            snapshot_slots=row,
+            **steps._asdict(),
+        )
 
     def assign_slots(self, ranges: Sequence[SlotRange], operations: Operations[Array]) -> None:
         """Write allocated slots into the map."""

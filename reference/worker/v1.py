@@ -33,7 +33,7 @@ from specsim.reference.worker.extend import forward_draft_extend, prepare_extend
 from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.reclaim import Reclaimed, reclaim
-from specsim.reference.worker.verify import last_accepted_nodes, verify
+from specsim.reference.worker.verify import verify
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
@@ -196,7 +196,7 @@ class ReferenceWorkerV1:
         self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation, scratch: Buffers
     ) -> Reclaimed:
         """Free what was rejected, keep states and slots of what was accepted, and write both into the books."""
-        row, num_nodes = self.batch.req_pool_indices, verify_input.num_draft_tokens
+        row = self.batch.req_pool_indices
         everyone, extend_input = reclaim(
             row,
             verify_input,
@@ -208,8 +208,8 @@ class ReferenceWorkerV1:
             self._ledger.free,
             self._operations,
         )
-        last = last_accepted_nodes(truncation.accept_index, everyone.num_accepted_tokens, num_nodes)
-        self._pools.commit_states(scratch, row, last)
+        paths, counts = truncation.accept_index, everyone.num_accepted_tokens
+        self._pools.commit_states(scratch, row, verify_input, paths, counts, self._operations)
         ends = np.cumsum(everyone.num_accepted_tokens)
         self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
         return everyone, extend_input

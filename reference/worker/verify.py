@@ -109,10 +109,3 @@ def parents_of(phase: VerifyInput) -> Array:
     is_ancestor = np.tril(phase.tree_mask.reshape(-1, num_nodes, num_nodes), -1)
     parents: Array = (is_ancestor * np.arange(1, num_nodes + 1)).max(axis=2, initial=0) - 1
     return parents
-
-
-def last_accepted_nodes(accept_index: Array, num_accepted_tokens: Array, num_nodes: int) -> Array:
-    """Return int64 [request]: the node, counted inside its tree, behind which each request goes on."""
-    request = np.arange(len(accept_index))
-    last: Array = accept_index[request, num_accepted_tokens - 1].astype(np.int64) - request * num_nodes
-    return last
