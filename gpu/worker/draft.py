@@ -20,8 +20,9 @@ def draft(
     pools: Pools,
     hot_token_id: Tensor | None,
     verify_slots: Callable[[], Tensor],
+    page_size: int,
 ) -> VerifyInput:
-    """Draft a tree for every request (semantics A.4).
+    """Draft a tree for every request (semantics A.4, A.9).
 
     ``hot_token_id`` is the model's draft vocabulary on the device; ``verify_slots`` returns int64 [request*node], the
     slots that the target will write, and is called when the trees are built.
@@ -29,10 +30,16 @@ def draft(
     rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     positions = seq_lens.repeat_interleave(topk)
-    out_cache_loc = gpu.assign_draft_cache_locs(rows, req_to_token, seq_lens, topk, num_steps).out_cache_loc
+    # NOTE: lengths lie on the device, so that a beam gets a place for every slot that its text may have on a last page.
+    num_copies = rows.shape[0] * (topk - 1) * (page_size - 1)
+    out_cache_loc, source_slots, target_slots = gpu.assign_draft_cache_locs(
+        rows, req_to_token, seq_lens, topk, num_steps, page_size, num_copies
+    )
+    if num_copies:
+        pools.move_kv(Side.DRAFT, target_slots, source_slots)
     step_cache_loc = gpu.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
     kv_indices, kv_indptr = gpu.generate_draft_decode_kv_indices(
-        rows, req_to_token, seq_lens, positions, topk, num_steps
+        rows, req_to_token, seq_lens, positions, topk, num_steps, page_size
     )
     topk_p, topk_index, hidden_states = phase.topk_p, map_hot(phase.topk_index, hot_token_id), phase.hidden_states
     scores: Tensor | None = None

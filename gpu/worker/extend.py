@@ -53,9 +53,7 @@ def extend(
     )
 
 
-def collect_extend_input(
-    rows: Tensor, verify_input: VerifyInput, verify_output: VerifyOutput, kept: Reclaimed
-) -> EagleDraftExtendInput:
+def collect_extend_input(rows: Tensor, verify_output: VerifyOutput, kept: Reclaimed) -> EagleDraftExtendInput:
     """Flatten the accepted paths of the requests that go on (semantics C.2, D.1)."""
     hidden_states, counts = verify_output.hidden_states, kept.num_accepted_tokens.index_select(0, kept.places)
     return EagleDraftExtendInput(
@@ -67,7 +65,7 @@ def collect_extend_input(
         num_accepted_tokens_cpu=kept.num_accepted_tokens_cpu,
         input_ids=verify_output.predict.index_select(0, kept.accept_indices).long(),
         hidden_states=None if hidden_states is None else hidden_states.index_select(0, kept.accept_indices),
-        out_cache_loc=verify_input.out_cache_loc.index_select(0, kept.accept_indices),
+        out_cache_loc=kept.out_cache_loc,
     )
 
 

@@ -22,13 +22,17 @@ from specsim.simulation.models.protocol import Model
 
 @dataclass(frozen=True)
 class Setting:
-    """What all batches of a worker share; ``hot_token_id`` is the model's draft vocabulary on the device."""
+    """What all batches of a worker share.
+
+    ``hot_token_id`` is the model's draft vocabulary on the device, ``page_size`` counts the slots of a page.
+    """
 
     config: SpecConfig
     model: Model[Tensor]
     pools: Pools
     choices: ChoiceRows
     hot_token_id: Tensor | None
+    page_size: int
 
 
 class Stages:
@@ -108,7 +112,13 @@ class Stages:
     def _draft(self) -> None:
         setting = self._setting
         self.verify_input = draft(
-            self._phase, self._config, setting.model, setting.pools, setting.hot_token_id, lambda: self._window
+            self._phase,
+            self._config,
+            setting.model,
+            setting.pools,
+            setting.hot_token_id,
+            lambda: self._window,
+            setting.page_size,
         )
 
     def _target(self) -> None:

@@ -1,4 +1,4 @@
-"""The production V1 worker: EAGLE with a chain or a tree, page size 1, slots freed inside verify.
+"""The production V1 worker: EAGLE with a chain or a tree, on pages of any size, slots freed inside verify.
 
 The fallback where the rules do not allow V2. Its state lies on the device; the host waits for it once an iteration, to
 see what was accepted, and then ends requests and frees slots. What it decides goes back without waiting.
@@ -28,7 +28,6 @@ from specsim.gpu.worker.transfer import download, on_host, upload
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
-from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model, require_model
@@ -66,9 +65,9 @@ class GpuWorkerV1:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: no model, one that this worker cannot run, graphs of a model that cannot be captured, or
-        larger pages; NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for
-        where there is no GPU.
+        BAD_CONFIGURATION: no model, one that this worker cannot run, or graphs of a model that cannot be captured;
+        NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for where there is no
+        GPU.
 
     Notes
     -----
@@ -88,14 +87,6 @@ class GpuWorkerV1:
     ) -> None:
         description = require_model(model, "torch")
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
-        if sizes.page_size != 1:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="page_size",
-                got=sizes.page_size,
-                expected="1",
-                because="what a verify rejects is freed slot by slot",
-            )
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -112,6 +103,7 @@ class GpuWorkerV1:
             Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE),
             ChoiceRows(sizes.num_rows, DEVICE),
             None if hot is None else device_array(hot, DEVICE),
+            sizes.page_size,
         )
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
@@ -166,13 +158,13 @@ class GpuWorkerV1:
             uploaded[-1],
             given,
             truncation,
+            config.topk,
+            self.sizes.page_size,
             stages.scratch,
             setting.pools,
             self._ledger,
         )
-        extend_input = collect_extend_input(
-            draft_input.req_pool_indices, stages.verify_input, stages.verify_output, kept
-        )
+        extend_input = collect_extend_input(draft_input.req_pool_indices, stages.verify_output, kept)
         unfinished = [row for row, finish in zip(rows, truncation.finishes, strict=True) if finish is None]
         self._carried = self._extend(unfinished, extend_input, config.num_steps)
         self._phases = (draft_input, stages.verify_input, stages.verify_output, extend_input)

@@ -1,4 +1,4 @@
-"""The production V2 worker: EAGLE with a chain or a tree, page size 1, on Triton kernels and CUDA graphs.
+"""The production V2 worker: EAGLE with a chain or a tree, on pages of any size, on Triton kernels and CUDA graphs.
 
 It runs any model that computes on torch tensors, of which it knows what the protocol says.
 """
@@ -193,7 +193,7 @@ class GpuWorker:
         model, pools, config = self.model, self._pools, self.config.at_steps(kind.num_steps)
         draft_input = pools.draft_input(rows)
         window = partial(pools.read_slots, rows, draft_input.seq_lens, config.num_draft_tokens)
-        verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window)
+        verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window, self.sizes.page_size)
         keys = verify_keys(rows, verify_input, pools)
         output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled)
         return Middle(draft_input, verify_input, keys, output, scratch)

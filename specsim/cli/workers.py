@@ -82,8 +82,6 @@ def build_worker(
     from specsim.reference.models import load_model
 
     page_size = plan.config.page_size
-    if kind != "reference" and page_size > 1 and (config.topk > 1 or plan.worker == "v1"):
-        raise Failed("--page-size of the gpu worker is for chains on V2", Exit.USAGE)
     sizes = pools.sizes_for(config, requests, max_batch, page_size)
     if kind == "reference":
         if plan.worker == "v1":

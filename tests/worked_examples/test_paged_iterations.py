@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.backend import load
+from specsim.gpu.arrays import from_numpy, to_numpy
+from specsim.gpu.worker.v1 import GpuWorkerV1
+from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.stopping import StopRules
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PromptChunk
 from tests.worked_examples.books import Books
-from tests.worked_examples.conftest import LAYERS
 from tests.worked_examples.numbers import STEP_IDS, STEP_P
 from tests.worked_examples.scripted import Script, ScriptedModel
+
+WORKERS = ("reference", "production")
+"""The loop of the reference, and that of the GPU."""
 
 CONFIG, SIZES, ROWS = SpecConfig(2, 3, 6), PoolSizes(num_slots=140, num_rows=4, row_width=24, page_size=4), [1, 2, 3]
 LENGTHS, BONUS = [9, 8, 10], [10, 10, 30]
@@ -72,10 +76,19 @@ def check_moved(worker):
         assert rows[row, length : length + len(slots)].tolist() == slots
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_k5_and_k6_v2(layer):
+def build(loops, layer):
+    """Return the first of two workers or, on the GPU, the second, and its model."""
+    if layer == "production":
+        model = ScriptedModel(from_numpy, to_numpy, "torch", SCRIPT)
+        return loops[1](CONFIG, model, SIZES, use_graphs=False), model
     model = ScriptedModel(script=SCRIPT)
-    worker = prefilled(ReferenceWorker(CONFIG, model, SIZES, load(layer)))
+    return loops[0](CONFIG, model, SIZES), model
+
+
+@pytest.mark.parametrize("layer", WORKERS)
+def test_k5_and_k6_v2(layer):
+    worker, model = build((ReferenceWorker, GpuWorker), layer)
+    prefilled(worker)
     worker.assign_slots(
         [
             SlotRange(row, length, length + len(slots), tuple(slots))
@@ -91,13 +104,12 @@ def test_k5_and_k6_v2(layer):
 
 def v1_with(layer, rules):
     books = Books(ROWS, LENGTHS, BONUS, DRAFT_SLOTS, WINDOWS, rules, page_size=4)
-    model = ScriptedModel(script=SCRIPT)
-    worker = ReferenceWorkerV1(CONFIG, model, SIZES, load(layer))
+    worker, model = build((ReferenceWorkerV1, GpuWorkerV1), layer)
     worker.keep_books(books)
     return SimpleNamespace(worker=prefilled(worker), model=model, books=books)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", WORKERS)
 def test_k6_v1_moves_before_it_frees_and_one_request_has_ended(layer):
     v1 = v1_with(layer, [StopRules(9), StopRules(9, eos_tokens=frozenset({99})), StopRules(9)])
     free, found = v1.books.free, []
@@ -122,7 +134,7 @@ def test_k6_v1_moves_before_it_frees_and_one_request_has_ended(layer):
 
 @pytest.mark.parametrize(("ended", "going_on"), [(range(0), [1, 2, 3]), (range(3), [])])
 def test_k6_v1_advances_every_length_whoever_has_ended(ended, going_on):
-    v1 = v1_with("specsim.reference", [StopRules(1 if place in ended else 9) for place in range(3)])
+    v1 = v1_with("reference", [StopRules(1 if place in ended else 9) for place in range(3)])
     v1.worker.decode(ROWS)
     assert v1.worker.batch.info.req_pool_indices.tolist() == going_on
     lengths = [9 + 1, 8 + 1, 10 + 1] if ended else [11, 9, 14]

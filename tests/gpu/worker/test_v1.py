@@ -226,10 +226,3 @@ def test_graphs_without_a_gpu_are_refused():
     with pytest.raises(SpecRejection) as caught:
         pair(TREE, requests(1), 1, use_graphs=True)
     assert caught.value.reason is Reason.WRONG_DEVICE
-
-
-def test_larger_pages_are_refused():
-    with pytest.raises(SpecRejection) as caught:
-        pair(CHAIN, requests(1), 1, sizes=sizes_for(CHAIN, requests(1), 1, page_size=4), use_graphs=False)
-    assert caught.value.reason is Reason.BAD_CONFIGURATION
-    assert "page_size is 4, but should be 1" in str(caught.value)

@@ -19,9 +19,9 @@ def evicting(change):
     """Return ``evicted_nodes`` with one entry changed: where the mask is ``change``, the first becomes its opposite."""
     original = reclaim.evicted_nodes
 
-    def evicted_nodes(accept_index, num_nodes):
-        mask = original(accept_index, num_nodes)
-        mask[np.flatnonzero(mask == change)[:1]] = not change
+    def evicted_nodes(*arguments):
+        mask = original(*arguments)
+        mask.flat[np.flatnonzero(mask == change)[:1]] = not change
         return mask
 
     return evicted_nodes
@@ -31,11 +31,22 @@ def collecting(**wrong):
     """Return ``collect_extend_input`` with wrong fields."""
     original = v1.collect_extend_input
 
-    def collect_extend_input(rows, verify_input, verify_output, kept):
-        phase = original(rows, verify_input, verify_output, kept)
-        return replace(phase, **{name: change(verify_input, kept, phase) for name, change in wrong.items()})
+    def collect_extend_input(rows, verify_output, kept):
+        phase = original(rows, verify_output, kept)
+        return replace(phase, **{name: change(kept, phase) for name, change in wrong.items()})
 
     return collect_extend_input
+
+
+def mapping(change):
+    """Return ``_map`` with other slots for the requests that go on, made from the window and the right ones."""
+    original = reclaim._map
+
+    def map_accepted(draft_input, window, *arguments):
+        seq_lens, kept = original(draft_input, window, *arguments)
+        return seq_lens, change(window, kept)
+
+    return map_accepted
 
 
 def assigning_other_than_trees():
@@ -68,19 +79,19 @@ FAULTS = {
     "lengths before verify": (
         v1,
         "collect_extend_input",
-        collecting(seq_lens=lambda tree, kept, _: tree.seq_lens.index_select(0, kept.places)),
+        collecting(seq_lens=lambda _, phase: phase.seq_lens - phase.num_accepted_tokens),
         "seq_lens",
     ),
     "lengths of whoever came first": (
         v1,
         "collect_extend_input",
-        collecting(seq_lens=lambda _, kept, phase: kept.seq_lens[: len(phase.seq_lens)].clone()),
+        collecting(seq_lens=lambda kept, phase: kept.seq_lens[: len(phase.seq_lens)].clone()),
         "seq_lens",
     ),
     "slots of whoever came first": (
-        v1,
-        "collect_extend_input",
-        collecting(out_cache_loc=lambda tree, _, phase: tree.out_cache_loc[: len(phase.out_cache_loc)].clone()),
+        reclaim,
+        "_map",
+        mapping(lambda window, kept: window[: len(kept)].clone()),
         "out_cache_loc",
     ),
     "merged in the wrong order": (Carried, "joined_by", swapped, "req_pool_indices"),

@@ -1,0 +1,191 @@
+"""Both workers of the device on pages beside those of the reference: chains, trees, cached prefixes, graphs."""
+
+import numpy as np
+import pytest
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.switches import debugging
+from specsim.gpu.worker import reclaim, v1
+from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.transfer import download
+from specsim.gpu.worker.v2 import GpuWorker
+from specsim.reference.models import load_model
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import SpecRejection
+from specsim.simulation.engine import Engine
+from specsim.simulation.events import Tag
+from specsim.simulation.history import first_divergence
+from specsim.simulation.models.description import Side
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+from tests.gpu.worker.test_v1 import synchronisations
+from tests.gpu.worker.v1_runs import CHAIN, MODEL, Pair, mixed_requests, pair
+
+HAS_GPU = DEVICE.type == "cuda"
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="CUDA graphs exist on a GPU only")
+TREE = SpecConfig(2, 2, 5)
+EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
+SHARED = Schedule(has_prefix_cache=True)
+SHAPES = [TREE, CHAIN, SpecConfig(4, 5, 16), SpecConfig(16, 3, 40)]
+
+
+def v1_on_pages(config, asked, max_batch, page_size, schedule=SHARED, **options):
+    sizes = sizes_for(config, asked, max_batch, page_size)
+    return pair(config, asked, max_batch, sizes=sizes, schedule=schedule, **options)
+
+
+class PairOfV2(Pair):
+    """Two engines of V2, whose maps and pools are compared after every step, but for what padding writes."""
+
+    def play(self, asked):
+        for engine in self.engines:
+            for request in asked:
+                engine.submit(request.fresh())
+        left, right = self.engines
+        while left.has_work:
+            ran = [engine.step() is not None for engine in self.engines]
+            right.scheduler.check_ledger()
+            if ran[0]:
+                divergence = first_divergence(0, left.worker.phases(), right.worker.phases())
+                assert divergence is None, str(divergence)
+            expected, got = (engine.worker.state() for engine in self.engines)
+            np.testing.assert_array_equal(got["req_to_token"][1:], expected["req_to_token"][1:])
+            for name in ("target_kv", "draft_kv"):
+                for one, other in zip(expected[name], got[name], strict=True):
+                    np.testing.assert_array_equal(other[1:], one[1:], err_msg=name)
+        outputs = [[(one.request_id, one.output) for one in engine.scheduler.finished] for engine in self.engines]
+        assert outputs[0] == outputs[1]
+
+
+def v2_on_pages(config, asked, max_batch, page_size, schedule=SHARED, **options):
+    sizes = sizes_for(config, asked, max_batch, page_size)
+    believed = ReferenceWorker(config, load_model(MODEL), sizes)
+    workers = [believed, GpuWorker(config, load_on_device(MODEL), sizes, **options)]
+    seen = set()
+    engines = [Engine(one, max_batch, 5, schedule=schedule, observer=seen.add) for one in workers]
+    return PairOfV2(engines, first_divergence, seen)
+
+
+def sharing(number, max_new_tokens):
+    """Return requests whose prompts are fronts of one another, and which end anywhere on a page."""
+    return [Request(one, [5, 7, 3, 9, 1, 4][: 3 + one % 4], max_new_tokens + one % 2) for one in range(number)]
+
+
+@pytest.mark.parametrize("options", [PADDED, pytest.param(GRAPHS, marks=needs_gpu)], ids=["padded", "graphs"])
+def test_trees_of_v1_share_prefixes_in_pages_and_the_host_waits_once(options, monkeypatch):
+    asked = sharing(3, 3)
+    both, downloads = v1_on_pages(TREE, asked, 2, 2, **options), []
+
+    def counted(tensors):
+        downloads.append(len(tensors))
+        return download(tensors)
+
+    monkeypatch.setattr(v1, "download", counted)
+    with debugging(options is PADDED):
+        both.play(asked, [0, 0, 1])
+    assert both.seen >= {Tag.PREFIX, Tag.REJECTED, Tag.RAGGED, Tag.HISTORY, Tag.PAGES}
+    assert downloads == [3] * both.engines[1].num_iterations
+
+
+@pytest.mark.parametrize("options", [EXACT, pytest.param(GRAPHS, marks=needs_gpu)], ids=["exact", "graphs"])
+def test_chains_of_v1_keep_the_page_that_they_end_in(options):
+    asked = sharing(1, 6)
+    both = v1_on_pages(CHAIN, asked, 2, 4, **options)
+    with debugging(options is EXACT):
+        both.play(asked)
+    assert both.seen >= {Tag.REJECTED, Tag.PAGES}
+
+
+@pytest.mark.parametrize("options", [PADDED, pytest.param(GRAPHS, marks=needs_gpu)], ids=["padded", "graphs"])
+def test_trees_of_v2_draft_on_pages_of_their_own(options):
+    asked = sharing(2, 4)
+    both = v2_on_pages(TREE, asked, 2, 4, **options)
+    both.play(asked)
+    assert both.seen >= {Tag.REJECTED, Tag.PAGES, Tag.TREE}
+
+
+@needs_gpu
+@pytest.mark.parametrize("options", [EXACT, GRAPHS], ids=["exact", "graphs"])
+@pytest.mark.parametrize("page_size", [4, 64])
+@pytest.mark.parametrize("config", SHAPES, ids=str)
+@pytest.mark.parametrize("on_pages", [v1_on_pages, v2_on_pages], ids=["v1", "v2"])
+def test_every_shape_on_pages_is_that_of_the_reference(on_pages, config, page_size, options):
+    asked = sharing(9, 12)
+    on_pages(config, asked, 5, page_size, **options).play(asked)
+
+
+@needs_gpu
+@pytest.mark.parametrize("options", [EXACT, GRAPHS], ids=["exact", "graphs"])
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_sampled_and_constrained_requests_on_pages_are_those_of_the_reference(config, options):
+    asked = mixed_requests(17, 12)
+    v1_on_pages(config, asked, 5, 4, **options).play(asked)
+
+
+@needs_gpu
+@pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_an_iteration_on_pages_synchronises_exactly_once(config, options):
+    asked = [Request(number, [number, 7], 20 + 9 * number) for number in range(4)]
+    engine = v1_on_pages(config, asked, 4, 4, **options).engines[1]
+    for request in asked:
+        engine.submit(request)
+    found = synchronisations(engine)
+    assert found == [1] * len(found)
+    assert len(found) > 3
+
+
+@pytest.mark.parametrize(
+    ("length", "accepted", "freed"),
+    [(9, 1, 3), (9, 2, 3), (9, 4, 7), (11, 1, 1), (11, 2, 5), (8, 1, 4), (10, 2, 2)],
+)
+def test_k6_the_host_knows_what_chains_free(length, accepted, freed):
+    path = np.where(np.arange(8) < accepted, np.arange(8), -1).astype(np.int32)
+    got = reclaim.evicted_nodes(path[None], np.array([length]), 8, 4)
+    assert got.tolist() == [[place >= freed for place in range(8)]]
+
+
+def moving_no(side):
+    """Return ``move_kv`` that leaves the buffers of a side as they are."""
+    original = Pools.move_kv
+
+    def move_kv(self, moved, *arguments):
+        if moved is not side:
+            original(self, moved, *arguments)
+
+    return move_kv
+
+
+def keeping_a_page_more(*arguments):
+    """Find what is freed, and keep the first page of it."""
+    is_evicted = ORIGINAL_NODES(*arguments)
+    is_evicted[:, 1:] &= is_evicted[:, :-1]
+    return is_evicted
+
+
+def taking_the_first(seq_lens, window, accepted, *arguments):
+    """Move, but give the slots of whoever came first to those that go on."""
+    new_lens, kept = ORIGINAL_MOVE(seq_lens, window, accepted, *arguments)
+    return new_lens, window[: len(kept)].clone()
+
+
+ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_front
+FAULTS = {
+    "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT), "draft_kv"),
+    "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET), "target_kv"),
+    "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = nobody"),
+    "slots of whoever came first": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(fault, monkeypatch):
+    place, name, planted, message = FAULTS[fault]
+    monkeypatch.setattr(place, name, planted)
+    asked = [Request(0, [5, 7, 3], 2), Request(1, [5, 7, 3, 9, 1], 9)][place is not reclaim :]
+    both = v1_on_pages(TREE, asked, 2, 4, use_graphs=HAS_GPU)
+    with pytest.raises((AssertionError, SpecRejection), match=message):
+        both.play(asked)
