@@ -37,6 +37,8 @@ from specsim.simulation.requests import Request
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import SynchronousWorker, Worker
 
+REFERENCE = load("specsim.reference")
+
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
 
@@ -60,13 +62,20 @@ class Subject:
     backend: Backend
     make_scheduler: MakeScheduler = Scheduler
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether the reference is tried, as it is."""
+        return self.backend == REFERENCE
+
     def worker(self, setup: Setup) -> Worker:
         """Return the worker that is tried."""
         if self.backend.worker is not None:
             worker: Worker = self.backend.worker(setup.config, model_for(self.backend, setup.model), setup.sizes())
             return worker
         loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
-        operations = Completed(self.backend, load("specsim.reference"))
+        if self.is_reference:
+            return loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.DRAWN)
+        operations = Completed(self.backend, REFERENCE)
         model = load_model(setup.model, operations)
         return loop(setup.config, model, setup.sizes(), operations=operations, reads=Reads.DRAWN)
 
@@ -93,7 +102,7 @@ class Machine:
         if subject.backend.worker is not None and not self._schedule.is_overlapped:
             loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
             believed = loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
-            self._believed = self._engine(believed, Subject(load("specsim.reference")), ignore)
+            self._believed = self._engine(believed, Subject(REFERENCE), ignore)
         self._expected: dict[int, ExpectedTags] = {}
         self._last_owner: dict[int, int] = {}
         self._retracted: dict[int, int] = {}
@@ -255,7 +264,7 @@ class Machine:
             setup.shuffle_seed,
             adaptive=adaptive,
             schedule=self._schedule,
-            operations=Completed(subject.backend, load("specsim.reference")),
+            operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
             observer=observer,
             make_scheduler=subject.make_scheduler,
         )

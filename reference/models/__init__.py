@@ -2,6 +2,7 @@
 
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
+from specsim.conformance.direct import Direct
 from specsim.operations.protocol import ModelOperations
 from specsim.reference.models.toy_model import ToyModel
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -15,4 +16,4 @@ def load_model(language_model: LanguageModel, operations: ModelOperations[Array]
     ``operations`` computes it, and reads everything in every forward. Without them the oracle does, and keeps what it
     has read where the worker says that it may.
     """
-    return ToyModel(language_model, operations or load("specsim.reference"), may_keep=operations is None)
+    return ToyModel(language_model, operations or Direct(load("specsim.reference")), may_keep=operations is None)

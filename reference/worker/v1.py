@@ -15,6 +15,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import (
@@ -96,7 +97,7 @@ class ReferenceWorkerV1:
         self.sizes = sizes
         self.device = device
         self.has_dp_attention = has_dp_attention
-        self._operations: CallsByName = operations or load("specsim.reference")
+        self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         self._pools = make_pools(description, sizes, reads)
         self._joining = self._idle_draft_input()

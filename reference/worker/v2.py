@@ -14,6 +14,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
 from specsim.phases import DraftInput, Phase
 from specsim.reference.worker.choices import ChoiceRows
@@ -73,7 +74,7 @@ class ReferenceWorker:
         self.model = model
         self.sizes = sizes
         self.device = "cpu"
-        self._operations: CallsByName = operations or load("specsim.reference")
+        self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         self._pools = make_pools(description, sizes, reads)
         self._carried = carried_rows(description, config.topk, sizes)

@@ -7,6 +7,7 @@ from specsim.assertion import require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.direct import Direct
 from specsim.host.adaptive import AdaptiveController
 from specsim.host.metrics import (
     DECODE_LOG_INTERVAL,
@@ -30,7 +31,7 @@ from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
-OWN_DECISIONS: CallsByName = load("specsim.simulation.own")
+OWN_DECISIONS: CallsByName = Direct(load("specsim.simulation.own"))
 """The host functions and parts of specsim itself."""
 
 

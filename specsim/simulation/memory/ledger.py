@@ -1,6 +1,6 @@
 """Who owns what: everything exactly once."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from specsim.assertion import require
@@ -32,20 +32,15 @@ class Ledger:
 
     def _check_pages(self, holdings: Mapping[Hashable, Holding]) -> None:
         allocator, cache, size = self._memory.allocator, self._memory.cache, self._memory.page_size
-        owners: dict[int, list[str]] = {}
         claims = [("the free list", allocator.free_pages)]
         claims.append(("the group of frees", _pages(allocator.freed_in_group, size)))
         claims.append(("the prefix cache", _pages(() if cache is None else cache.slots, size)))
         for name, holding in holdings.items():
             claims.append((f"request {name}", _pages(holding.slots[holding.books.num_protected :], size)))
-        for owner, pages in claims:
-            for page in pages:
-                owners.setdefault(page, []).append(owner)
-        what = "page" if size > 1 else "slot"
-        for page in range(1, allocator.num_slots // size):
-            owned_by = owners.pop(page, [])
-            require(len(owned_by) == 1, f"owners of {what} {page}", owned_by or "nobody", "one")
-        require(not owners, f"{what}s that nobody can own", owners, "none")
+        what, everything = "page" if size > 1 else "slot", range(1, allocator.num_slots // size)
+        claimed = [page for _, pages in claims for page in pages]
+        if len(claimed) != len(everything) or set(claimed) != set(everything):
+            _complain_of_owners(what, everything, claims)
         handed_out = {page for owner, pages in claims[2:] for page in pages}
         require(
             handed_out == allocator.owned_pages, f"owned {what}s", sorted(allocator.owned_pages), sorted(handed_out)
@@ -78,6 +73,18 @@ class Ledger:
             first = holding.slots[position // size * size]
             expected = first // size * size + position % size
             require(slot == expected, f"slot of position {position} of {what}", slot, expected)
+
+
+def _complain_of_owners(what: str, everything: range, claims: Sequence[tuple[str, Iterable[int]]]) -> None:
+    """Raise AssertionError at the first page that has no owner or several, or that nobody can own."""
+    owners: dict[int, list[str]] = {}
+    for owner, pages in claims:
+        for page in pages:
+            owners.setdefault(page, []).append(owner)
+    for page in everything:
+        owned_by = owners.pop(page, [])
+        require(len(owned_by) == 1, f"owners of {what} {page}", owned_by or "nobody", "one")
+    require(not owners, f"{what}s that nobody can own", owners, "none")
 
 
 def _pages(slots: Iterable[int], page_size: int) -> tuple[int, ...]:
