@@ -31,7 +31,7 @@ from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
-OWN_DECISIONS: CallsByName = Direct(load("specsim.simulation.own"))
+OWN_DECISIONS = load("specsim.simulation.own")
 """The host functions and parts of specsim itself."""
 
 
@@ -79,7 +79,7 @@ class Engine:
         self.worker = worker
         self.adaptive = adaptive
         self.is_v1 = isinstance(worker, SynchronousWorker)
-        self._operations = OWN_DECISIONS if operations is None else operations
+        self._operations = Direct(OWN_DECISIONS) if operations is None else operations
         self._observer = observer
         self._is_overlapped = schedule.is_overlapped
         if self.is_v1 and schedule.is_overlapped:
