@@ -45,11 +45,7 @@ class Asked:
 
 def draw_asked(random: Random, setup: Setup) -> Asked:
     """Draw a request; most end by their length, the others by any other rule that holds for them."""
-    length = min(random.choice((1, 2, 3, 5, 8, random.randint(1, setup.longest_prompt))), setup.longest_prompt)
-    num_shared = random.choice((0, length // 2, length - 1)) if setup.shared else 0
-    prompt = (*setup.shared[:num_shared], *(random.randrange(VOCABULARY) for _ in range(length - num_shared)))
-    longest = setup.longest_output
-    max_new_tokens = random.choice((1, longest, longest, random.randint(1, longest)))
+    prompt, max_new_tokens = (_draw_brief_text if setup.is_brief else _draw_text)(random, setup)
     eos_token, context_limit = None, None
     stop_tokens: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
@@ -61,7 +57,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
     elif kind == 2:
         stop_strings = tuple(TOKEN_TEXT(_token(random)) for _ in range(3))
     elif kind == 3:
-        context_limit = length + random.randint(1, max_new_tokens)
+        context_limit = len(prompt) + random.randint(1, max_new_tokens)
     sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
     is_constrained = setup.has_constraints and random.randrange(2) == 0
     return Asked(
@@ -76,6 +72,25 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
         grammar=_draw_grammar(random) if is_constrained else None,
     )
+
+
+def _draw_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
+    """Return a prompt, which may begin like others, and how many tokens may follow."""
+    longest = setup.longest_prompt
+    length = min(random.choice((1, 2, 3, 5, 8, longest, random.randint(1, longest))), longest)
+    num_shared = random.choice((0, length // 2, length - 1)) if setup.shared else 0
+    longest = setup.longest_output
+    return _begin(random, setup, length, num_shared), random.choice((1, longest, longest, random.randint(1, longest)))
+
+
+def _draw_brief_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:
+    length = random.choice((1, 2, setup.longest_prompt))
+    return _begin(random, setup, length, length - 1), random.choice((1, 1, setup.longest_output))
+
+
+def _begin(random: Random, setup: Setup, length: int, num_shared: int) -> tuple[int, ...]:
+    """Return a prompt of which so many tokens are shared."""
+    return (*setup.shared[:num_shared], *(_token(random) for _ in range(length - num_shared)))
 
 
 def _token(random: Random) -> int:

@@ -40,6 +40,9 @@ class Setup:
         Actions before the machine is only stepped until nothing is left to do.
     shared : tuple of int
         How prompts may begin.
+    is_brief : bool
+        Whether prompts are either hardly a token or nearly all of what is shared, and outputs end at once: the next
+        owner of a row has found positions in the cache at which the last one still writes.
     """
 
     config: SpecConfig
@@ -57,6 +60,7 @@ class Setup:
     num_actions: int = 100
     page_size: int = 1
     shared: tuple[int, ...] = ()
+    is_brief: bool = False
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them perhaps not together."""
@@ -67,8 +71,11 @@ class Setup:
 
 def draw_setup(random: Random) -> Setup:
     """Draw a machine: most have small trees and a crowd of short requests, few one large dimension."""
-    if random.randrange(24) == 0:
+    family = random.randrange(24)
+    if family == 0:
         return _draw_wide_trees(random)
+    if family < 4:
+        return _draw_brief_texts(random)
     is_v1 = random.randrange(3) == 0
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
     page_size = random.choice((1, 1, 2, 4))
@@ -114,6 +121,32 @@ def _draw_wide_trees(random: Random) -> Setup:
         shuffle_seed=random.randrange(1 << 16),
         num_spare_slots=_row_width(config, 20, 1),
         num_actions=40,
+    )
+
+
+def _draw_brief_texts(random: Random) -> Setup:
+    """Draw few rows that change owners all the time while what their last owners launched is queued."""
+    page_size = random.choice((1, 1, 2, 4))
+    config, max_batch, longest_prompt, longest_output = _draw_sizes(random, 4), random.choice((1, 2, 3)), 17, 2
+    width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
+    return Setup(
+        config=config,
+        model=_draw_model(random),
+        max_batch=max_batch,
+        schedule=Schedule(
+            is_overlapped=True,
+            promised=Fraction(0),
+            stream_seed=random.randrange(1 << 16),
+            has_prefix_cache=True,
+        ),
+        longest_prompt=longest_prompt,
+        longest_output=longest_output,
+        num_spare_slots=max_batch * width,
+        shuffle_seed=random.randrange(1 << 16),
+        num_actions=60,
+        page_size=page_size,
+        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
+        is_brief=True,
     )
 
 

@@ -30,11 +30,13 @@ class Streams:
         Say who waits for whom.
     seed : int or None
         Draws what runs while the host goes on; None runs everything when it is queued, as a host that waits sees it.
+        With every second seed nothing runs before the host waits for it, so that all that may come late does.
     """
 
     def __init__(self, operations: HostFunctions, seed: int | None = None) -> None:
         self._operations = operations
         self._random = None if seed is None else random.Random(seed)
+        self._is_busy = seed is not None and seed % 2 == 1
         self._queued: list[Ticket] = []
 
     @property
@@ -50,7 +52,7 @@ class Streams:
         if self._random is None:
             self.wait(ticket)
         else:
-            for _ in range(self._random.randrange(len(self._queued) + 1)):
+            for _ in range(0 if self._is_busy else self._random.randrange(len(self._queued) + 1)):
                 self._run_one()
         return ticket
 
