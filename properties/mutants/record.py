@@ -8,6 +8,7 @@ from typing import Any
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
 from specsim.validation.checking import check_call
 
@@ -32,6 +33,8 @@ class Mutant:
     worker : callable or None
         Takes a configuration, a model and pool sizes and returns a worker that has the fault, where no operation has
         it; ``operation`` then says by which properties it should be found.
+    scheduler : callable or None
+        Takes what a scheduler is made of and returns one that has the fault, in the same way.
     """
 
     id: str
@@ -39,11 +42,12 @@ class Mutant:
     summary: str
     inject: Callable[[Function], Function]
     worker: Callable[..., Worker] | None = None
+    scheduler: Callable[..., Scheduler] | None = None
 
     def plant(self, correct: Backend) -> Backend:
         """Return an implementation with the fault."""
-        if self.worker is not None:
-            return replace(correct, name=self.id, worker=self.worker)
+        if self.worker is not None or self.scheduler is not None:
+            return replace(correct, name=self.id, worker=self.worker, scheduler=self.scheduler)
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 

@@ -1,7 +1,7 @@
 """An engine, everything that was asked of it, and what must hold after each step."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from specsim.assertion import require, require_kind
@@ -49,23 +49,22 @@ MOST_ZOMBIES = 16
 """Requests that ended last, whose results may still come; a batch has fewer."""
 
 Ended = tuple[tuple[int, ...], int, RequestCounters]
-MakeScheduler = Callable[..., Scheduler]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is tried: an implementation, and who schedules.
+    """What is tried: an implementation.
 
-    Its own worker takes the place of the reference's, if it has one; otherwise its operations do.
+    Its own worker takes the place of the reference's, if it has one; otherwise its operations do. Its scheduler takes
+    the place of ours.
     """
 
     backend: Backend
-    make_scheduler: MakeScheduler = Scheduler
 
     @property
     def is_reference(self) -> bool:
-        """Whether the reference is tried, as it is."""
-        return self.backend == REFERENCE
+        """Whether the functions of the reference are tried, as they are."""
+        return replace(self.backend, name=REFERENCE.name, scheduler=None) == REFERENCE
 
     def worker(self, setup: Setup) -> Worker:
         """Return the worker that is tried."""
@@ -102,7 +101,9 @@ class Machine:
         if subject.backend.worker is not None and not self._schedule.is_overlapped:
             loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
             believed = loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
-            self._believed = self._engine(believed, Subject(REFERENCE), ignore)
+            self._believed = self._engine(
+                believed, Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore
+            )
         self._expected: dict[int, ExpectedTags] = {}
         self._last_owner: dict[int, int] = {}
         self._retracted: dict[int, int] = {}
@@ -266,7 +267,7 @@ class Machine:
             schedule=self._schedule,
             operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
             observer=observer,
-            make_scheduler=subject.make_scheduler,
+            make_scheduler=subject.backend.scheduler or Scheduler,
         )
 
 

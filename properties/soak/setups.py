@@ -75,7 +75,7 @@ def draw_setup(random: Random) -> Setup:
     if family == 0:
         return _draw_wide_trees(random)
     if family < 4:
-        return _draw_brief_texts(random)
+        return draw_brief_texts(random)
     is_v1 = random.randrange(3) == 0
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
     page_size = random.choice((1, 1, 2, 4))
@@ -124,7 +124,7 @@ def _draw_wide_trees(random: Random) -> Setup:
     )
 
 
-def _draw_brief_texts(random: Random) -> Setup:
+def draw_brief_texts(random: Random) -> Setup:
     """Draw few rows that change owners all the time while what their last owners launched is queued."""
     page_size = random.choice((1, 1, 2, 4))
     config, max_batch, longest_prompt, longest_output = _draw_sizes(random, 4), random.choice((1, 2, 3)), 17, 2

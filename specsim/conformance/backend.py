@@ -47,8 +47,8 @@ class Backend(CallsByName):
     module returns the very same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and
     ``debugging()`` switch the checks of the layer on, where it has any. ``rejects`` says that bad input raises
     ``SpecRejection``. ``worker`` and ``worker_v1`` build the implementation's own workers of V2 and of V1 from a
-    configuration, a model and pool sizes, where it has them. ``max_samples`` is the most outcomes that a statistical
-    law may ask of it, None for as many as the law needs.
+    configuration, a model and pool sizes, where it has them, and ``scheduler`` its own scheduler from what ours is made
+    of. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Backend(CallsByName):
     worker: Callable[..., Any] | None = None
     max_samples: int | None = None
     worker_v1: Callable[..., Any] | None = None
+    scheduler: Callable[..., Any] | None = None
 
     @property
     def has_worker(self) -> bool:
@@ -214,9 +215,9 @@ def load(name: str) -> Backend:
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``, and that of its V1 worker ``WORKER_V1``. One whose host functions stand in
-    another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from
-    says ``MAX_SAMPLES = 1000``.
+    ``WORKER = "package.module.Class"``, that of its V1 worker ``WORKER_V1``, of its scheduler ``SCHEDULER``. One whose
+    host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that
+    is slow to sample from says ``MAX_SAMPLES = 1000``.
 
     Raises
     ------
@@ -232,7 +233,8 @@ def load(name: str) -> Backend:
         if kind not in carriers:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
         arrays = importlib.import_module(carriers[kind])
-        worker, worker_v1 = (_import_class(vars(module).get(name)) for name in ("WORKER", "WORKER_V1"))
+        own = ("WORKER", "WORKER_V1", "SCHEDULER")
+        worker, worker_v1, scheduler = (_import_class(vars(module).get(name)) for name in own)
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
@@ -254,6 +256,7 @@ def load(name: str) -> Backend:
         worker=worker,
         max_samples=None if most is None else int(most),
         worker_v1=worker_v1,
+        scheduler=scheduler,
     )
 
 

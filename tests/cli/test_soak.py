@@ -1,13 +1,10 @@
 """What ``specsim soak`` prints, and how it ends."""
 
 import json
-from functools import partial
 
 import pytest
 
 from specsim.conformance.backend import load
-from specsim.properties.soak import machine
-from specsim.properties.soak.faults import CuttingScheduler
 from specsim.properties.soak.tags import REQUIRED
 
 
@@ -30,16 +27,14 @@ def test_seed_is_told_first_and_last(specsim):
     assert lines[-1].endswith(" steps, seed 7")
 
 
-def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, monkeypatch):
-    from specsim.properties.soak import run
-
-    monkeypatch.setattr(run, "Subject", partial(machine.Subject, make_scheduler=CuttingScheduler))
-    monkeypatch.setattr(machine, "Subject", run.Subject)
-    got = specsim("soak", "--steps", 200, "--seed", 0, "--replays", 60)
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
+    fault = "specsim.properties.mutants.loops.CuttingScheduler"
+    (tmp_path / "cutting_engine.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
+    got = specsim("soak", "cutting_engine", "--steps", 200, "--seed", 0, "--replays", 60)
     assert got.exit_code == 1
     assert "Shortest history of machine 0: output of request" in got.stdout
     assert "  1. admit Asked(" in got.stdout
-    assert "replay: specsim soak specsim.reference --seed 0 --machine 0" in got.stdout
+    assert "replay: specsim soak cutting_engine --seed 0 --machine 0" in got.stdout
 
 
 def test_a_machine_is_run_alone(specsim):

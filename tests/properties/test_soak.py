@@ -37,26 +37,26 @@ def short_setups(random):
     return replace(draw_setup(random), num_actions=30)
 
 
-def find(subject):
+def find(fault):
     """Return what the first machine that fails came to, and the steps that all of them took."""
-    num_steps = 0
+    subject, num_steps = fault.plant(), 0
     for number in count():
-        played = play(subject, Random(f"0 {number}"), short_setups)
+        played = play(subject, Random(f"0 {number}"), lambda random: replace(fault.draw(random), num_actions=30))
         num_steps += played.num_steps
         if played.failure is not None or num_steps > MOST_STEPS:
             return played.failure, num_steps
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.mutant)
 def test_faults_are_found_in_few_steps(fault):
-    failure, num_steps = find(fault.plant(reference()))
-    assert failure is not None, f"{fault.summary} lives after {num_steps} steps"
+    failure, num_steps = find(fault)
+    assert failure is not None, f"{fault.record.summary} lives after {num_steps} steps"
 
 
 def test_histories_are_replayed_and_made_smaller():
-    (fault,) = (fault for fault in FAULTS if fault.name == "chunk")
-    subject = fault.plant(reference())
-    failure, _ = find(subject)
+    (fault,) = (fault for fault in FAULTS if fault.mutant == "OWN-1193")
+    subject = fault.plant()
+    failure, _ = find(fault)
     smallest = shrink(subject, failure)
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
@@ -64,9 +64,9 @@ def test_histories_are_replayed_and_made_smaller():
 
 
 def test_nothing_is_tried_without_replays():
-    (fault,) = (fault for fault in FAULTS if fault.name == "chunk")
-    failure, _ = find(fault.plant(reference()))
-    assert shrink(fault.plant(reference()), failure, 0).error == failure.error
+    (fault,) = (fault for fault in FAULTS if fault.mutant == "OWN-1193")
+    failure, _ = find(fault)
+    assert shrink(fault.plant(), failure, 0).error == failure.error
 
 
 def test_what_cannot_be_applied_is_left_out():

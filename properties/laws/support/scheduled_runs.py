@@ -15,6 +15,7 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.pools import most_positions, sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
+from specsim.simulation.scheduler import Scheduler
 
 MOST_STEPS = 400
 """Steps after which a run is taken to go on for ever; the longest that is drawn takes a tenth."""
@@ -47,11 +48,18 @@ class ScheduledRun:
         return replace(sizes_for(scenario.config, requests, scenario.max_batch, size), num_slots=num_pages * size)
 
     def engine(self, backend: Backend) -> Engine:
-        """Return an engine whose decisions are an implementation's, around its own worker if it has one."""
+        """Return an engine whose scheduler and decisions are an implementation's, around its own worker."""
         scenario = self.scenario
         operations = Completed(backend, load("specsim.reference"))
         worker = own_worker(backend, scenario, self.sizes())
-        return Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=self.schedule, operations=operations)
+        return Engine(
+            worker,
+            scenario.max_batch,
+            scenario.shuffle_seed,
+            schedule=self.schedule,
+            operations=operations,
+            make_scheduler=backend.scheduler or Scheduler,
+        )
 
     @property
     def aborted(self) -> set[int]:
