@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from specsim.properties.soak.history import finish
-from specsim.properties.soak.machine import Machine, Subject
+from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import apply_action, draw_action
 from specsim.properties.soak.setups import DrawSetup, draw_setup
+from specsim.properties.soak.subject import Subject
 
 
 def engine_machine(subject: Subject, draw: DrawSetup = draw_setup) -> type[RuleBasedStateMachine]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from specsim.properties.mutants import Mutant, all_mutants
-from specsim.properties.soak.machine import REFERENCE, Subject
 from specsim.properties.soak.setups import DrawSetup, draw_brief_texts, draw_setup
+from specsim.properties.soak.subject import REFERENCE, Subject
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from specsim.assertion import require
-from specsim.properties.soak.machine import Machine, Subject
+from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.setups import DrawSetup, Setup, draw_setup
+from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
 
 MOST_STEPS_TO_THE_END = 3000

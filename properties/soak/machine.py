@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specsim.assertion import require, require_kind
+from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Completed
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
 from specsim.phases import DraftInput
-from specsim.properties.laws.support.histories import model_for
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.contents import (
     POOLS,
@@ -24,6 +24,7 @@ from specsim.properties.soak.contents import (
     check_states,
 )
 from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.subject import REFERENCE, PoolsOnce, Subject
 from specsim.properties.soak.texts import Watch, check_output
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
@@ -37,8 +38,6 @@ from specsim.simulation.requests import Request
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import SynchronousWorker, Worker
 
-REFERENCE = load("specsim.reference")
-
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
 
@@ -49,34 +48,6 @@ MOST_ZOMBIES = 16
 """Requests that ended last, whose results may still come; a batch has fewer."""
 
 Ended = tuple[tuple[int, ...], int, RequestCounters]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is tried: an implementation.
-
-    Its own worker takes the place of the reference's, if it has one; otherwise its operations do. Its scheduler takes
-    the place of ours.
-    """
-
-    backend: Backend
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether the functions of the reference are tried, as they are."""
-        return replace(self.backend, name=REFERENCE.name, scheduler=None) == REFERENCE
-
-    def worker(self, setup: Setup) -> Worker:
-        """Return the worker that is tried."""
-        if self.backend.worker is not None:
-            worker: Worker = self.backend.worker(setup.config, model_for(self.backend, setup.model), setup.sizes())
-            return worker
-        loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
-        if self.is_reference:
-            return loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.DRAWN)
-        operations = Completed(self.backend, REFERENCE)
-        model = load_model(setup.model, operations)
-        return loop(setup.config, model, setup.sizes(), operations=operations, reads=Reads.DRAWN)
 
 
 class Machine:
@@ -93,12 +64,15 @@ class Machine:
         self.num_decodes = 0
         self.num_wide_decodes = 0
         self.reused: Counter[str] = Counter()
-        worker = subject.worker(setup)
+        self._subject = subject
+        self._pools = PoolsOnce()
+        worker = subject.worker(setup, setup.config, self._pools)
         is_v1 = isinstance(worker, SynchronousWorker)
         self._schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self.engine = self._engine(worker, subject, self.reach)
+        self._engines = {setup.config: self.engine}
         self._believed: Engine | None = None
-        if subject.backend.worker is not None and not self._schedule.is_overlapped:
+        if subject.has_own_worker(setup.is_v1) and not self._schedule.is_overlapped:
             loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
             believed = loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
             self._believed = self._engine(
@@ -108,7 +82,7 @@ class Machine:
         self._last_owner: dict[int, int] = {}
         self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
-        self._fresh = Fresh(setup)
+        self._fresh = {setup.config: Fresh(setup)}
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
@@ -117,6 +91,17 @@ class Machine:
     def engines(self) -> list[Engine]:
         """The engine that is tried, and the one that is believed if they run in lockstep."""
         return [self.engine, *([] if self._believed is None else [self._believed])]
+
+    @property
+    def config(self) -> SpecConfig:
+        """The sizes of the engine that runs."""
+        return self.engine.worker.config
+
+    @property
+    def configs(self) -> tuple[SpecConfig, ...]:
+        """The sizes that engines on these pools may have; only pools of the reference can be shared."""
+        is_own = self._subject.has_own_worker(self.setup.is_v1)
+        return (self.setup.config, *(() if is_own else self.setup.other_configs))
 
     def submit(self, asked: Asked) -> None:
         """Ask for an output."""
@@ -146,6 +131,17 @@ class Machine:
                 states = engine.adaptive.states
                 engine.adaptive.states = {key: replace(one, num_steps=num_steps) for key, one in states.items()}
 
+    def change_engine(self, config: SpecConfig) -> None:
+        """Let an engine of these sizes go on in the same pools and rows, the one of before if there was one."""
+        if config == self.config:
+            return
+        if config not in self._engines:
+            worker = self._subject.worker(self.setup, config, self._pools)
+            self._engines[config] = self._engine(worker, self._subject, self.reach)
+            self._fresh[config] = Fresh(replace(self.setup, config=config))
+        before, self.engine = self.engine, self._engines[config]
+        self.engine.take_over(before)
+
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
         before = self.engine.num_iterations
@@ -173,8 +169,9 @@ class Machine:
         require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
         self._check_outputs_grow()
         self._check_rows()
+        setup = replace(self.setup, config=self.config)
         for request in scheduler.finished[self._num_checked :]:
-            check_output(self.setup, self.watched[request.request_id])
+            check_output(setup, self.watched[request.request_id])
             self._expected.pop(request.request_id, None)
             self._ended[request.request_id] = _all_that_counts(request)
         self._num_checked = len(scheduler.finished)
@@ -250,7 +247,7 @@ class Machine:
                 check_states(state, request, expected)
         self._num_looks += 1
         if not self._schedule.is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
-            check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh)
+            check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.config])
 
     def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
         setup = self.setup

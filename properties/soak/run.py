@@ -18,7 +18,7 @@ from random import Random
 
 from specsim.conformance.backend import Backend, load
 from specsim.properties.soak.history import Failure, Played, play
-from specsim.properties.soak.machine import Subject
+from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
 
 MOST_FAILURES = 10

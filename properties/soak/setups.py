@@ -28,6 +28,8 @@ class Setup:
 
     Parameters
     ----------
+    other_configs : tuple of SpecConfig
+        Sizes of engines that may go on in the same pools and rows.
     candidates : tuple of int
         Numbers of steps that an iteration may have; empty where it has always those of the configuration.
     longest_prompt, longest_output : int
@@ -50,6 +52,7 @@ class Setup:
     max_batch: int
     schedule: Schedule
     is_v1: bool = False
+    other_configs: tuple[SpecConfig, ...] = ()
     candidates: tuple[int, ...] = ()
     longest_prompt: int = 8
     longest_output: int = 12
@@ -64,7 +67,8 @@ class Setup:
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them perhaps not together."""
-        width = _row_width(self.config, self.longest_prompt + self.longest_output, self.page_size)
+        longest, configs = self.longest_prompt + self.longest_output, (self.config, *self.other_configs)
+        width = max(_row_width(config, longest, self.page_size) for config in configs)
         num_slots = ceil_to(width + self.num_spare_slots, self.page_size) + self.page_size
         return PoolSizes(num_slots, self.max_batch + 1, width, self.page_size)
 
@@ -80,9 +84,11 @@ def draw_setup(random: Random) -> Setup:
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
     page_size = random.choice((1, 1, 2, 4))
     config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random)
+    others = () if candidates else _draw_others(random, config)
     max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
     longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
-    width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
+    width = max(_row_width(one, longest_prompt + longest_output, page_size) for one in (config, *others))
+    width = ceil_to(width, page_size)
     spare = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0)) * width
     return Setup(
         config=config,
@@ -90,6 +96,7 @@ def draw_setup(random: Random) -> Setup:
         max_batch=max_batch,
         schedule=_draw_schedule(random, is_v1, page_size),
         is_v1=is_v1,
+        other_configs=others,
         candidates=candidates,
         longest_prompt=longest_prompt,
         longest_output=longest_output,
@@ -110,6 +117,12 @@ def _draw_sizes(random: Random) -> SpecConfig:
     return SpecConfig(topk, num_steps, random.randint(path_width(num_steps), most))
 
 
+def _draw_others(random: Random, config: SpecConfig) -> tuple[SpecConfig, ...]:
+    """Draw the sizes of engines that share pools with one: most machines have none."""
+    others = [_draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))]
+    return tuple(dict.fromkeys(other for other in others if other != config))
+
+
 def _draw_wide_trees(random: Random) -> Setup:
     """Draw trees whose packed mask rows take more than one word, and few requests, as each iteration is long."""
     config = SpecConfig(random.choice((6, 8)), random.choice((3, 4)), MOST_PACKED_NODES + random.choice((1, 2, 8)))
@@ -127,7 +140,7 @@ def _draw_wide_trees(random: Random) -> Setup:
 def draw_brief_texts(random: Random) -> Setup:
     """Draw few rows that change owners all the time while what their last owners launched is queued."""
     page_size = random.choice((1, 1, 2, 4))
-    config, max_batch, longest_prompt, longest_output = _draw_sizes(random, 4), random.choice((1, 2, 3)), 17, 2
+    config, max_batch, longest_prompt, longest_output = _draw_sizes(random), random.choice((1, 2, 3)), 17, 2
     width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
     return Setup(
         config=config,

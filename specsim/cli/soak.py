@@ -56,7 +56,7 @@ def soak(
         backend = load_implementation(implementation)
     from specsim.properties.soak import run
     from specsim.properties.soak.history import shrink
-    from specsim.properties.soak.machine import Subject
+    from specsim.properties.soak.subject import Subject
     from specsim.properties.soak.verdict import complaints
 
     seed = secrets.randbelow(2**32) if seed is None else seed

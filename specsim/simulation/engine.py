@@ -167,6 +167,33 @@ class Engine:
         iterations = [one for one in resolved if isinstance(one, Iteration)]
         return iterations[-1] if iterations else None
 
+    def take_over(self, before: "Engine") -> None:
+        """Go on where another engine stops, in its memory: its requests lose what they have and wait here.
+
+        The workers of both have to share their pools and maps. What an engine had in flight is late; of its texts the
+        prefix cache keeps what it has, which the next engine may hit.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: the pools of the two differ in size.
+        """
+        old, new = before.scheduler, self.scheduler
+        if old.sizes != new.sizes:
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what="sizes of the pools",
+                got=new.sizes,
+                expected=str(old.sizes),
+                because="both engines use the same pools",
+            )
+        for request in old.holders:
+            old.retract(request)
+        before._resolve_down_to(0)
+        new.memory, new.slots, new.rows = old.memory, old.slots, old.rows
+        new.waiting, new.finished = old.waiting, old.finished
+        self._last_sizes = before._last_sizes
+
     def run(self, on_step: Callable[[int, int], None] | None = None) -> list[Request]:
         """Step until every request has ended, report what is left, and return them in order of submission."""
         while self.has_work:
