@@ -1,8 +1,8 @@
-"""One machine from its setup to its end: drawn, replayed, and made smaller where it fails."""
+"""One machine from its setup to its end: drawn, and replayed."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from specsim.assertion import require
@@ -15,17 +15,18 @@ from specsim.simulation.events import Tag
 MOST_STEPS_TO_THE_END = 3000
 """Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""
 
-MOST_REPLAYS = 400
-"""Histories that are tried to make one smaller."""
-
 
 @dataclass(frozen=True)
 class Failure:
-    """A history that fails at its last action, or behind it on the way to the end."""
+    """A history that fails at its last action, or behind it on the way to the end.
+
+    ``kind`` is the class of what was raised.
+    """
 
     setup: Setup
     actions: tuple[Action, ...]
     error: str
+    kind: str
 
 
 @dataclass
@@ -46,7 +47,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
     setup = draw(random)
     actions: list[Action] = []
     machine: Machine | None = None
-    error: str | None = None
+    error: Exception | None = None
     try:
         machine = Machine(subject, setup)
         for _ in range(setup.num_actions):
@@ -54,14 +55,14 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
             apply_action(machine, actions[-1])
         num_steps = len(actions) + finish(machine)
     except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
-        num_steps, error = len(actions), describe(caught)
+        num_steps, error = len(actions), caught
     played = Played(num_steps)
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked
         played.reach, played.reused = machine.reach.counts, machine.reused
     if error is not None:
-        played.failure = Failure(setup, tuple(actions), error)
+        played.failure = _failure(setup, actions, error)
     return played
 
 
@@ -87,31 +88,12 @@ def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure
                 applied.pop()
         finish(machine)
     except Exception as caught:  # NOTE: as above.
-        return Failure(setup, tuple(applied), describe(caught))
+        return _failure(setup, applied, caught)
     return None
 
 
-def shrink(subject: Subject, failure: Failure, most_replays: int = MOST_REPLAYS) -> Failure:
-    """Return a history of fewer actions that fails too: runs of them are left out, long ones first, then single ones.
-
-    What fails may be another thing in the end; the shortest history to any failure is worth more than the first one.
-    """
-    single = tuple(one for action in failure.actions for one in action.single())
-    smallest = replace(failure, actions=single)
-    num_left = most_replays
-    length = max(len(smallest.actions) // 2, 1)
-    while length and num_left:
-        start, is_smaller = len(smallest.actions), False
-        while start > 0 and num_left:
-            start = max(start - length, 0)
-            fewer = smallest.actions[:start] + smallest.actions[start + length :]
-            found = replay(subject, smallest.setup, fewer)
-            num_left -= 1
-            if found is not None and len(found.actions) < len(smallest.actions):
-                smallest, is_smaller = found, True
-        if not (is_smaller and length == 1):
-            length //= 2
-    return smallest
+def _failure(setup: Setup, actions: Sequence[Action], error: Exception) -> Failure:
+    return Failure(setup, tuple(actions), describe(error), type(error).__name__)
 
 
 def describe(error: Exception) -> str:

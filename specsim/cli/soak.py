@@ -55,7 +55,7 @@ def soak(
     with redirect_stdout(sys.stderr):
         backend = load_implementation(implementation)
     from specsim.properties.soak import run
-    from specsim.properties.soak.history import shrink
+    from specsim.properties.soak.shrinking import shrink
     from specsim.properties.soak.subject import Subject
     from specsim.properties.soak.verdict import complaints
 

@@ -11,10 +11,11 @@ from specsim.conformance.backend import load
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.faults import FAULTS
-from specsim.properties.soak.history import Played, play, replay, shrink
+from specsim.properties.soak.history import Played, play, replay
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.run import Soaked, soak
 from specsim.properties.soak.setups import Setup, draw_setup
+from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
 from specsim.properties.soak.verdict import complaints
