@@ -37,6 +37,7 @@ from specsim.gpu.extend import (
 )
 from specsim.gpu.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.gpu.grammar import generate_token_bitmask
+from specsim.gpu.logprobs import gather_output_logprobs
 from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.gpu.models.heads import (
     hash_draft_probabilities,
@@ -82,6 +83,7 @@ __all__ = [
     "fill_bonus_tokens",
     "filter_finished_cache_loc",
     "gather_accept_tokens",
+    "gather_output_logprobs",
     "generate_attn_arg_prefill",
     "generate_coins",
     "generate_draft_decode_kv_indices",

@@ -37,6 +37,7 @@ from specsim.reference.extend import (
 )
 from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.reference.grammar import generate_token_bitmask
+from specsim.reference.logprobs import gather_output_logprobs
 from specsim.reference.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.reference.models.heads import (
     hash_draft_probabilities,
@@ -88,6 +89,7 @@ __all__ = [
     "fill_bonus_tokens",
     "filter_finished_cache_loc",
     "gather_accept_tokens",
+    "gather_output_logprobs",
     "generate_attn_arg_prefill",
     "generate_coins",
     "generate_draft_decode_kv_indices",

@@ -11,7 +11,7 @@ from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
-from specsim.contracts.rounding import is_rounded
+from specsim.contracts.rounding import is_rounded, is_rounded_logprob
 from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
 
@@ -59,7 +59,8 @@ def first_difference(
     operation, arguments : str, mapping
         The call.
     expected, observed : Observation
-        Everything is compared bit for bit but probabilities that the operation returns: these may differ by rounding.
+        Everything is compared bit for bit but probabilities and their logarithms that the operation returns: these
+        may differ by rounding.
     left_out : bool [unit] or None
         Rows or requests that are not compared; the first axis of every output is cut into as many blocks.
 
@@ -120,6 +121,8 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
         differs &= ~(np.isnan(expected) & np.isnan(observed))
         if spec.unit == Unit.PROBABILITY and spec.name not in call.writes and differs.any():
             differs &= ~is_rounded(expected, observed)
+        if spec.unit == Unit.LOGPROB and differs.any():
+            differs &= ~is_rounded_logprob(expected, observed, call.bindings["vocab"])
     if differs.any():
         differs &= defined_mask(spec, expected.shape, call.arrays, call.bindings)
     if differs.any() and call.left_out is not None:

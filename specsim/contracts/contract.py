@@ -27,6 +27,7 @@ class Unit(StrEnum):
     OFFSET = "offset"
     TAG = "tag word"
     LOGIT = "logit"
+    LOGPROB = "log-probability"
     ANY = "opaque"
 
 

@@ -11,6 +11,9 @@ EPSILON = 2.0**-23
 STAGES = 16
 """Roundings of a probability besides those of its sums: exponent, quotient, and the filters between them."""
 
+EXPONENT_STAGES = 4
+"""Roundings of an exponent: a difference of logits, a quotient of two units, another base or the last difference."""
+
 UNDERFLOW = 1e-30
 """A number below it may be 0 elsewhere: subnormal numbers are flushed, and exponents end early."""
 
@@ -30,6 +33,27 @@ def softmax_bound(vocab_size: int, largest_exponent: float) -> float:
     An exponent of size x carries a rounding of ``x * EPSILON / 2``, which becomes a relative error of the weight.
     """
     return rounding_bound(vocab_size) + EPSILON * largest_exponent
+
+
+def logprob_bound(vocab_size: int, logprob: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the largest absolute error of log-probabilities in float32.
+
+    It is the exponent of a weight less the logarithm of the sum of weights. That logarithm turns the relative error of
+    the sum into an absolute one: that of adding up, and that of its weights, which follow their exponents; averaged
+    over the distribution exponents are at most ``log V``. An exponent is no larger than the log-probability, and is
+    rounded ``EXPONENT_STAGES`` times at most.
+    """
+    size = np.abs(np.asarray(logprob, dtype=np.float64))
+    return rounding_bound(vocab_size) + EPSILON * EXPONENT_STAGES * (math.log(max(vocab_size, 1)) + size)
+
+
+def is_rounded_logprob(expected: NDArray[np.floating], got: NDArray[np.floating], vocab_size: int) -> NDArray[np.bool_]:
+    """Return where log-probabilities differ by no more than those of two correct softmaxes may."""
+    wanted, found = expected.astype(np.float64), got.astype(np.float64)
+    is_finite = np.isfinite(wanted) & np.isfinite(found)
+    with np.errstate(invalid="ignore"):
+        close = np.abs(found - wanted) <= logprob_bound(vocab_size, np.where(is_finite, wanted, 0.0))
+    return np.asarray((wanted == found) | (is_finite & close))
 
 
 def is_rounded(expected: NDArray[np.floating], got: NDArray[np.floating]) -> NDArray[np.bool_]:

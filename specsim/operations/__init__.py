@@ -15,6 +15,7 @@ GROUPS = (
     "probabilities",
     "acceptance",
     "from_logits",
+    "logprobs",
     "compact",
     "pools",
     "recurrent",

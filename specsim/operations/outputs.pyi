@@ -156,6 +156,14 @@ class VerifyTreeSampledFromLogitsOutputs(NamedTuple, Generic[ArrayT]):
     accept_index: ArrayT
     num_accepted_drafts: ArrayT
 
+class GatherOutputLogprobsOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``gather_output_logprobs`` returns."""
+
+    output_logprobs: ArrayT
+    top_logprobs: ArrayT
+    top_tokens: ArrayT
+    listed_logprobs: ArrayT
+
 class TranslateMoveSlotsOutputs(NamedTuple, Generic[ArrayT]):
     """What ``translate_move_slots`` returns."""
 

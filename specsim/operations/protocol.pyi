@@ -12,6 +12,7 @@ from specsim.operations.outputs import (
     DraftDecodeForwardOutputs,
     DraftExtendForwardOutputs,
     FastTopkOutputs,
+    GatherOutputLogprobsOutputs,
     GenerateAttnArgPrefillOutputs,
     GenerateCoinsOutputs,
     GenerateDraftDecodeKvIndicesOutputs,
@@ -316,6 +317,18 @@ class Operations(Protocol[ArrayT]):
         skip_duplicates: bool = True,
     ) -> VerifyTreeSampledFromLogitsOutputs[ArrayT]:
         """Sampled acceptance from raw logits: the composition of temperature, filters and the tree sampler."""
+
+    def gather_output_logprobs(
+        self,
+        logits: ArrayT,
+        accept_index: ArrayT,
+        predict: ArrayT,
+        temperature: ArrayT | None,
+        token_ids: ArrayT,
+        num_top: int,
+        is_clamped: bool = True,
+    ) -> GatherOutputLogprobsOutputs[ArrayT]:
+        """Tell the log-probabilities of output tokens, of the most probable ones and of listed ones."""
 
     def gather_accept_tokens(self, predict: ArrayT, accept_index: ArrayT) -> ArrayT:
         """Read the output tokens along each accepted path; entries past the path are 0."""

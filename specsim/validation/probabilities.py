@@ -71,6 +71,8 @@ def _temperature_divides(arguments: Arguments, axes: Arguments) -> Fault | None:
     """A temperature is 0, which means greedy, or 2**-20 to 2**20."""
     del axes
     temperature = arguments["temperature"]
+    if temperature is None:
+        return None
     in_range = (temperature >= LEAST_TEMPERATURE) & (temperature <= GREATEST_TEMPERATURE)
     bounds = f"0, or {LEAST_TEMPERATURE} to {GREATEST_TEMPERATURE}"
     return fault_in(temperature, (temperature != 0) & ~in_range, "temperature", bounds)
@@ -79,7 +81,9 @@ def _temperature_divides(arguments: Arguments, axes: Arguments) -> Fault | None:
 LOGITS = (_stays_finite("logits"), _rows_leave_a_token)
 """Every row has a finite largest logit."""
 
-FILTERS = (_share_is_asked_for, _temperature_divides)
+TEMPERATURE = _temperature_divides
+
+FILTERS = (_share_is_asked_for, TEMPERATURE)
 """The sampling parameters define a distribution."""
 
 _MASS = rows_have_mass("probabilities")
