@@ -57,15 +57,15 @@ def _gather_output_logprobs_kernel(
         temperature = tl.where(temperature == 0, 1.0, temperature)
     best = tl.full([ENTRIES, BLOCK], float("-inf"), dtype=tl.float32)
     for start in range(0, vocab, BLOCK):
-        token = start + tl.arange(0, BLOCK)[None, :]
-        best = tl.maximum(best, _load_logits(row_ptr, token, is_read & (token < vocab), column_stride))
+        column = start + tl.arange(0, BLOCK)[None, :]
+        best = tl.maximum(best, _load_logits(row_ptr, column, is_read & (column < vocab), column_stride))
     largest = tl.max(best, 1, keep_dims=True)
     base = tl.where(largest > float("-inf"), largest, 0.0)
     mass = tl.zeros([ENTRIES, BLOCK], dtype=tl.float64)
     for start in range(0, vocab, BLOCK):
-        token = start + tl.arange(0, BLOCK)[None, :]
-        logit = _load_logits(row_ptr, token, is_read & (token < vocab), column_stride)
-        mass += tl.exp((logit - base) / temperature).to(tl.float64)
+        column = start + tl.arange(0, BLOCK)[None, :]
+        value = _load_logits(row_ptr, column, is_read & (column < vocab), column_stride)
+        mass += tl.exp((value - base) / temperature).to(tl.float64)
     total = tl.sum(mass, 1, keep_dims=True)
     log_mass = tl.log(tl.where(total > 0, total, 1.0))
     base, temperature = base.to(tl.float64), temperature.to(tl.float64)
@@ -86,22 +86,22 @@ def _gather_output_logprobs_kernel(
         tl.store(listed_logprobs_ptr + entry * num_listed + place, logprob, mask=is_place)
 
     last, last_token = tl.full([ENTRIES, 1], float("inf"), dtype=tl.float32), tl.full([ENTRIES, 1], -1, dtype=tl.int32)
-    for place in range(num_top):
+    for rank in range(num_top):
         best = tl.full([ENTRIES, BLOCK], float("-inf"), dtype=tl.float32)
         best_token = tl.full([ENTRIES, BLOCK], 2147483647, dtype=tl.int32)
         for start in range(0, vocab, BLOCK):
-            token = start + tl.arange(0, BLOCK)[None, :]
-            is_token = is_read & (token < vocab)
-            logit = _load_logits(row_ptr, token, is_token, column_stride)
-            is_next = is_token & ((logit < last) | ((logit == last) & (token > last_token)))
+            column = start + tl.arange(0, BLOCK)[None, :]
+            is_column = is_read & (column < vocab)
+            value = _load_logits(row_ptr, column, is_column, column_stride)
+            is_next = is_column & ((value < last) | ((value == last) & (column > last_token)))
             # NOTE: tokens of a lane ascend, so a later one has to be better; any is better than none.
-            is_better = is_next & ((logit > best) | (best_token == 2147483647))
-            best = tl.where(is_better, logit, best)
-            best_token = tl.where(is_better, token, best_token)
+            is_better = is_next & ((value > best) | (best_token == 2147483647))
+            best = tl.where(is_better, value, best)
+            best_token = tl.where(is_better, column, best_token)
         last = tl.max(best, 1, keep_dims=True)
         last_token = tl.min(tl.where(best == last, best_token, 2147483647), 1, keep_dims=True)
         is_there = is_read & (last_token < vocab)
-        logprob = _logprob_of(last, base, temperature, log_mass, IS_CLAMPED)
-        out = entry * num_top + place
-        tl.store(top_logprobs_ptr + out, tl.where(is_there, logprob, 0.0), mask=is_entry)
+        top_logprob = _logprob_of(last, base, temperature, log_mass, IS_CLAMPED)
+        out = entry * num_top + rank
+        tl.store(top_logprobs_ptr + out, tl.where(is_there, top_logprob, 0.0), mask=is_entry)
         tl.store(top_tokens_ptr + out, tl.where(is_there, last_token, 0).to(tl.int64), mask=is_entry)

@@ -51,7 +51,7 @@ SMALL: Sizes = MappingProxyType(
         **{"draft_vocab": 1000, "hidden": 64, "row": 2, "column": 1000, "k": 3, "position": 100, "page": 100},
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
-        **{"page_size": 4, "num_copies": 6, "unfinished": 1},
+        **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0},
     }
 )
 """One request with a small tree and a small vocabulary."""

@@ -23,6 +23,7 @@ ALTERNATIVES = {
     ("_fast_topk_kernel", "ONE_BY_ONE"): {"True", "False"},
     ("_commit_recurrent_states_kernel", "WORD"): {"int64", "int32", "int16", "uint8"},
     ("_fold_pages_kernel", "tree_mask_ptr"): {"None", "torch.bool"},
+    ("_gather_output_logprobs_kernel", "LISTED"): {"0", "2"},
     ("_gather_output_logprobs_kernel", "IS_CLAMPED"): {"True", "False"},
     ("_gather_output_logprobs_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_gather_output_logprobs_kernel", "temperature_ptr"): {"None", "torch.float32"},
