@@ -6,6 +6,7 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.config import SpecConfig
+from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
 from specsim.gpu.worker.pools import Pools
 from specsim.phases import DraftInput, VerifyInput
 from specsim.simulation.models.batches import DraftStepBatch, ListedKeys
@@ -35,8 +36,10 @@ def draft(
     out_cache_loc, source_slots, target_slots = gpu.assign_draft_cache_locs(
         rows, req_to_token, seq_lens, topk, num_steps, page_size, num_copies
     )
-    if num_copies:
-        pools.move_kv(Side.DRAFT, target_slots, source_slots)
+    # NOTE: no pair writes what another one reads, so that they can be moved in parts that need no scratch memory.
+    for begin in range(0, num_copies, MOST_PAIRS_IN_REGISTERS):
+        part = slice(begin, begin + MOST_PAIRS_IN_REGISTERS)
+        pools.move_kv(Side.DRAFT, target_slots[part], source_slots[part])
     step_cache_loc = gpu.per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps)
     kv_indices, kv_indptr = gpu.generate_draft_decode_kv_indices(
         rows, req_to_token, seq_lens, positions, topk, num_steps, page_size
