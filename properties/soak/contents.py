@@ -12,6 +12,7 @@ from specsim.phases import DraftInput
 from specsim.properties.soak.setups import Setup
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
@@ -90,7 +91,8 @@ class Fresh:
     """A worker in which nothing but one prefill has ever run: what it starts a draft with, every other one should."""
 
     def __init__(self, setup: Setup) -> None:
-        self._worker = ReferenceWorker(setup.config, load_model(setup.model), setup.sizes())
+        loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
+        self._worker = loop(setup.config, load_model(setup.model), setup.sizes())
         self._first = setup.page_size
 
     def carried(self, text: Sequence[int]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSl
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
 from specsim.phases import DraftInput
+from specsim.properties.soak.alone import Drafts
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.contents import (
     POOLS,
@@ -83,6 +84,7 @@ class Machine:
         self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.config: Fresh(setup)}
+        self._drafts = Drafts(setup) if setup.compares_drafts and self._believed is None else None
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
@@ -146,12 +148,15 @@ class Machine:
         """Take the next turns, and compare what their phases handed over."""
         before = self.engine.num_iterations
         carried, rows = self._carried()
+        owners = self._owners()
         resolved = [engine.step() for engine in self.engines]
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved[0] is not None and len(resolved[0].num_accepted_tokens) >= WIDE_BATCH
         if rows and resolved[0] is not None:
             started_from = require_kind("phase 0", self.engine.worker.phases()[0], DraftInput)
             check_hand_over(carried, rows, started_from)
+        if self._drafts is not None and resolved[0] is not None and not self._schedule.is_overlapped:
+            self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
         if self._believed is None:
             return
         one, other = ((iteration is not None) for iteration in resolved)
@@ -172,6 +177,8 @@ class Machine:
         setup = replace(self.setup, config=self.config)
         for request in scheduler.finished[self._num_checked :]:
             check_output(setup, self.watched[request.request_id])
+            if self._drafts is not None:
+                self._drafts.check(request)
             self._expected.pop(request.request_id, None)
             self._ended[request.request_id] = _all_that_counts(request)
         self._num_checked = len(scheduler.finished)
@@ -206,6 +213,10 @@ class Machine:
         rows = [] if self._schedule.is_overlapped else [request.row for request in self.engine.scheduler.running]
         state = self.engine.worker.state() if rows else {}
         return {name: state[name].copy() for name in CARRIED if name in state}, rows
+
+    def _owners(self) -> dict[int, int]:
+        """Return whose each row is."""
+        return {request.row: request.request_id for request in self.engine.scheduler.holders}
 
     def _note_owners(self) -> None:
         """Count whose rows are used again, by how the one before it left."""

@@ -42,6 +42,8 @@ class Setup:
         Actions before the machine is only stepped until nothing is left to do.
     shared : tuple of int
         How prompts may begin.
+    compares_drafts : bool
+        Whether requests have to draft and accept what they do alone; in lockstep they have to anyway.
     is_brief : bool
         Whether prompts are either hardly a token or nearly all of what is shared, and outputs end at once: the next
         owner of a row has found positions in the cache at which the last one still writes.
@@ -63,6 +65,7 @@ class Setup:
     num_actions: int = 100
     page_size: int = 1
     shared: tuple[int, ...] = ()
+    compares_drafts: bool = False
     is_brief: bool = False
 
     def sizes(self) -> PoolSizes:

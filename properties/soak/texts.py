@@ -6,13 +6,10 @@ from specsim.assertion import require
 from specsim.host.choice import TokenChoice
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
+from specsim.properties.soak.alone import run_alone
 from specsim.properties.soak.setups import Setup
-from specsim.reference.models import load_model
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
-from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix
-from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import TOKEN_TEXT, Request
 
 
@@ -62,10 +59,7 @@ def _decoded_plainly(setup: Setup, request: Request, rules: StopRules) -> tuple[
 
 def _decoded_alone(setup: Setup, request: Request) -> tuple[list[int], Finish | None]:
     """Return what the reference outputs with the same coins and nobody beside."""
-    worker = ReferenceWorker(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
-    engine = Engine(worker, 1)
-    engine.submit(request.fresh())
-    (alone,) = engine.run()
+    alone = run_alone(setup, request).request
     return alone.output, alone.finish
 
 

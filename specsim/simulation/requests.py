@@ -46,7 +46,8 @@ class Request:
 
     ``holding`` is what it has in memory. Once its prefill is resolved, its text has one token more than positions are
     committed. ``finish`` says where and why it ended. ``grammar`` starts the matcher that the output advances.
-    ``is_aborted`` asks it to end.
+    ``is_aborted`` asks it to end. ``num_caught_up`` says how many positions are final in the KV of the draft, where
+    a verify of V1 ended it: the draft catches up on those that go on alone.
     """
 
     request_id: int
@@ -66,6 +67,7 @@ class Request:
     grammar: StartGrammar | None = None
     matcher: Grammar | None = None
     is_aborted: bool = False
+    num_caught_up: int | None = None
 
     @property
     def row(self) -> int:
@@ -123,7 +125,7 @@ class Request:
     def fresh(self) -> "Request":
         """Return the same request before its first step."""
         again = replace(self, output=[], holding=Holding(), counters=RequestCounters(), finish=None)
-        again.matcher, again.is_aborted = None, False
+        again.matcher, again.is_aborted, again.num_caught_up = None, False, None
         return again
 
     def append(self, tokens: Sequence[int]) -> None:

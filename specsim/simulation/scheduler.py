@@ -288,7 +288,8 @@ class Scheduler:
     def _release(self, request: Request) -> None:
         finish = request.finish
         cut = None if finish is None or finish.reason is FinishReason.ABORT else finish.num_tokens
-        owned = self._part("owned_length")(request.num_committed, len(request.prompt), cut)
+        num_final = request.num_committed if request.num_caught_up is None else request.num_caught_up
+        owned = self._part("owned_length")(num_final, len(request.prompt), cut)
         self._part("release_finished")(self.memory, request.holding, request.fill, owned)
 
     def _leave(self, request: Request) -> None:

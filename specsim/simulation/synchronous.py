@@ -83,6 +83,8 @@ class IterationLedger:
     def commit(self, kept_slots: Sequence[Sequence[int]]) -> None:
         """Give each request the slots of its accepted positions; what is allocated is what is committed."""
         for request, slots in zip(self.requests, kept_slots, strict=True):
+            if request.finish is not None:
+                request.num_caught_up = request.num_committed
             request.holding.slots.extend(slots)
             request.holding.books = request.holding.books.fill(len(request.slots))
 

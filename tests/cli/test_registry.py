@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from specsim.cli.main import main
 from specsim.cli.registry import FOLDER, command_texts, import_command
 
-NAMES = ["bench", "check", "env", "mutants", "replay", "rules", "show", "simulate", "soak"]
+NAMES = ["bench", "check", "env", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
 
 
 def test_every_module_that_defines_a_command_of_its_name_is_listed():

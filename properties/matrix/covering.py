@@ -1,0 +1,61 @@
+"""Few cells in which every allowed combination of two or three values occurs, and what is not allowed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from specsim.properties.matrix.factors import NAMES, Cell, Value
+
+Combination = tuple[tuple[str, Value], ...]
+"""Values of some factors, in the order of the factors."""
+
+
+def combinations_of(cell: Cell, strength: int) -> Iterator[Combination]:
+    """Yield every choice of so many values of a cell."""
+    return combinations(zip(NAMES, cell.values, strict=True), strength)
+
+
+def occurring(cells: Iterable[Cell], strength: int) -> set[Combination]:
+    """Return every combination of so many values that some cell has."""
+    return {one for cell in cells for one in combinations_of(cell, strength)}
+
+
+def cover(cells: Sequence[Cell], strength: int) -> list[Cell]:
+    """Return some of the cells in which every combination occurs that occurs in all of them.
+
+    One after another is taken that has most of the combinations that are left, the first of them where several have.
+    """
+    numbers: dict[Combination, int] = {}
+    has = np.array(
+        [[numbers.setdefault(one, len(numbers)) for one in combinations_of(cell, strength)] for cell in cells],
+        dtype=np.int64,
+    )
+    is_left = np.ones(len(numbers), dtype=np.bool_)
+    taken: list[Cell] = []
+    while is_left.any():
+        best = int(is_left[has].sum(axis=1).argmax())
+        taken.append(cells[best])
+        is_left[has[best]] = False
+    return taken
+
+
+def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Combination]:
+    """Return the combinations that no allowed cell has, but some cell, and no part of which is such a combination."""
+    missing = sorted(set(cells) - set(allowed), key=cells.index)
+    found: list[Combination] = []
+    for strength in range(1, len(NAMES) + 1):
+        present = occurring(allowed, strength)
+        candidates = dict.fromkeys(one for cell in missing for one in combinations_of(cell, strength))
+        absent = [one for one in candidates if one not in present and not any(_is_part(part, one) for part in found)]
+        found.extend(absent)
+    return found
+
+
+def has_combination(cell: Cell, combination: Combination) -> bool:
+    """Return whether a cell has every value of a combination."""
+    return all(vars(cell)[name] == value for name, value in combination)
+
+
+def _is_part(part: Combination, whole: Combination) -> bool:
+    return set(part) <= set(whole)

@@ -1,0 +1,73 @@
+"""What the engines of a matrix differ in, and one engine of their product by its name."""
+
+from dataclasses import astuple, dataclass, fields
+from itertools import product
+
+from specsim.simulation.models.pool_kinds import PoolKind
+
+Value = str | int | bool
+"""What a factor may be."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of all factors; the fields are these, in the order in which they are named.
+
+    Parameters
+    ----------
+    worker : str
+        ``v1`` or ``v2``.
+    page_size : int
+        Slots of a page.
+    topk : int
+        Branching factor; 1 is a chain.
+    pool : str
+        The kind of KV pool of the target, and of the draft if a draft can have one.
+    overlap : bool
+        A turn is launched before the result of the one before is known.
+    chunking : bool
+        Prompts run in chunks.
+    prefix_cache : bool
+        Texts are kept, and prompts that begin alike start behind them.
+    """
+
+    worker: str
+    page_size: int
+    topk: int
+    pool: str
+    overlap: bool
+    chunking: bool
+    prefix_cache: bool
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The value of each factor."""
+        return astuple(self)
+
+    @property
+    def name(self) -> str:
+        """What a command line calls it."""
+        told = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
+        switched_on = (word for factor, word in SWITCHES.items() if vars(self)[factor])
+        return "-".join((self.worker, *told, *switched_on))
+
+
+FACTORS: dict[str, tuple[Value, ...]] = {
+    "worker": ("v1", "v2"),
+    "page_size": (1, 4, 16, 64),
+    "topk": (1, 4, 16),
+    "pool": tuple(kind.value for kind in PoolKind),
+    "overlap": (False, True),
+    "chunking": (False, True),
+    "prefix_cache": (False, True),
+}
+"""Every factor with its values."""
+
+NAMES = tuple(entry.name for entry in fields(Cell))
+SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
+"""Factors that are on or off, by the word that a name has where they are on."""
+
+
+def all_cells() -> list[Cell]:
+    """Return the full product, allowed or not, in the order of the factors."""
+    return [Cell(**dict(zip(NAMES, values, strict=True))) for values in product(*(FACTORS[name] for name in NAMES))]  # type: ignore[arg-type]

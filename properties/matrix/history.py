@@ -1,0 +1,110 @@
+"""One history of a cell: requests, then whatever a soak does, until it has come to all that its cell is there for."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from specsim.host.stopping import FinishReason
+from specsim.properties.matrix.factors import Cell
+from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
+from specsim.properties.soak.asked import Asked
+from specsim.properties.soak.history import Failure, describe, finish
+from specsim.properties.soak.machine import Machine
+from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
+from specsim.properties.soak.subject import Subject
+from specsim.simulation.events import Tag
+
+LEAST = {"requests": 3, "iterations": 8, "partial_rejections": 1, "finishes": 1}
+"""What every history has to come to, by the names under which it is counted."""
+
+LEAST_OF_FACTORS = {"chunking": "chunks", "prefix_cache": "prefix_hits", "overlap": "overlaps"}
+"""What a history has to come to once where a factor is switched on."""
+
+COUNTED = (*LEAST, *LEAST_OF_FACTORS.values())
+
+MOST_CONTINUED = 3
+"""Texts that somebody continues in the end: what a cache has of the last verify shows behind some of them alone."""
+
+MOST_ACTIONS = 400
+"""Actions before a history is let go that has not come to everything; most take a tenth."""
+
+
+@dataclass
+class Tried:
+    """What a history came to, by the names of ``COUNTED``."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    num_leaked: int = 0
+    failure: Failure | None = None
+
+
+def least_of(cell: Cell) -> dict[str, int]:
+    """Return what every history of a cell has to come to."""
+    return LEAST | {counted: 1 for factor, counted in LEAST_OF_FACTORS.items() if vars(cell)[factor]}
+
+
+def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
+    """Run one history of a seed, the same in any process."""
+    random = Random(f"{seed} {cell.name} {number}")
+    setup = draw_setup(cell, random)
+    opening = [draw_request(setup, random) for _ in range(LEAST["requests"])]
+    num_steps = random.randint(1, 3)
+    actions: list[Action] = []
+    machine: Machine | None = None
+    error: Exception | None = None
+    try:
+        machine = Machine(subject, setup)
+        first = [*(Action("admit", asked) for asked in opening[:-1]), *[STEP] * num_steps, Action("admit", opening[-1])]
+        while first or (not _has_all(machine, cell) and len(actions) < MOST_ACTIONS):
+            actions.append(first.pop(0) if first else draw_action(random, machine))
+            apply_action(machine, actions[-1])
+        for asked in _following(machine, random):
+            actions.append(Action("admit", asked))
+            apply_action(machine, actions[-1])
+        finish(machine)
+    except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
+        error = caught
+    tried = Tried()
+    if machine is not None:
+        tried.counts, tried.num_leaked = count_events(machine), machine.num_leaked
+    if error is not None:
+        tried.failure = Failure(setup, tuple(actions), describe(error), type(error).__name__)
+    return tried
+
+
+def count_events(machine: Machine) -> Counter[str]:
+    """Return what a machine has come to."""
+    reach = machine.reach.counts
+    ended = [request.finish_reason for request in machine.engine.scheduler.finished]
+    return Counter(
+        requests=len(machine.asked),
+        iterations=machine.num_decodes,
+        partial_rejections=reach[Tag.REJECTED],
+        finishes=len(ended) - ended.count(FinishReason.ABORT),
+        chunks=reach[Tag.CHUNK],
+        prefix_hits=reach[Tag.PREFIX],
+        overlaps=reach[Tag.OVERLAP],
+    )
+
+
+def shortfalls(counts: Mapping[str, int], cell: Cell) -> list[str]:
+    """Return what a history of a cell should have come to and has not, a phrase each."""
+    return [
+        f"{name} = {counts[name]}, but should be at least {least}"
+        for name, least in least_of(cell).items()
+        if counts[name] < least
+    ]
+
+
+def _following(machine: Machine, random: Random) -> Iterator[Asked]:
+    """Yield prompts that continue the texts of some that ended, where texts are kept."""
+    ended = [one for one in machine.engine.scheduler.finished if one.finish_reason is not FinishReason.ABORT]
+    texts = [one.fill for one in ended if len(one.fill) <= machine.setup.longest_prompt - MOST_FOLLOWING]
+    if machine.setup.schedule.has_prefix_cache:
+        for text in texts[:MOST_CONTINUED]:
+            yield draw_following(machine.setup, text, random)
+
+
+def _has_all(machine: Machine, cell: Cell) -> bool:
+    return not shortfalls(count_events(machine), cell)

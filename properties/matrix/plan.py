@@ -1,0 +1,71 @@
+"""What a matrix runs of the full product, what it leaves out, and how much of both it covers."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
+from specsim.properties.matrix.factors import Cell
+from specsim.properties.matrix.refusals import Refusal, why_refused
+from specsim.properties.soak.subject import Subject
+
+PAIRS, TRIPLES = 2, 3
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is run: all combinations of ``strength`` values, and so many histories a cell."""
+
+    strength: int
+    num_histories: int
+
+
+PROFILES = {"ci": Profile(PAIRS, 20), "full": Profile(TRIPLES, 50)}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Values that no cell that is run may have together, why, and in how many cells of the product they meet."""
+
+    combination: Combination
+    refusals: tuple[Refusal, ...]
+    num_cells: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells that are run, of those that are allowed, of the product."""
+
+    cells: tuple[Cell, ...]
+    allowed: tuple[Cell, ...]
+    refused: Mapping[Cell, Refusal]
+    left_out: tuple[LeftOut, ...]
+
+    def covered(self, strength: int) -> tuple[int, int]:
+        """Return how many combinations of so many values occur in the cells that are run, and in those allowed."""
+        return len(occurring(self.cells, strength)), len(occurring(self.allowed, strength))
+
+
+def plan_matrix(subject: Subject, profile: Profile, cells: Sequence[Cell]) -> Plan:
+    """Ask about every cell of a product, and choose those that are run."""
+    refused = {cell: refusal for cell in cells if (refusal := why_refused(subject, cell)) is not None}
+    allowed = [cell for cell in cells if cell not in refused]
+    return Plan(
+        cells=tuple(cover(allowed, profile.strength)) if allowed else (),
+        allowed=tuple(allowed),
+        refused=refused,
+        left_out=tuple(_explain(refused, smallest_absent(cells, allowed))),
+    )
+
+
+def _explain(refused: Mapping[Cell, Refusal], absent: Sequence[Combination]) -> Iterator[LeftOut]:
+    """Yield why each combination is left out: for what its cells are refused that have no other one, if some have none.
+
+    The reason of most of them comes first.
+    """
+    has = {cell: {one for one in absent if has_combination(cell, one)} for cell in refused}
+    for combination in absent:
+        its = [cell for cell in refused if combination in has[cell]]
+        alone = [cell for cell in its if len(has[cell]) == 1]
+        found = Counter(refused[cell] for cell in alone or its)
+        yield LeftOut(combination, tuple(one for one, _ in found.most_common()), len(its))

@@ -1,0 +1,135 @@
+"""All histories of all cells, one after another or in several processes; they count the same either way."""
+
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+from specsim.properties.matrix.factors import Cell
+from specsim.properties.matrix.history import Tried, shortfalls, try_history
+from specsim.properties.matrix.subjects import load_subject
+from specsim.properties.soak.history import Failure
+from specsim.properties.soak.subject import Subject
+
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One history: its cell, the mode of the workers, and its number."""
+
+    cell: Cell
+    mode: str
+    number: int
+
+
+@dataclass
+class CellResult:
+    """What the histories of a cell came to in a mode, together; ``failures`` and ``short`` by number of the history.
+
+    Those that failed leave no count of leaked slots: they may have stopped in the middle of anything.
+    """
+
+    cell: Cell
+    mode: str
+    num_histories: int = 0
+    num_leaked: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: dict[int, Failure] = field(default_factory=dict)
+    short: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, number: int, tried: Tried) -> None:
+        """Count a history."""
+        self.num_histories += 1
+        self.counts.update(tried.counts)
+        if tried.failure is not None:
+            self.failures[number] = tried.failure
+            return
+        self.num_leaked += tried.num_leaked
+        if missing := shortfalls(tried.counts, self.cell):
+            self.short[number] = missing
+
+
+@dataclass
+class Result:
+    """What a matrix came to."""
+
+    seed: int
+    cells: list[CellResult] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def num_histories(self) -> int:
+        """Histories of all cells."""
+        return sum(one.num_histories for one in self.cells)
+
+    @property
+    def num_failures(self) -> int:
+        """Histories that failed, or came to too little."""
+        return sum(len(one.failures) + len(one.short) for one in self.cells)
+
+
+def run_matrix(
+    subjects: Mapping[str, Subject],
+    implementation: str,
+    cells: Sequence[Cell],
+    numbers: Sequence[int],
+    seed: int,
+    jobs: int,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Run some histories of every cell in every mode.
+
+    Parameters
+    ----------
+    subjects, implementation : mapping, str
+        What is tried, by mode, and its name, by which other processes load it.
+    """
+    started = time.monotonic()
+    result = Result(seed, [CellResult(cell, mode) for cell in cells for mode in subjects])
+    places = {(one.cell, one.mode): one for one in result.cells}
+    tasks = [Task(one.cell, one.mode, number) for one in result.cells for number in numbers]
+    tried = _in_processes(implementation, seed, tasks, jobs) if jobs > 1 else _in_turn(subjects, seed, tasks)
+    for done, (task, one) in enumerate(zip(tasks, tried, strict=True), 1):
+        places[task.cell, task.mode].add(task.number, one)
+        if on_progress is not None:
+            on_progress(task.cell.name, done, len(tasks))
+    result.seconds = time.monotonic() - started
+    return result
+
+
+def _in_turn(subjects: Mapping[str, Subject], seed: int, tasks: Sequence[Task]) -> Iterator[Tried]:
+    for task in tasks:
+        yield try_history(subjects[task.mode], task.cell, seed, task.number)
+
+
+def _in_processes(implementation: str, seed: int, tasks: Sequence[Task], jobs: int) -> Iterator[Tried]:
+    """Yield what every task came to, in their order."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, _prepare, (sys.path, implementation))
+    try:
+        for future in [pool.submit(_run, seed, task) for task in tasks]:
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare(path: list[str], implementation: str) -> None:
+    """Note what is tried; stdout is the parent's."""
+    global _IMPLEMENTATION
+    sys.path[:] = path
+    sys.stdout = sys.stderr
+    _IMPLEMENTATION = implementation
+
+
+def _run(seed: int, task: Task) -> Tried:
+    if task.mode not in _SUBJECTS:
+        _SUBJECTS[task.mode] = load_subject(_IMPLEMENTATION, task.mode)
+    return try_history(_SUBJECTS[task.mode], task.cell, seed, task.number)
+
+
+_IMPLEMENTATION = ""
+_SUBJECTS: dict[str, Subject] = {}

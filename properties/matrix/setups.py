@@ -1,0 +1,110 @@
+"""The engines of a cell and what is asked of them: texts that end beside the ends of pages, and begin alike."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from specsim.config import SpecConfig
+from specsim.counts import ceil_to
+from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.matrix.factors import Cell
+from specsim.properties.soak.asked import Asked, draw_asked
+from specsim.properties.soak.setups import Setup
+from specsim.simulation.memory import required_row_width
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
+from specsim.simulation.pools import decode_sizes
+from specsim.simulation.schedule import Schedule
+
+SIZES = {
+    1: (SpecConfig(1, 3, 4), SpecConfig(1, 2, 3)),
+    4: (SpecConfig(4, 2, 8), SpecConfig(4, 3, 12)),
+    16: (SpecConfig(16, 2, 24), SpecConfig(16, 2, 34)),
+}
+"""Drafts by their branching factor; every one can be accepted in part."""
+
+BATCHES = (2, 3)
+"""Requests that run at once; with fewer than there are, rows and slots change owners."""
+
+LONGEST_OUTPUT = 20
+SHORTEST_OUTPUT = 8
+MOST_FOLLOWING = 3
+"""Tokens behind the text that a prompt continues."""
+
+
+def draw_setup(cell: Cell, random: Random) -> Setup:
+    """Draw an engine of a cell."""
+    config = random.choice(SIZES[cell.topk])
+    max_batch, page_size = random.choice(BATCHES), cell.page_size
+    longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
+    width = required_row_width(longest_prompt + LONGEST_OUTPUT, decode_sizes(config), page_size)
+    return Setup(
+        config=config,
+        model=_draw_model(PoolKind(cell.pool), random),
+        max_batch=max_batch,
+        schedule=Schedule(
+            is_overlapped=cell.overlap,
+            prefill_chunk=max(page_size, 3) + random.choice((0, 1, 2)) if cell.chunking else None,
+            stream_seed=random.randrange(1 << 16),
+            has_prefix_cache=cell.prefix_cache,
+        ),
+        is_v1=cell.worker == "v1",
+        longest_prompt=longest_prompt,
+        longest_output=LONGEST_OUTPUT,
+        num_spare_slots=(max_batch - 1) * ceil_to(width, page_size),
+        shuffle_seed=random.randrange(1 << 16),
+        page_size=page_size,
+        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
+        compares_drafts=True,
+    )
+
+
+def draw_request(setup: Setup, random: Random) -> Asked:
+    """Draw a request whose prompt has all of a chunk or page behind it, and begins like the others."""
+    asked = draw_asked(random, setup)
+    page_size, chunk = setup.page_size, setup.schedule.prefill_chunk or 0
+    around = max(random.choice((1, 2)) * page_size, chunk) + random.choice((1, 2, 3, 5))
+    length = min(around, _longest_first(page_size))
+    num_shared = random.choice((length - 1, min(page_size + 2, length - 1)))
+    own = tuple(random.randrange(VOCABULARY) for _ in range(length - num_shared))
+    return replace(
+        asked,
+        prompt=(*setup.shared[:num_shared], *own),
+        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
+        context_limit=None,
+    )
+
+
+def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
+    """Draw a request that goes on where a text ended, as the next turn of a conversation does.
+
+    What somebody cached behind that end is under the tokens that were rejected, or under no tokens at all.
+    """
+    asked = draw_asked(random, setup)
+    more = [random.choice((0, random.randrange(VOCABULARY))) for _ in range(random.randint(1, MOST_FOLLOWING))]
+    return replace(
+        asked,
+        prompt=(*text, *more),
+        max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
+        context_limit=None,
+    )
+
+
+def _longest_first(page_size: int) -> int:
+    """Return the longest prompt that continues no output: it reaches into a third page."""
+    return 2 * page_size + 5
+
+
+def _draw_model(pool: PoolKind, random: Random) -> HashModel:
+    """Draw a model whose drafts are right in part."""
+    num_target_layers, num_draft_layers = random.choice(((2, 1), (1, 2)))
+    return HashModel(
+        vocab_size=VOCABULARY,
+        seed=random.randrange(1 << 32),
+        agreement=random.choice((0.6, 0.8, 0.4)),
+        num_right=random.choice((None, None, None, 1)),
+        num_target_layers=num_target_layers,
+        num_draft_layers=num_draft_layers,
+        target_pool=pool,
+        draft_pool=pool if pool in DRAFT_KINDS else PoolKind.MHA,
+    )

@@ -1,0 +1,27 @@
+"""What a matrix tries: an implementation by its name, in one of the modes that its workers run in."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from specsim.conformance.backend import Backend, load
+from specsim.properties.soak.subject import Subject
+
+AS_IT_IS, EAGER, GRAPHS = "as it is", "eager", "graphs"
+"""Modes: whatever the worker chooses, one launch after another, and captured graphs that are replayed."""
+
+
+def load_subject(implementation: str, mode: str) -> Subject:
+    """Return an implementation in a mode; its workers take ``use_graphs`` unless they run as they are."""
+    backend = load(implementation)
+    if mode == AS_IT_IS:
+        return Subject(backend)
+    return Subject(_with_graphs(backend, mode == GRAPHS))
+
+
+def _with_graphs(backend: Backend, use_graphs: bool) -> Backend:
+    def switched(worker: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        return None if worker is None else partial(worker, use_graphs=use_graphs)
+
+    return replace(backend, worker=switched(backend.worker), worker_v1=switched(backend.worker_v1))

@@ -1,0 +1,22 @@
+"""What is wrong with a matrix: histories that fail, leak, or come to less than their cell is there for."""
+
+from specsim.properties.matrix.run import CellResult, Result
+
+MOST_TOLD = 3
+"""Histories of a cell that are told one by one: the others mostly fail of the same."""
+
+
+def complaints(result: Result) -> list[str]:
+    """Return what is wrong, a line each."""
+    return [line for one in result.cells for line in complaints_of(one)]
+
+
+def complaints_of(one: CellResult) -> list[str]:
+    """Return what is wrong with a cell: a line for each of the first histories that are to blame, and their number."""
+    name = f"{one.cell.name}, {one.mode}"
+    blamed = {number: failure.error for number, failure in one.failures.items()}
+    blamed |= {number: "; ".join(missing) for number, missing in one.short.items()}
+    lines = [f"{name}, history {number}: {error}" for number, error in [*blamed.items()][:MOST_TOLD]]
+    more = [f"{name}: {len(blamed) - MOST_TOLD} histories more"] if len(blamed) > MOST_TOLD else []
+    leaked = [f"{name}: {one.num_leaked} slots leaked"] if one.num_leaked else []
+    return [*lines, *more, *leaked]

@@ -1,0 +1,83 @@
+"""What a request drafts and accepts with nobody beside: what it has to draft and accept in any company."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from specsim.assertion import require, require_kind
+from specsim.host.stopping import FinishReason
+from specsim.phases import DraftInput, Phase, VerifyInput
+from specsim.properties.soak.setups import Setup
+from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.requests import Request
+
+Tree = tuple[list[int], list[int], list[int]]
+"""Tokens of the nodes, and their links to first child and next sibling."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A request at its end, and the tree that it verified at each committed length."""
+
+    request: Request
+    trees: Mapping[int, Tree]
+
+
+def run_alone(setup: Setup, request: Request) -> Alone:
+    """Decode a request in the reference with nobody beside, slot by slot."""
+    loop, sizes = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, replace(setup, page_size=1).sizes()
+    engine = Engine(loop(setup.config, load_model(setup.model), sizes, reads=Reads.KEPT), 1)
+    fresh = request.fresh()
+    engine.submit(fresh)
+    trees: dict[int, Tree] = {}
+    while engine.has_work:
+        if engine.step() is not None:
+            trees |= dict(trees_of(engine.worker.phases()).values())
+    return Alone(fresh, trees)
+
+
+def trees_of(phases: Sequence[Phase]) -> dict[int, tuple[int, Tree]]:
+    """Return the committed length of each row of an iteration, and the tree that was verified behind it."""
+    row = require_kind("phase 0", phases[0], DraftInput).req_pool_indices
+    verified = require_kind("phase 1", phases[1], VerifyInput)
+    tokens = verified.draft_token.reshape(len(row), -1)
+    links = (verified.retrieve_next_token, verified.retrieve_next_sibling)
+    return {
+        number: (length, (tokens[place].tolist(), links[0][place].tolist(), links[1][place].tolist()))
+        for place, (number, length) in enumerate(zip(row.tolist(), verified.seq_lens.tolist(), strict=True))
+    }
+
+
+class Drafts:
+    """The trees of the requests of a machine, until these have ended."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._seen: dict[int, dict[int, Tree]] = {}
+
+    def note(self, owners: Mapping[int, int], phases: Sequence[Phase]) -> None:
+        """Keep the trees of an iteration; ``owners`` has the number of the request that each row belongs to."""
+        for row, (length, tree) in trees_of(phases).items():
+            if row in owners:
+                self._seen.setdefault(owners[row], {})[length] = tree
+
+    def check(self, request: Request) -> None:
+        """Raise AssertionError unless a request that has ended drafted and accepted what it does alone.
+
+        Drafts that start from anything but the end of the text change no output, only how much of it comes at once.
+        One that was retracted or aborted has other lengths; where they are the same, so are the trees.
+        """
+        seen = self._seen.pop(request.request_id, {})
+        if self._setup.candidates or self._setup.other_configs or not request.is_greedy:
+            return
+        alone = run_alone(self._setup, request)
+        for length, tree in seen.items():
+            if length in alone.trees:
+                what = f"tree of request {request.request_id} behind {length}"
+                require(tree == alone.trees[length], what, tree, alone.trees[length])
+        if not request.num_retractions and request.finish_reason is not FinishReason.ABORT:
+            got, expected = request.counters, alone.request.counters
+            require(got == expected, f"counters of request {request.request_id}", got, expected)

@@ -1,0 +1,150 @@
+"""``specsim matrix``: an engine in every combination of worker, pages, trees, pools and schedules that is allowed."""
+
+import secrets
+import sys
+from collections.abc import Mapping
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from specsim.cli.counts import Count
+from specsim.cli.device import OURS, load_implementation, need_device, need_suite
+from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
+from specsim.cli.output import EXIT_CODES, Exit, Failed, announce, finish, print_json, progress
+
+if TYPE_CHECKING:
+    from specsim.properties.matrix.factors import Cell
+    from specsim.properties.matrix.run import Result
+    from specsim.properties.soak.history import Failure
+    from specsim.properties.soak.subject import Subject
+
+LAYERS = {"reference": "specsim.reference", "gpu": OURS}
+JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
+SEED = Count(0, 2**32 - 1, "a seed is one word")
+HISTORIES = Count(1, 1_000_000, "that is a day of one core for each cell; other seeds take the rest")
+HISTORY = Count(0, 999_999, "a cell has no more histories than that")
+REPLAYS = Count(0, 100_000, "each of them runs a whole history")
+MOST_SHRUNK = 3
+"""Cells whose first failure is made smaller: those that fail by the same cause are many."""
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("implementation", default=None, required=False, metavar="[IMPL]")
+@click.option(
+    "--profile",
+    default="ci",
+    show_default=True,
+    type=click.Choice(["ci", "full"]),
+    help="ci: every pair of values; full: every triple, with more histories.",
+)
+@click.option("--layer", type=click.Choice(list(LAYERS)), help="Whose workers run, without IMPL.  [default: reference]")
+@click.option("--histories", type=HISTORIES, help="Histories of each cell, in place of those of the profile.")
+@click.option("--cell", "cell_name", metavar="NAME", help="Run this cell alone, as a failure says.")
+@click.option("--history", "number", type=HISTORY, help="Run this history of each cell alone, as a failure says.")
+@click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
+@click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
+@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def matrix(
+    implementation: str | None,
+    profile: str,
+    layer: str | None,
+    histories: int | None,
+    cell_name: str | None,
+    number: int | None,
+    seed: int | None,
+    replays: int,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Run an engine around IMPL, a module named like an import, in every combination that the rules allow.
+
+    A cell is a choice of worker, page size, topk, KV pool, overlap, chunking and prefix cache. Each cell is fed with
+    requests and checked after every step. IMPL's own WORKER and WORKER_V1 take the place of the reference's, in
+    lockstep with them; what brings operations alone has the reference's loops around them.
+    """
+    if implementation is not None and layer is not None and implementation != LAYERS[layer]:
+        because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"
+        raise Failed(f"--layer is {layer}, but should be absent, because {because}", Exit.USAGE)
+    need_suite()
+    name = implementation or LAYERS[layer or "reference"]
+    with redirect_stdout(sys.stderr):
+        load_implementation(name)
+    from specsim.properties.matrix.factors import all_cells
+    from specsim.properties.matrix.plan import PROFILES, plan_matrix
+    from specsim.properties.matrix.run import run_matrix
+    from specsim.properties.matrix.subjects import load_subject
+    from specsim.properties.matrix.verdict import complaints
+
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    chosen = PROFILES[profile]
+    if histories is not None:
+        chosen = replace(chosen, num_histories=histories)
+    numbers = range(chosen.num_histories) if number is None else [number]
+    subjects = {mode: load_subject(name, mode) for mode in _modes(name)}
+    if not as_json:
+        announce(f"{name}, profile {profile}, seed {seed}")
+    with progress("matrix") as on_progress, redirect_stdout(sys.stderr):
+        product = all_cells() if cell_name is None else [_find_cell(cell_name)]
+        plan = plan_matrix(next(iter(subjects.values())), chosen, product)
+        if not plan.cells:
+            because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
+            raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
+        try:
+            result = run_matrix(subjects, name, plan.cells, numbers, seed, jobs, on_progress)
+        except BrokenProcessPool as broken:
+            raise Failed(f"a process that ran {name} has died: {broken}", Exit.UNAVAILABLE) from broken
+        shortest = _shorten(result, subjects, replays)
+    wrong = complaints(result)
+    report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest)
+    verdict = f"{'fails' if wrong else 'conforms'}: {len(result.cells)} cells, {result.num_histories:,} histories"
+    if as_json:
+        print_json(matrix_document(report))
+    else:
+        print_matrix(report)
+        click.echo(f"{verdict}, seed {seed}")
+    finish(Exit.FAILURE if wrong else Exit.CONFORMS, "; ".join([f"{verdict}, seed {seed}", *wrong]))
+
+
+def _modes(name: str) -> list[str]:
+    """Return how the workers of an implementation run: ours with and without graphs, where there is a GPU."""
+    from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS
+
+    if name != OURS:
+        return [AS_IT_IS]
+    return [EAGER] if need_device().endswith("interpreted") else [EAGER, GRAPHS]
+
+
+def _layer_of(name: str) -> str:
+    return next((layer for layer, module in LAYERS.items() if module == name), "IMPL")
+
+
+def _find_cell(name: str) -> "Cell":
+    """Return a cell of the product by its name.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is none.
+    """
+    from specsim.properties.matrix.factors import all_cells
+
+    cells = {cell.name: cell for cell in all_cells()}
+    if name not in cells:
+        example = next(iter(cells))
+        raise Failed(f"--cell is {name}, but should be a combination of all factors, such as {example}", Exit.USAGE)
+    return cells[name]
+
+
+def _shorten(result: "Result", subjects: "Mapping[str, Subject]", replays: int) -> "dict[Place, Failure]":
+    """Return the first failure of some cells as the shortest history that was found to fail."""
+    from specsim.properties.soak.shrinking import shrink
+
+    failing = [(one, *next(iter(one.failures.items()))) for one in result.cells if one.failures]
+    return {
+        (one.cell.name, one.mode, number): shrink(subjects[one.mode], failure, replays)
+        for one, number, failure in failing[:MOST_SHRUNK]
+    }

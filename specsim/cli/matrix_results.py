@@ -1,0 +1,156 @@
+"""What ``specsim matrix`` found, as a table and as a document."""
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from specsim.cli.output import console, plain_table
+
+if TYPE_CHECKING:
+    from specsim.properties.matrix.covering import Combination
+    from specsim.properties.matrix.plan import Plan
+    from specsim.properties.matrix.run import CellResult, Result
+    from specsim.properties.soak.history import Failure
+
+Place = tuple[str, str, int]
+"""A history: its cell, the mode of the workers, and its number."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that there is to say about one run."""
+
+    implementation: str
+    layer: str
+    profile: str
+    plan: "Plan"
+    result: "Result"
+    complaints: list[str]
+    shortest: "dict[Place, Failure]"
+
+
+def matrix_document(report: Report) -> dict[str, object]:
+    """Return the JSON document of a run."""
+    from specsim.properties.matrix.factors import FACTORS
+
+    plan, result = report.plan, report.result
+    return {
+        "verdict": "fails" if report.complaints else "conforms",
+        "implementation": report.implementation,
+        "layer": report.layer,
+        "profile": report.profile,
+        "seed": result.seed,
+        "factors": {name: list(values) for name, values in FACTORS.items()},
+        "cells": [_cell_document(one, report) for one in result.cells],
+        "pairs": _covered(plan, 2),
+        "triples": _covered(plan, 3),
+        "product": {
+            "cells": len(plan.allowed) + len(plan.refused),
+            "allowed": len(plan.allowed),
+            "refused": len(plan.refused),
+        },
+        "refused": [
+            {
+                "combination": dict(one.combination),
+                "cells": one.num_cells,
+                "reasons": [{"by": refusal.by, "because": refusal.because} for refusal in one.refusals],
+            }
+            for one in plan.left_out
+        ],
+        "histories": result.num_histories,
+        "failures": result.num_failures,
+        "complaints": report.complaints,
+        "seconds": round(result.seconds, 1),
+    }
+
+
+def print_matrix(report: Report) -> None:
+    """Print the table, what is refused, what is covered, and every failure."""
+    from specsim.properties.matrix.history import COUNTED
+    from specsim.properties.matrix.verdict import complaints_of
+
+    plan, result = report.plan, report.result
+    modes = {one.mode for one in result.cells}
+    counted = [f"#{name.replace('_', ' ')}" for name in COUNTED]
+    table = plain_table("cell", *(["mode"] if len(modes) > 1 else []), "#histories", *counted, "verdict")
+    for one in result.cells:
+        counts = [f"{count:,}" for count in (one.num_histories, *(one.counts[name] for name in COUNTED))]
+        verdict = "FAILS" if complaints_of(one) else "conforms"
+        table.add_row(one.cell.name, *([one.mode] if len(modes) > 1 else []), *counts, verdict)
+    console().print(table)
+    _print_refused(plan)
+    for what, strength in (("pairs", 2), ("triples", 3)):
+        covered = _covered(plan, strength)
+        click.echo(f"{covered['covered']:,} of {covered['allowed']:,} allowed {what} of values are covered")
+    click.echo(f"{result.seconds:.0f} seconds")
+    for line in report.complaints:
+        click.echo(f"FAILURE: {line}")
+    for (cell, _, number), failure in report.shortest.items():
+        click.echo(f"\nShortest history {number} of {cell}: {failure.error}")
+        for line in _history(failure):
+            click.echo(f"  {line}")
+    for one in result.cells:
+        for number in (*one.failures, *one.short)[:1]:
+            click.echo(f"replay: {_replay_line(report, one, number)}")
+
+
+def _print_refused(plan: "Plan") -> None:
+    """Print what no cell may have together, and why."""
+    if not plan.left_out:
+        return
+    table = plain_table("refused", "#cells", "by", "because")
+    for one in plan.left_out:
+        for place, refusal in enumerate(one.refusals):
+            name, count = (_told(one.combination), f"{one.num_cells:,}") if place == 0 else ("", "")
+            table.add_row(name, count, refusal.by, refusal.because)
+    console().print(table)
+
+
+def _told(combination: "Combination") -> str:
+    return ", ".join(
+        f"{name} {'on' if value is True else 'off' if value is False else value}" for name, value in combination
+    )
+
+
+def _covered(plan: "Plan", strength: int) -> dict[str, int]:
+    covered, allowed = plan.covered(strength)
+    return {"covered": covered, "allowed": allowed}
+
+
+def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
+    from specsim.properties.matrix.history import COUNTED
+    from specsim.properties.matrix.verdict import complaints_of
+
+    failures = [
+        {
+            "history": number,
+            "error": failure.error,
+            "replay": _replay_line(report, one, number),
+            "shortest": _history(report.shortest[place]) if place in report.shortest else None,
+        }
+        for number, failure in one.failures.items()
+        for place in [(one.cell.name, one.mode, number)]
+    ]
+    return {
+        "name": one.cell.name,
+        **vars(one.cell),
+        "mode": one.mode,
+        "verdict": "fails" if complaints_of(one) else "conforms",
+        "histories": one.num_histories,
+        **{name: one.counts[name] for name in COUNTED},
+        "leaked_slots": one.num_leaked,
+        "failures": failures,
+        "short": {str(number): missing for number, missing in one.short.items()},
+    }
+
+
+def _history(failure: "Failure") -> list[str]:
+    actions = [f"{place}. {action}" for place, action in enumerate(failure.actions, 1)]
+    return [str(failure.setup), *actions, "then step until nothing is left to do, or until it fails"]
+
+
+def _replay_line(report: Report, one: "CellResult", number: int) -> str:
+    name = shlex.quote(report.implementation)
+    return f"specsim matrix {name} --seed {report.result.seed} --cell {one.cell.name} --history {number}"

@@ -1,0 +1,161 @@
+"""What ``specsim matrix`` prints, and how it ends."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from specsim.properties.matrix import factors, run, subjects
+from specsim.properties.matrix.factors import FACTORS
+from specsim.properties.mutants.loops import CuttingScheduler
+from specsim.properties.soak.subject import Subject
+
+CELL = "v2-page4-topk1-mha-chunks"
+ONE = ("matrix", "--cell", CELL, "--histories", 1, "--seed", 7)
+
+
+def test_json(specsim):
+    got = specsim(*ONE, "--json")
+    assert got.exit_code == 0, got.stdout
+    document = json.loads(got.stdout)
+    named = {name: document[name] for name in ("verdict", "seed", "profile", "layer", "histories", "failures")}
+    assert named == {
+        "verdict": "conforms",
+        "seed": 7,
+        "profile": "ci",
+        "layer": "reference",
+        "histories": 1,
+        "failures": 0,
+    }
+    assert document["factors"] == {name: list(values) for name, values in FACTORS.items()}
+    (cell,) = document["cells"]
+    assert {name: cell[name] for name in FACTORS} == {
+        "worker": "v2",
+        "page_size": 4,
+        "topk": 1,
+        "pool": "mha",
+        "overlap": False,
+        "chunking": True,
+        "prefix_cache": False,
+    }
+    assert (cell["name"], cell["histories"], cell["failures"], cell["short"]) == (CELL, 1, [], {})
+    assert cell["requests"] >= 3
+    assert cell["iterations"] >= 8
+    assert min(cell["partial_rejections"], cell["finishes"], cell["chunks"]) >= 1
+    assert document["pairs"] == {"covered": 21, "allowed": 21}
+    assert document["product"] == {"cells": 1, "allowed": 1, "refused": 0}
+
+
+def test_the_table_has_a_line_a_cell_and_the_seed_first_and_last(specsim):
+    got = specsim(*ONE)
+    lines = got.stdout.splitlines()
+    assert got.exit_code == 0
+    assert lines[0] == "specsim.reference, profile ci, seed 7"
+    assert lines[1].split()[:2] == ["cell", "histories"]
+    assert [line.split()[-1] for line in lines if line.startswith(CELL)] == ["conforms"]
+    assert lines[-1] == "conforms: 1 cells, 1 histories, seed 7"
+
+
+@pytest.fixture
+def small_product(monkeypatch):
+    """Let the product be chains on V1 and V2, overlapped or not, on single slots."""
+    cells = [cell for cell in factors.all_cells() if cell.topk == cell.page_size == 1 and cell.pool == "mha"]
+    chosen = [cell for cell in cells if not cell.chunking and not cell.prefix_cache]
+    monkeypatch.setattr(factors, "all_cells", lambda: chosen)
+
+
+def test_what_is_refused_is_told_with_its_reason(specsim, small_product):
+    because = "forced-v1: V1 was asked for; it runs without overlap."
+    got = specsim("matrix", "--histories", 1, "--seed", 7)
+    (line,) = (line for line in got.stdout.splitlines() if line.startswith("worker v1, overlap on"))
+    assert line.split(maxsplit=6)[4:] == ["1", "rules", because]
+    document = json.loads(specsim("matrix", "--histories", 1, "--seed", 7, "--json").stdout)
+    assert document["product"] == {"cells": 4, "allowed": 3, "refused": 1}
+    assert document["refused"] == [
+        {
+            "combination": {"worker": "v1", "overlap": True},
+            "cells": 1,
+            "reasons": [{"by": "rules", "because": because}],
+        }
+    ]
+
+
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, monkeypatch):
+    monkeypatch.setattr(subjects, "Subject", lambda backend: Subject(replace(backend, scheduler=CuttingScheduler)))
+    got = specsim(*ONE, "--replays", 20)
+    assert got.exit_code == 1
+    assert f"FAILURE: {CELL}, as it is, history 0: draft_kv[0] of request" in got.stdout
+    assert f"Shortest history 0 of {CELL}: " in got.stdout
+    assert "  1. admit Asked(" in got.stdout
+    assert f"replay: specsim matrix specsim.reference --seed 7 --cell {CELL} --history 0" in got.stdout
+    assert "fails: 1 cells, 1 histories, seed 7" in got.stdout
+    document = json.loads(specsim(*ONE, "--replays", 20, "--json").stdout)
+    (failure,) = document["cells"][0]["failures"]
+    assert (document["failures"], failure["history"]) == (1, 0)
+    assert failure["shortest"][1].startswith("1. admit Asked(")
+
+
+def test_a_history_that_comes_to_too_little_fails(specsim, monkeypatch):
+    monkeypatch.setattr(run, "shortfalls", lambda counts, cell: ["finishes = 0, but should be at least 1"])
+    got = specsim(*ONE)
+    assert got.exit_code == 1
+    assert f"FAILURE: {CELL}, as it is, history 0: finishes = 0, but should be at least 1" in got.stdout
+
+
+def test_a_refused_cell_is_not_run(specsim):
+    got = specsim("matrix", "--cell", "v1-page1-topk1-mha-overlap")
+    assert got.exit_code == 5
+    assert got.stderr == (
+        "specsim: v1-page1-topk1-mha-overlap is refused by the rules: "
+        "forced-v1: V1 was asked for; it runs without overlap.\n"
+    )
+
+
+def test_a_cell_that_is_none(specsim):
+    got = specsim("matrix", "--cell", "v3")
+    assert got.exit_code == 2
+    assert got.stderr == (
+        "specsim: --cell is v3, but should be a combination of all factors, such as v1-page1-topk1-mha\n"
+    )
+
+
+def test_an_implementation_and_another_layer(specsim):
+    got = specsim("matrix", "specsim.reference", "--layer", "gpu")
+    assert got.exit_code == 2
+    assert got.stderr == (
+        "specsim: --layer is gpu, but should be absent, because that is specsim.gpu, and IMPL is specsim.reference\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--histories", 0, "1 to 1,000,000"),
+        ("--histories", 10**20, "1 to 1,000,000"),
+        ("--history", -1, "0 to 999,999"),
+        ("--jobs", 10**6, "1 to 256"),
+        ("--seed", 2**32, "0 to 4,294,967,295"),
+        ("--replays", 10**9, "0 to 100,000"),
+    ],
+)
+def test_counts_have_bounds_and_reasons(specsim, option, value, expected):
+    got = specsim("matrix", option, value)
+    assert got.exit_code == 2
+    assert got.stderr.startswith(f"specsim: {option} is {value}, but should be {expected}, because ")
+
+
+def test_an_implementation_that_does_not_import(specsim):
+    assert specsim("matrix", "nowhere_to_be_found").exit_code == 4
+
+
+def test_a_worker_of_ones_own_has_the_cells_of_its_kind(specsim, small_product, tmp_path):
+    (tmp_path / "mine.py").write_text('WORKER_V1 = "specsim.reference.worker.v1.ReferenceWorkerV1"\n')
+    got = specsim("matrix", "mine", "--histories", 1, "--seed", 1, "--json")
+    assert got.exit_code == 0
+    document = json.loads(got.stdout)
+    assert document["layer"] == "IMPL"
+    assert [cell["name"] for cell in document["cells"]] == ["v1-page1-topk1-mha"]
+    assert {one["reasons"][0]["because"] for one in document["refused"]} == {
+        "mine brings no V2 worker",
+        "forced-v1: V1 was asked for; it runs without overlap.",
+    }

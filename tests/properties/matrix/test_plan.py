@@ -1,0 +1,117 @@
+"""A matrix covers what it says, and names what it leaves out."""
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.properties.matrix.covering import cover, has_combination, occurring, smallest_absent
+from specsim.properties.matrix.factors import FACTORS, Cell, all_cells
+from specsim.properties.matrix.plan import PROFILES, plan_matrix
+from specsim.properties.matrix.refusals import Refusal, why_refused
+from specsim.properties.soak.subject import Subject
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
+
+CELLS = {cell.name: cell for cell in all_cells()}
+
+
+def reference(**changed):
+    return Subject(replace(load("specsim.reference"), **changed))
+
+
+@pytest.fixture(scope="module")
+def plans():
+    plan = plan_matrix(reference(), PROFILES["ci"], all_cells())
+    return {"ci": plan, "full": replace(plan, cells=tuple(cover(plan.allowed, PROFILES["full"].strength)))}
+
+
+def test_the_product_has_every_value():
+    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2
+    named = {name: FACTORS[name] for name in ("worker", "page_size", "topk")}
+    assert named == {"worker": ("v1", "v2"), "page_size": (1, 4, 16, 64), "topk": (1, 4, 16)}
+
+
+def test_a_cell_is_named_by_all_of_its_values():
+    cell = Cell("v2", 16, 4, "mha", overlap=True, chunking=False, prefix_cache=True)
+    assert cell.name == "v2-page16-topk4-mha-overlap-cache"
+    assert CELLS[cell.name] == cell
+
+
+@pytest.mark.parametrize(("profile", "strength"), [("ci", 2), ("full", 3)])
+def test_every_combination_occurs_in_a_cell_or_is_left_out_by_name(plans, profile, strength):
+    plan = plans[profile]
+    assert set(plan.cells) <= set(plan.allowed)
+    covered, left_out = occurring(plan.cells, strength), [set(one.combination) for one in plan.left_out]
+    for names in combinations(FACTORS, strength):
+        for values in product(*(FACTORS[name] for name in names)):
+            wanted = tuple(zip(names, values, strict=True))
+            is_left_out = any(part <= set(wanted) for part in left_out)
+            assert (wanted in covered) != is_left_out, wanted
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_every_cell_is_allowed_or_refused_with_a_reason(plans, profile):
+    plan = plans[profile]
+    assert {*plan.allowed, *plan.refused} == set(CELLS.values())
+    assert not {*plan.allowed} & {*plan.refused}
+    assert all(refusal.by and refusal.because for refusal in plan.refused.values())
+    for cell in plan.refused:
+        assert any(has_combination(cell, one.combination) for one in plan.left_out), cell.name
+
+
+def test_what_is_covered_is_counted(plans):
+    plan = plans["ci"]
+    assert plan.covered(2) == (len(occurring(plan.allowed, 2)),) * 2
+    covered, allowed = plan.covered(3)
+    assert covered < allowed == len(occurring(plan.allowed, 3))
+
+
+def test_a_cover_is_small_and_the_same_whenever_it_is_built():
+    cells = all_cells()
+    assert cover(cells, 2) == cover(cells, 2)
+    assert len(cover(cells, 2)) <= 1.5 * max(12, 4 * len(FACTORS["pool"]))
+
+
+def test_what_is_absent_is_told_in_its_smallest_form():
+    cells = all_cells()
+    allowed = [cell for cell in cells if cell.page_size != 64 and (cell.topk, cell.overlap) != (4, True)]
+    assert smallest_absent(cells, allowed) == [(("page_size", 64),), (("topk", 4), ("overlap", True))]
+
+
+def test_profiles_run_as_many_histories_as_they_have_to():
+    assert (PROFILES["ci"].strength, PROFILES["full"].strength) == (2, 3)
+    assert PROFILES["ci"].num_histories >= 5
+    assert PROFILES["full"].num_histories == 50
+
+
+def test_overlap_of_v1_is_refused_by_the_rules():
+    refusal = why_refused(reference(), CELLS["v1-page1-topk1-mha-overlap"])
+    assert refusal == Refusal("rules", "forced-v1: V1 was asked for; it runs without overlap.")
+
+
+@pytest.mark.parametrize(
+    ("brought", "has", "lacks"), [("worker", "v2", "v1"), ("worker_v1", None, "v2"), ("worker_v1", None, "v1")]
+)
+def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
+    subject = reference(**{brought: ReferenceWorker})
+    if has is not None:
+        assert why_refused(subject, CELLS[f"{has}-page1-topk1-mha"]) is None
+    refusal = why_refused(subject, CELLS[f"{lacks}-page1-topk1-mha"])
+    assert refusal == Refusal("implementation", f"specsim.reference brings no {lacks.upper()} worker")
+
+
+class ChainWorker(ReferenceWorker):
+    """Runs no trees."""
+
+    def __init__(self, config, model, sizes):
+        if config.topk > 1:
+            because = "it runs chains"
+            raise SpecRejection(Reason.BAD_CONFIGURATION, what="topk", got=config.topk, expected="1", because=because)
+        super().__init__(config, model, sizes)
+
+
+def test_what_a_worker_rejects_is_refused_by_the_worker():
+    refusal = why_refused(reference(worker=ChainWorker), CELLS["v2-page1-topk4-mha"])
+    assert refusal == Refusal("worker", "BAD_CONFIGURATION: topk is 4, but should be 1, because it runs chains")

@@ -1,0 +1,70 @@
+"""Histories come to what their cell is there for, and count the same in any process."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.properties.matrix.factors import all_cells
+from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls
+from specsim.properties.matrix.run import CellResult, run_matrix
+from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS, load_subject
+from specsim.properties.matrix.verdict import complaints_of
+from specsim.properties.soak.history import Failure
+from specsim.properties.soak.subject import Subject
+
+CELLS = {cell.name: cell for cell in all_cells()}
+
+
+def test_a_history_has_to_come_to_what_its_factors_are_there_for():
+    cell = CELLS["v2-page1-topk1-mha-overlap-chunks-cache"]
+    assert LEAST == {"requests": 3, "iterations": 8, "partial_rejections": 1, "finishes": 1}
+    assert least_of(cell) == {**LEAST, "chunks": 1, "prefix_hits": 1, "overlaps": 1}
+    counts = {**LEAST, "iterations": 7, "chunks": 1, "prefix_hits": 0, "overlaps": 1}
+    assert shortfalls(counts, cell) == [
+        "iterations = 7, but should be at least 8",
+        "prefix_hits = 0, but should be at least 1",
+    ]
+
+
+def test_a_cell_whose_histories_come_to_too_little_fails():
+    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    one.add(0, Tried(Counter(LEAST)))
+    assert complaints_of(one) == []
+    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2))
+    assert complaints_of(one) == [
+        "v1-page1-topk1-mha, as it is, history 1: finishes = 0, but should be at least 1",
+        "v1-page1-topk1-mha, as it is: 2 slots leaked",
+    ]
+
+
+def test_the_first_failures_of_a_cell_are_told():
+    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    for number in range(5):
+        one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")))
+    told = [f"v1-page1-topk1-mha, as it is, history {number}: it differs" for number in range(3)]
+    assert complaints_of(one) == [*told, "v1-page1-topk1-mha, as it is: 2 histories more"]
+
+
+def test_a_failure_that_stops_in_the_middle_is_no_leak():
+    one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
+    one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")))
+    assert complaints_of(one) == ["v1-page1-topk1-mha, as it is, history 4: the output differs"]
+
+
+@pytest.mark.slow
+def test_a_run_counts_the_same_in_any_number_of_processes():
+    cells = [CELLS["v1-page4-topk1-mha-cache"], CELLS["v2-page4-topk4-mha-overlap"]]
+    subjects = {AS_IT_IS: Subject(load("specsim.reference"))}
+    alone, together = (run_matrix(subjects, "specsim.reference", cells, range(2), 3, jobs) for jobs in (1, 2))
+    assert replace(alone, seconds=0) == replace(together, seconds=0)
+    assert (alone.num_histories, alone.num_failures) == (4, 0)
+    assert all(not shortfalls(one.counts, one.cell) for one in alone.cells)
+
+
+def test_workers_run_with_and_without_graphs():
+    for mode, use_graphs in ((EAGER, False), (GRAPHS, True)):
+        backend = load_subject("specsim.gpu", mode).backend
+        assert backend.worker.keywords == backend.worker_v1.keywords == {"use_graphs": use_graphs}
+    assert load_subject("specsim.reference", EAGER).backend.worker is None
