@@ -108,6 +108,7 @@ PROPERTIES = (
         requests_on_pages_keep_what_is_theirs,
         is_slow=True,
         fills_missing=True,
+        runs_worker=True,
     ),
     Property(
         "worker_pages.beams_begin_with_the_end_of_their_text",

@@ -20,8 +20,10 @@ ON_OPERATIONS = {
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
+    "worker_pages.beams_begin_with_the_end_of_their_text",
 }
-"""Whole runs that set the coins of one operation, or ask what the reference's own worker keeps."""
+"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, or ask what the
+reference's own worker keeps."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 
@@ -49,7 +51,7 @@ def test_whole_runs_that_play_no_worker_are_few():
 
 
 def runs_an_engine(group):
-    return group in ("engine", "worker", "worker_v1", "reads") or group.endswith("_engine")
+    return group in ("engine", "worker", "worker_v1", "worker_pages", "reads") or group.endswith("_engine")
 
 
 @pytest.mark.parametrize(("is_v1", "loop"), [(False, ReferenceWorker), (True, ReferenceWorkerV1)], ids=["V2", "V1"])
