@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from specsim.config import INDEXER_PAGE_KEYS
 from specsim.hashing import GOLDEN, MASK
-from specsim.simulation.models.description import INDEXER_PAGE_SIZE, INDEXER_SCALE_BYTES
+from specsim.simulation.models.description import INDEXER_SCALE_BYTES
 from specsim.simulation.models.moving import layer_by_layer
 from specsim.simulation.models.pool_kinds import FORMS, INDEXER_KEY_BYTES, TAG_WORDS, PoolKind
 
@@ -77,7 +78,7 @@ def _read_halves(buffers: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 def _read_beside_indexer(buffers: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     keys, rest = _read_halves(buffers)
-    pages, num_key_bytes = buffers[1], INDEXER_PAGE_SIZE * INDEXER_KEY_BYTES
+    pages, num_key_bytes = buffers[1], INDEXER_PAGE_KEYS * INDEXER_KEY_BYTES
     total = _words(pages[:, :num_key_bytes].reshape(-1, INDEXER_KEY_BYTES)).sum(dim=1)
     total = total + _words(pages[:, num_key_bytes:].reshape(-1, INDEXER_SCALE_BYTES)).sum(dim=1)
     values = rest.clone()
@@ -91,11 +92,11 @@ def _write_beside_indexer(buffers: Sequence[Tensor], slots: Tensor, keys: Tensor
     rest = values.clone()
     rest[:, 2] = (values[:, 2] - entries.sum(dim=1)) & MASK
     buffers[0][slots] = torch.cat([keys, rest], dim=1)
-    written, page, offset = _bytes(entries), slots // INDEXER_PAGE_SIZE, slots % INDEXER_PAGE_SIZE
+    written, page, offset = _bytes(entries), slots // INDEXER_PAGE_KEYS, slots % INDEXER_PAGE_KEYS
     start = torch.cat(
         [
             offset[:, None] * INDEXER_KEY_BYTES + torch.arange(INDEXER_KEY_BYTES, device=slots.device),
-            INDEXER_PAGE_SIZE * INDEXER_KEY_BYTES
+            INDEXER_PAGE_KEYS * INDEXER_KEY_BYTES
             + offset[:, None] * INDEXER_SCALE_BYTES
             + torch.arange(INDEXER_SCALE_BYTES, device=slots.device),
         ],

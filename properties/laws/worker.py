@@ -58,9 +58,13 @@ def expected_tags(model: HashModel, tokens: Sequence[int]) -> tuple[Tags, Tags]:
 def check_tags(pool: str, buffers: Sequence[Any], request: Request, expected: Tags) -> None:
     """Raise AssertionError unless every committed position of a request holds its tag in every component."""
     slots = request.slots[: request.num_committed]
-    for component, (buffer, tags) in enumerate(zip(buffers, expected, strict=True)):
-        got = buffer[slots].tolist()
-        for position, (one, other) in enumerate(zip(got, tags, strict=True)):
+    check_tags_at(pool, [buffer[slots] for buffer in buffers], request, expected)
+
+
+def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected: Tags) -> None:
+    """Raise AssertionError unless the entries of a request's committed positions are the tags."""
+    for component, (read, tags) in enumerate(zip(entries, expected, strict=True)):
+        for position, (one, other) in enumerate(zip(read.tolist(), tags, strict=True)):
             require(one == other, f"{pool}[{component}] of request {request.request_id} at {position}", one, other)
 
 

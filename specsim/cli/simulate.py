@@ -27,8 +27,8 @@ from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.requests import Request
 
 HASH_VOCABULARY = 256
-POOLS = [kind.value for kind in PoolKind if kind is not PoolKind.DSA]
-DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS if kind is not PoolKind.DSA]
+POOLS = [kind.value for kind in PoolKind]
+DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
 NESTED = ("mismatches", "intervals", "meta_info", "plan")
 
 

@@ -8,10 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.config import INDEXER_PAGE_KEYS
 from specsim.counts import ceil_to
 
-INDEXER_PAGE_SIZE, INDEXER_GROUP, INDEXER_SCALE_BYTES = 64, 128, 4
-"""Slots of a page of an indexer cache, bytes of a key that share a scale, and bytes of a scale (semantics C.6)."""
+INDEXER_GROUP, INDEXER_SCALE_BYTES = 128, 4
+"""Bytes of an indexer's key that share a scale, and bytes of a scale (semantics C.6)."""
 
 FINAL_LAYER = -1
 """The number of the hidden states that the target's logits are computed from."""
@@ -59,7 +60,7 @@ class KVComponent:
         """Return the shape of a layer's buffer for so many slots."""
         num_rows = num_slots
         if self.layout is Layout.INDEXER_PAGES:
-            num_rows = ceil_to(num_slots, INDEXER_PAGE_SIZE) // INDEXER_PAGE_SIZE
+            num_rows = ceil_to(num_slots, INDEXER_PAGE_KEYS) // INDEXER_PAGE_KEYS
         return (num_rows, *self.row_shape)
 
 

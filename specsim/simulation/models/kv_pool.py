@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.assertion import require
+from specsim.config import INDEXER_PAGE_KEYS
 from specsim.conformance.arrays import Array
-from specsim.simulation.models.description import INDEXER_GROUP, INDEXER_PAGE_SIZE, INDEXER_SCALE_BYTES, Layout
+from specsim.simulation.models.description import INDEXER_GROUP, INDEXER_SCALE_BYTES, Layout
 from specsim.simulation.models.moving import layer_by_layer
 
 FULL_SHARE = 0.1
@@ -142,8 +143,8 @@ def _slots_that_differ(one: Array, other: Array, layout: Layout) -> Array:
     if layout is Layout.SLOTS:
         rows: Array = np.any(differs, axis=1)
         return rows
-    num_groups = differs.shape[1] // (INDEXER_PAGE_SIZE * (INDEXER_GROUP + INDEXER_SCALE_BYTES))
-    keys, scales = np.split(differs, [INDEXER_PAGE_SIZE * num_groups * INDEXER_GROUP], axis=1)
+    num_groups = differs.shape[1] // (INDEXER_PAGE_KEYS * (INDEXER_GROUP + INDEXER_SCALE_BYTES))
+    keys, scales = np.split(differs, [INDEXER_PAGE_KEYS * num_groups * INDEXER_GROUP], axis=1)
     of_keys = np.any(keys.reshape(-1, num_groups * INDEXER_GROUP), axis=1)
     of_scales = np.any(scales.reshape(-1, num_groups * INDEXER_SCALE_BYTES), axis=1)
     slots: Array = np.logical_or(of_keys, of_scales)

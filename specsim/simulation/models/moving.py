@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from specsim.config import SpecConfig
+from specsim.config import INDEXER_PAGE_KEYS, SpecConfig
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import (
     INDEXER_GROUP,
-    INDEXER_PAGE_SIZE,
     INDEXER_SCALE_BYTES,
     KVComponent,
     Layout,
@@ -111,13 +110,13 @@ def indexer_width(component: KVComponent) -> int:
         BAD_CONFIGURATION: no key fits a row of its pages.
     """
     group = INDEXER_GROUP + INDEXER_SCALE_BYTES
-    num_groups, rest = divmod(component.row_shape[0], INDEXER_PAGE_SIZE * group)
+    num_groups, rest = divmod(component.row_shape[0], INDEXER_PAGE_KEYS * group)
     if rest or not num_groups or len(component.row_shape) != 1 or component.dtype != "uint8":
         raise SpecRejection(
             Reason.BAD_CONFIGURATION,
             what=f"{component.side.value} component {component.name!r}",
             got=f"{component.dtype} {list(component.row_shape)}",
-            expected=f"uint8, a multiple of {INDEXER_PAGE_SIZE * group} bytes",
+            expected=f"uint8, a multiple of {INDEXER_PAGE_KEYS * group} bytes",
             because="a row of an indexer has 64 keys, and a scale for each 128 bytes of them",
         )
     return num_groups * INDEXER_GROUP

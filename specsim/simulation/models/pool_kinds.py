@@ -11,11 +11,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.config import INDEXER_PAGE_KEYS
 from specsim.conformance.arrays import Array
 from specsim.hashing import GOLDEN, MASK, digest_rows, mix_array
 from specsim.simulation.models.description import (
     INDEXER_GROUP,
-    INDEXER_PAGE_SIZE,
     INDEXER_SCALE_BYTES,
     KVComponent,
     Layout,
@@ -177,9 +177,9 @@ def _write_indexer_entries(buffer: Array, slots: Words, entries: Words) -> None:
 
 def _indexer_places(slots: Words) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
     """Return page and bytes of the key of each slot, and of its scale."""
-    page, offset = np.divmod(slots, INDEXER_PAGE_SIZE)
+    page, offset = np.divmod(slots, INDEXER_PAGE_KEYS)
     key = offset[:, None] * INDEXER_KEY_BYTES + np.arange(INDEXER_KEY_BYTES)
-    first_scale = INDEXER_PAGE_SIZE * INDEXER_KEY_BYTES
+    first_scale = INDEXER_PAGE_KEYS * INDEXER_KEY_BYTES
     scale = first_scale + offset[:, None] * INDEXER_SCALE_BYTES + np.arange(INDEXER_SCALE_BYTES)
     return (page, key), (page, scale)
 
@@ -226,7 +226,7 @@ FORMS = {
             _LATENT,
             Part(
                 "indexer",
-                (INDEXER_PAGE_SIZE * (INDEXER_KEY_BYTES + INDEXER_SCALE_BYTES),),
+                (INDEXER_PAGE_KEYS * (INDEXER_KEY_BYTES + INDEXER_SCALE_BYTES),),
                 "uint8",
                 Layout.INDEXER_PAGES,
             ),

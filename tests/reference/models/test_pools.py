@@ -17,8 +17,8 @@ from specsim.simulation.report import simulate
 from specsim.simulation.requests import Request
 
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)
-TARGETS = [(kind, PoolKind.MHA) for kind in PoolKind if kind is not PoolKind.DSA]
-PAIRS = [*TARGETS, *((PoolKind.MHA, kind) for kind in DRAFT_KINDS if kind not in (PoolKind.MHA, PoolKind.DSA))]
+TARGETS = [(kind, PoolKind.MHA) for kind in PoolKind]
+PAIRS = [*TARGETS, *((PoolKind.MHA, kind) for kind in DRAFT_KINDS if kind is not PoolKind.MHA)]
 pairs = pytest.mark.parametrize(("target", "draft"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 
 

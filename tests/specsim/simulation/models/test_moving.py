@@ -14,24 +14,35 @@ from specsim.simulation.models.description import KVComponent, Layout, Side
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import indexer_width, pool_of, sides_that_move
-from specsim.simulation.models.pool_kinds import FORMS, KINDS_WITHOUT_KV, PoolKind, kv_components, tags_of
+from specsim.simulation.models.pool_kinds import (
+    FORMS,
+    KINDS_WITHOUT_KV,
+    RECURRENT_KINDS,
+    PoolKind,
+    kv_components,
+    tags_of,
+)
 from specsim.simulation.models.toys import describe
 
 ORACLE = load("specsim.reference")
 SIZES = PoolSizes(num_slots=140, num_rows=2, row_width=8)
-MOVING = [kind for kind in PoolKind if kind not in KINDS_WITHOUT_KV | {PoolKind.DSA, PoolKind.OTHER}]
+MOVING = [kind for kind in PoolKind if kind not in KINDS_WITHOUT_KV | {PoolKind.OTHER}]
 TREE, CHAIN = SpecConfig(2, 2, 4), SpecConfig(1, 2, 3)
 
 
-def pools(kind, reads=Reads.FULL):
-    return Pools.of(describe(HashModel(target_pool=kind), "numpy"), SIZES, reads)
+def pools(kind, reads=Reads.FULL, side=Side.TARGET):
+    model = HashModel(**{f"{side.value.lower()}_pool": kind}, num_draft_layers=2)
+    return Pools.of(describe(model, "numpy"), SIZES, reads)
 
 
-@pytest.mark.parametrize("kind", MOVING, ids=[kind.value for kind in MOVING])
-def test_a_move_takes_all_that_a_slot_holds_and_counts_its_targets_alone(kind):
+@pytest.mark.parametrize(
+    ("kind", "side"),
+    [(kind, side) for kind in MOVING for side in Side if side is Side.TARGET or kind not in RECURRENT_KINDS],
+)
+def test_a_move_takes_all_that_a_slot_holds_and_counts_its_targets_alone(kind, side):
     random = np.random.default_rng(5)
-    moved, slots = pools(kind, Reads.KEPT), np.arange(SIZES.num_slots)
-    kv, form = moved.kv[Side.TARGET], FORMS[kind]
+    moved, slots = pools(kind, Reads.KEPT, side), np.arange(SIZES.num_slots)
+    kv, form = moved.kv[side], FORMS[kind]
     tags = random.integers(0, 1 << 32, (4, SIZES.num_slots, 4))
     for place, entries in enumerate(tags):
         form.write(kv.layers()[place // 2 * len(form.parts) :], place % 2, slots, entries)
@@ -43,7 +54,7 @@ def test_a_move_takes_all_that_a_slot_holds_and_counts_its_targets_alone(kind):
 
     kv.words("asked", ask)
     targets, sources = np.array([64, 66, 3, 0, 0]), np.array([66, 67, 130, 1, 1])
-    moved.move_kv(Side.TARGET, targets, sources, ORACLE)
+    moved.move_kv(side, targets, sources, ORACLE)
     expected = tags.copy()
     expected[:, targets] = tags[:, sources]
     assert [one.tolist() for one in tags_of(kind, kv.layers(), slots)] == expected.tolist()
