@@ -7,6 +7,7 @@ from torch import Tensor
 
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
+from specsim.simulation.logprobs import most_top
 
 DTYPES = {
     "temperature": torch.float32,
@@ -46,6 +47,14 @@ class ChoiceRows:
         """Return whether any of these rows is sampled, without asking the device."""
         sampled = [choice.sampling for choice in self.of(rows)]
         return any(one is not None and not one.is_greedy for one in sampled)
+
+    def tells(self, rows: Sequence[int]) -> bool:
+        """Return whether any of these rows asks for log-probabilities."""
+        return most_top(self.of(rows)) is not None
+
+    def needs_distribution(self, rows: Sequence[int]) -> bool:
+        """Return whether any of these rows is sampled, or asks for log-probabilities."""
+        return self.has_sampled(rows) or self.tells(rows)
 
     def is_constrained(self, rows: Sequence[int]) -> bool:
         """Return whether the logits of any of these rows are changed on the host."""

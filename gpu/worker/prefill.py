@@ -13,7 +13,7 @@ from specsim.gpu.worker.constraints import constrain_first
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.sampling import first_tokens, greedy_choices
 from specsim.phases import DraftInput
-from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
+from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
@@ -26,11 +26,11 @@ def prefill(
     model: Model[Tensor],
     pools: Pools,
     choices: ChoiceRows,
-) -> DraftInput:
+) -> tuple[DraftInput, TargetOutput[Tensor]]:
     """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
 
     Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
-    (semantics D.7, I.8).
+    (semantics D.7, I.8). The logits behind every chunk are returned as well.
     """
     device = pools.req_to_token.device
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
@@ -43,7 +43,7 @@ def prefill(
     page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
     keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
     last = device_array(cu_lengths[1:] - 1, device)
-    is_sampled = choices.has_sampled(rows)
+    is_sampled = choices.needs_distribution(rows)
     pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
     target_batch = TargetBatch(
         req_pool_indices=row,
@@ -79,7 +79,7 @@ def prefill(
     )
     drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
     topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
-    return DraftInput(
+    draft_input = DraftInput(
         req_pool_indices=row,
         seq_lens=end,
         topk_p=topk_p,
@@ -87,6 +87,7 @@ def prefill(
         hidden_states=drafted.hidden_states,
         bonus_tokens=following.int(),
     )
+    return draft_input, output
 
 
 def device_array(values: Any, device: torch.device, dtype: torch.dtype = torch.int64) -> Tensor:

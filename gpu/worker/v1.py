@@ -20,6 +20,7 @@ from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
+from specsim.gpu.worker.logprobs import Scored, score, told_by
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import device_array, prefill
 from specsim.gpu.worker.reclaim import reclaim
@@ -28,6 +29,7 @@ from specsim.gpu.worker.transfer import download, on_host, upload
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
+from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model, require_model
@@ -112,6 +114,7 @@ class GpuWorkerV1:
         self._idle = Carried.idle(description, config.topk)
         self._carried = self._joining = self._idle
         self._phases: Phases | None = None
+        self._scored: tuple[Scored | None, int] = None, 0
         if self.use_graphs:
             for size in reversed(self._buckets):
                 self._captured_stages(size, Kind(config.num_steps, False))
@@ -131,7 +134,12 @@ class GpuWorkerV1:
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         setting = self._setting
-        phase = prefill(rows, chunks, self.config.topk, self.model, setting.pools, setting.choices)
+        phase, output = prefill(rows, chunks, self.config.topk, self.model, setting.pools, setting.choices)
+        paths = device_array(alone(len(rows)), DEVICE, torch.int32)
+        self._scored = (
+            score(rows, phase.req_pool_indices, output, paths, phase.bonus_tokens, setting.choices),
+            len(rows),
+        )
         still_there = [row for row in self._joining.rows if row not in rows]
         self._joining = self._joining.keep(still_there).joined_by(Carried(tuple(rows), phase))
         return [int(token) for token in phase.bonus_tokens.tolist()]
@@ -143,7 +151,9 @@ class GpuWorkerV1:
         borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps)
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*_flat(borrowed), *_flat(given)], DEVICE)
-        stages = self._stages(draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.has_sampled(rows)))
+        stages = self._stages(
+            draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.needs_distribution(rows))
+        )
         self._assign(uploaded[:4])
         stages.draft()
         self._assign(uploaded[4:])
@@ -151,6 +161,16 @@ class GpuWorkerV1:
         if setting.choices.is_constrained(rows):
             self._constrain(stages, rows)
         stages.accept()
+        accepted = stages.verify_output
+        scored = score(
+            rows,
+            draft_input.req_pool_indices,
+            stages.output,
+            accepted.accept_index,
+            accepted.predict,
+            setting.choices,
+        )
+        self._scored = scored, len(rows)
         truncation = self._end_requests(stages.verify_output, len(rows), config.num_draft_tokens)
         kept = reclaim(
             draft_input,
@@ -169,6 +189,10 @@ class GpuWorkerV1:
         self._carried = self._extend(unfinished, extend_input, config.num_steps)
         self._phases = (draft_input, stages.verify_input, stages.verify_output, extend_input)
         return Iteration.of(truncation, config.num_draft_tokens)
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return told_by(*self._scored)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""

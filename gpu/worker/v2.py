@@ -29,12 +29,14 @@ from specsim.gpu.worker.graphs import (
     pad_rows,
     require_graphs,
 )
+from specsim.gpu.worker.logprobs import Scored, score, told_by
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import device_array, prefill
 from specsim.gpu.worker.transfer import on_host
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.host.choice import TokenChoice
 from specsim.phases import DraftExtendInput, DraftInput, Phase, VerifyInput, VerifyOutput
+from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.moving import require_moves, sides_that_move
@@ -110,6 +112,7 @@ class GpuWorker:
         self._split_graphs: dict[tuple[int, Kind], tuple[CapturedGraph, CapturedGraph]] = {}
         self._phases: Phases | None = None
         self._num_live = 0
+        self._scored: tuple[Scored | None, int] = None, 0
         if self.use_graphs:
             self._capture_all()
 
@@ -129,8 +132,11 @@ class GpuWorker:
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
-        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices)
+        phase, output = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices)
         self._pools.stash(phase)
+        paths = device_array(alone(len(rows)), DEVICE, torch.int32)
+        scored = score(rows, phase.req_pool_indices, output, paths, phase.bonus_tokens, self._choices)
+        self._scored = scored, len(rows)
         return [int(token) for token in phase.bonus_tokens.tolist()]
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
@@ -150,10 +156,11 @@ class GpuWorker:
         A request with a processor or a grammar lets the batch wait for its logits in the middle.
         """
         self._num_live = len(rows)
-        kind = Kind(self.config.at_steps(num_steps).num_steps, self._choices.has_sampled(rows))
+        kind = Kind(self.config.at_steps(num_steps).num_steps, self._choices.needs_distribution(rows))
         is_constrained = self._choices.is_constrained(rows)
         size = bucket_for(len(rows), self._buckets) if self._pads and rows else len(rows)
         padded = pad_rows(rows, size)
+        self._scored = None, len(rows)
         if self.use_graphs and rows:
             self._phases = self._replay(rows, padded, kind, is_constrained)
             return
@@ -162,6 +169,7 @@ class GpuWorker:
         if is_constrained:
             self._constrain(middle, rows)
         self._phases = self._finish(device_rows, kind, middle)
+        self._score(device_rows, middle, rows)
 
     def rewinder(self) -> Callable[[], None]:
         """Return a function that brings the lengths back to what they are now, to run one iteration many times."""
@@ -171,6 +179,10 @@ class GpuWorker:
             self._pools.seq_lens.copy_(saved)
 
         return rewind
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return told_by(*self._scored)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""
@@ -213,10 +225,16 @@ class GpuWorker:
         links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
         constrain(middle.output, phase.draft_token.view(shape), *links, self._choices.of(rows))
 
+    def _score(self, device_rows: Tensor, middle: Middle, rows: Sequence[int]) -> None:
+        """Queue what live requests are told of the tokens that were accepted last."""
+        output = require_present("phases", self._phases)[2]
+        scored = score(rows, device_rows, middle.output, output.accept_index, output.predict, self._choices)
+        self._scored = scored, len(rows)
+
     def _replay(self, rows: Sequence[int], padded: Tensor, kind: Kind, is_constrained: bool) -> Phases:
-        """Replay one graph, or two around what the host does to the logits."""
+        """Replay one graph, or two around what the host does to the logits, or where it goes on from them."""
         host_rows = padded.pin_memory()
-        if not is_constrained:
+        if not is_constrained and not self._choices.tells(rows):
             captured = self._graph(len(padded), kind)
             captured.rows.copy_(host_rows, non_blocking=True)
             captured.graph.replay()
@@ -224,9 +242,12 @@ class GpuWorker:
         start, finish = self._halves(len(padded), kind)
         start.rows.copy_(host_rows, non_blocking=True)
         start.graph.replay()
-        self._constrain(start.outputs, rows)
+        if is_constrained:
+            self._constrain(start.outputs, rows)
         finish.graph.replay()
-        return cast(Phases, finish.outputs)
+        self._phases = cast(Phases, finish.outputs)
+        self._score(start.rows, start.outputs, rows)
+        return self._phases
 
     def _capture_all(self) -> None:
         """Capture the greedy graph of every bucket, the largest first."""

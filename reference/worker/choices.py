@@ -7,6 +7,7 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
+from specsim.simulation.logprobs import most_top
 
 DTYPES = {
     "temperature": np.float32,
@@ -41,6 +42,10 @@ class ChoiceRows:
     def has_sampled(self, row: Array) -> bool:
         """Return whether any of these rows is sampled."""
         return bool((self._by_name["temperature"][row] > 0).any())
+
+    def needs_distribution(self, row: Array) -> bool:
+        """Return whether any of these rows is sampled, or asks for log-probabilities."""
+        return self.has_sampled(row) or most_top(self.of(row)) is not None
 
     def is_greedy(self, row: Array) -> Array:
         """Return which of these rows are greedy, bool [request]."""

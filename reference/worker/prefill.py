@@ -11,7 +11,7 @@ from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain_first
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.sampling import first_tokens, greedy_choices
-from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch
+from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
@@ -25,7 +25,7 @@ def prefill(
     pools: Pools,
     choices: ChoiceRows,
     operations: CallsByName,
-) -> DraftInput:
+) -> tuple[DraftInput, TargetOutput[Array]]:
     """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
 
     Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token.
@@ -34,6 +34,13 @@ def prefill(
     ----------
     rows, chunks : sequence
         Request row and chunk of each request; slots are assigned up to its end, and hold KV up to its start.
+
+    Returns
+    -------
+    draft_input : DraftInput
+        What starts the first draft of each request.
+    output : TargetOutput
+        The logits behind every chunk.
 
     Notes
     -----
@@ -62,7 +69,7 @@ def prefill(
             parents=None,
             select=last,
             hidden_layers=model.description.hidden_layers,
-            is_sampled=choices.has_sampled(row),
+            is_sampled=choices.needs_distribution(row),
         ),
         pools.open(Side.TARGET, out_cache_loc),
         pools.states,
@@ -85,7 +92,7 @@ def prefill(
         pools.open(Side.DRAFT, out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
-    return DraftInput(
+    draft_input = DraftInput(
         req_pool_indices=row,
         seq_lens=ends.astype(np.int64),
         topk_p=proposal.topk_values,
@@ -93,3 +100,4 @@ def prefill(
         hidden_states=drafted.hidden_states,
         bonus_tokens=following.astype(np.int32),
     )
+    return draft_input, output

@@ -31,10 +31,12 @@ from specsim.phases import (
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import forward_draft_extend, prepare_extend_after_decode
+from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.reclaim import Reclaimed, reclaim
 from specsim.reference.worker.verify import verify
+from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
@@ -105,6 +107,7 @@ class ReferenceWorkerV1:
             ForwardMode.IDLE, self._joining.req_pool_indices, self._joining.seq_lens, self._idle_draft_input()
         )
         self._phases: tuple[Phase, ...] = ()
+        self._told: Told = ()
 
     def keep_books(self, ledger: IterationLedger) -> None:
         """Take the books of the engine that drives the worker."""
@@ -121,7 +124,11 @@ class ReferenceWorkerV1:
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
-        joining = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
+        joining, output = prefill(
+            rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations
+        )
+        row, paths = joining.req_pool_indices, alone(len(rows))
+        self._told = tell(row, output, paths, joining.bonus_tokens, self._choices, self._operations)
         known = self._joining.req_pool_indices.tolist()
         still_there = [place for place, row in enumerate(known) if row not in rows]
         self._joining = self._merge(self._filter(self._joining, still_there), joining)
@@ -136,9 +143,11 @@ class ReferenceWorkerV1:
         verify_input = self._draft(draft_input, config)
         self.batch = replace(self.batch, info=verify_input, mode=ForwardMode.TARGET_VERIFY)
         row = self.batch.req_pool_indices
-        verify_output, scratch = verify(
+        verify_output, scratch, output = verify(
             row, verify_input, config.num_steps, self.model, self._pools, self._choices, self._operations
         )
+        paths, predict = verify_output.accept_index, verify_output.predict
+        self._told = tell(row, output, paths, predict, self._choices, self._operations)
         truncation = self._ledger.end_requests(
             verify_output.accept_index, verify_output.predict, self._operations.truncate_at_stop
         )
@@ -147,6 +156,10 @@ class ReferenceWorkerV1:
         self.batch = replace(self.batch, info=self._extend(self.batch, config.num_steps))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
         return Iteration.of(truncation, config.num_draft_tokens)
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return self._told
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""

@@ -21,9 +21,11 @@ from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.compact import compact
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import extend
+from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import CARRIED, MakePools, Pools, carried_rows
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.verify import verify
+from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
@@ -79,6 +81,7 @@ class ReferenceWorker:
         self._pools = make_pools(description, sizes, reads)
         self._carried = carried_rows(description, config.topk, sizes)
         self._phases: tuple[Phase, ...] = ()
+        self._told: Told = ()
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
@@ -91,8 +94,12 @@ class ReferenceWorker:
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
-        phase = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations)
+        phase, output = prefill(
+            rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations
+        )
         self._stash(phase)
+        row, paths = phase.req_pool_indices, alone(len(rows))
+        self._told = tell(row, output, paths, phase.bonus_tokens, self._choices, self._operations)
         return [int(token) for token in phase.bonus_tokens]
 
     def read_map(self) -> Array:
@@ -115,7 +122,11 @@ class ReferenceWorker:
             return pools.read_slots(row, draft_input.seq_lens, width, operations)
 
         verify_input = draft(draft_input, config, model, pools, verify_slots, operations, self.sizes.page_size)
-        verify_output, scratch = verify(row, verify_input, config.num_steps, model, pools, self._choices, operations)
+        verify_output, scratch, output = verify(
+            row, verify_input, config.num_steps, model, pools, self._choices, operations
+        )
+        paths, predict = verify_output.accept_index, verify_output.predict
+        self._told = tell(row, output, paths, predict, self._choices, operations)
         extend_input = compact(
             row, verify_input, verify_output, config.topk == 1, config.num_steps, pools, scratch, operations
         )
@@ -126,6 +137,10 @@ class ReferenceWorker:
             num_accepted_drafts=verify_output.num_accepted_drafts,
             num_accepted_tokens=verify_output.num_accepted_tokens,
         )
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return self._told
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""

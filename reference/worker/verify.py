@@ -11,7 +11,7 @@ from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain
 from specsim.reference.worker.pools import Buffers, Pools
 from specsim.reference.worker.sampling import accept, greedy_choices
-from specsim.simulation.models.batches import PagedKeys, TargetBatch
+from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 
@@ -24,7 +24,7 @@ def verify(
     pools: Pools,
     choices: ChoiceRows,
     operations: CallsByName,
-) -> tuple[VerifyOutput, Buffers]:
+) -> tuple[VerifyOutput, Buffers, TargetOutput[Array]]:
     """Run the target over every tree and accept: greedily, or by chance where a request is sampled.
 
     Parameters
@@ -44,6 +44,8 @@ def verify(
         The accepted paths.
     scratch : mapping
         The recurrent state after every node, by component and layer.
+    output : TargetOutput
+        The logits that the tokens were chosen from.
 
     Notes
     -----
@@ -63,7 +65,7 @@ def verify(
             parents=parents_of(phase) if pools.states else None,
             select=None,
             hidden_layers=model.description.hidden_layers,
-            is_sampled=choices.has_sampled(row),
+            is_sampled=choices.needs_distribution(row),
         ),
         pools.open(Side.TARGET, phase.out_cache_loc),
         pools.states,
@@ -91,7 +93,7 @@ def verify(
         bonus_tokens=operations.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
         hidden_states=output.hidden_states,
     )
-    return verify_output, scratch
+    return verify_output, scratch, output
 
 
 def verify_keys(row: Array, phase: VerifyInput, pools: Pools, operations: Operations[Array]) -> PagedKeys[Array]:

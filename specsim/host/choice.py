@@ -23,11 +23,14 @@ class TokenChoice:
         Changes the request's logits before everything else.
     matcher : Grammar or None
         Has read the whole output; only tokens that it allows are chosen.
+    top_logprobs : int or None
+        How many alternatives to each output token the user is told of, with log-probabilities; None for nothing.
     """
 
     sampling: SamplingParameters | None = None
     processor: LogitProcessor | None = None
     matcher: Grammar | None = None
+    top_logprobs: int | None = None
 
     @property
     def is_constrained(self) -> bool:

@@ -20,14 +20,15 @@ from specsim.host.metrics import (
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
+from specsim.simulation.logprobs import check_logprobs
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.results import resolve_iteration, resolve_prefill
+from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
 from specsim.simulation.sampled import check_sampling
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
-from specsim.simulation.worker import Iteration, SynchronousWorker, Worker
+from specsim.simulation.worker import Iteration, SynchronousWorker, TellingWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters], None]
 
@@ -126,7 +127,7 @@ class Engine:
         return self.scheduler.has_requests or bool(self._in_flight)
 
     def submit(self, request: Request) -> None:
-        """Queue a request; see ``Scheduler.submit`` and ``check_sampling`` for what is rejected.
+        """Queue a request; see ``Scheduler.submit``, ``check_sampling`` and ``check_logprobs`` for what is rejected.
 
         Raises
         ------
@@ -142,6 +143,7 @@ class Engine:
                 because="a request outputs at least one token",
             )
         check_sampling(self.worker.model.description, request.sampling)
+        check_logprobs(self.worker.model.description, isinstance(self.worker, TellingWorker), request.top_logprobs)
         self.scheduler.submit(request)
 
     def abort(self, request_id: int) -> None:
@@ -260,7 +262,10 @@ class Engine:
         self.scheduler.answered([request for request, chunk in reached if chunk.next_token is None])
 
     def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
-        if not self.is_v1:
+        if self.is_v1:
+            for request, told in zip(launched.requests, told_by(launched), strict=True):
+                request.tell(told)
+        else:
             resolve_iteration(launched, iteration, self._operations, self._observer)
         num_accepted_drafts: list[int] = iteration.num_accepted_drafts.tolist()
         if self.adaptive is not None:

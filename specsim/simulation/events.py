@@ -32,6 +32,7 @@ class Tag(StrEnum):
     BIG = "big"
     COMPONENTS = "multi"
     HISTORY = "hist"
+    SIDE = "side"
     FINISH = "finish"
     ZOMBIE = "zombie"
     LATE = "late"

@@ -1,15 +1,16 @@
 """What an engine has launched and not resolved: who takes part, and what the worker returns."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.streams import StreamEvent
+from specsim.simulation.logprobs import TokenLogprob
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.scheduler import PrefillBatch
 from specsim.simulation.streams import Streams, Ticket
-from specsim.simulation.worker import Iteration, MapReader, Worker
+from specsim.simulation.worker import Iteration, MapReader, TellingWorker, Worker
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Launched:
     """One forward on its way.
 
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
-    prefill; an iteration has none, and drafts ``num_steps`` steps, None for those of the configuration.
+    prefill; an iteration has none, and drafts ``num_steps`` steps, None for those of the configuration. ``told`` is
+    filled when the forward runs, unless the worker tells nothing.
     """
 
     requests: tuple[Request, ...]
@@ -25,6 +27,7 @@ class Launched:
     ticket: Ticket
     chunks: tuple[PromptChunk, ...] | None = None
     num_steps: int | None = None
+    told: list[tuple[TokenLogprob, ...]] = field(default_factory=list)
 
 
 class Launcher:
@@ -39,7 +42,7 @@ class Launcher:
     def prefill(self, batch: PrefillBatch) -> Launched:
         """Queue the slots and choices of joining requests, and the forward over some chunks."""
         worker, joining = self._worker, [(one.row, one.choice) for one in batch.joining]
-        rows = [request.row for request in batch.requests]
+        rows, told = [request.row for request in batch.requests], self._nothing_told()
 
         def write() -> None:
             worker.assign_slots(batch.ranges)
@@ -47,29 +50,41 @@ class Launcher:
                 worker.assign_choices([row for row, _ in joining], [choice for _, choice in joining])
 
         def run() -> list[int]:
-            return worker.prefill(rows, batch.chunks)
+            following = worker.prefill(rows, batch.chunks)
+            self._tell(told)
+            return following
 
         self._write(write)
         ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
-        return self._launched(batch.requests, ticket, batch.chunks)
+        return self._launched(batch.requests, ticket, told, batch.chunks)
 
     def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: int | None) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
-        worker, rows = self._worker, [request.row for request in requests]
+        worker, rows, told = self._worker, [request.row for request in requests], self._nothing_told()
         if ranges:
             self._write(lambda: worker.assign_slots(ranges))
         if self._is_lazy and isinstance(worker, MapReader):
             reader = worker
             read = self._streams.enqueue(self._event(reads_map=True), reader.read_map)
 
-            def run() -> Iteration:
+            def decode() -> Iteration:
                 return reader.decode_from(read.value, rows, num_steps)
 
-            ticket = self._streams.enqueue(self._event(writes_slots=True), run)
+            event = self._event(writes_slots=True)
         else:
+
+            def decode() -> Iteration:
+                return worker.decode(rows, num_steps)
+
             event = self._event(reads_map=True, writes_slots=True)
-            ticket = self._streams.enqueue(event, lambda: worker.decode(rows, num_steps))
-        return self._launched(tuple(requests), ticket, None, num_steps)
+
+        def run() -> Iteration:
+            iteration = decode()
+            self._tell(told)
+            return iteration
+
+        ticket = self._streams.enqueue(event, run)
+        return self._launched(tuple(requests), ticket, told, None, num_steps)
 
     def rewrite(self, ranges: Sequence[SlotRange]) -> None:
         """Queue what rows say from now on."""
@@ -89,8 +104,18 @@ class Launcher:
         self,
         requests: tuple[Request, ...],
         ticket: Ticket,
+        told: list[tuple[TokenLogprob, ...]],
         chunks: tuple[PromptChunk, ...] | None,
         num_steps: int | None = None,
     ) -> Launched:
         self._num_launched += 1
-        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps)
+        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)
+
+    @staticmethod
+    def _nothing_told() -> list[tuple[TokenLogprob, ...]]:
+        return []
+
+    def _tell(self, told: list[tuple[TokenLogprob, ...]]) -> None:
+        """Keep what the worker tells of the forward that has just run; the next one overwrites it."""
+        if isinstance(self._worker, TellingWorker):
+            told += self._worker.told()

@@ -10,6 +10,7 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
+from specsim.simulation.logprobs import TokenLogprob
 from specsim.simulation.memory import Holding
 
 TOKEN_TEXT: TokenText = chr
@@ -47,7 +48,8 @@ class Request:
     ``holding`` is what it has in memory. Once its prefill is resolved, its text has one token more than positions are
     committed. ``finish`` says where and why it ended. ``grammar`` starts the matcher that the output advances.
     ``is_aborted`` asks it to end. ``num_caught_up`` says how many positions are final in the KV of the draft, where
-    a verify of V1 ended it: the draft catches up on those that go on alone.
+    a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it is told the
+    log-probability of every output token, in ``logprobs``, and of so many alternatives.
     """
 
     request_id: int
@@ -68,6 +70,8 @@ class Request:
     matcher: Grammar | None = None
     is_aborted: bool = False
     num_caught_up: int | None = None
+    top_logprobs: int | None = None
+    logprobs: list[TokenLogprob] = field(default_factory=list)
 
     @property
     def row(self) -> int:
@@ -97,7 +101,7 @@ class Request:
     @property
     def choice(self) -> TokenChoice:
         """How its tokens are chosen; the matcher is the one that its output advances."""
-        return TokenChoice(self.sampling, self.processor, self.matcher)
+        return TokenChoice(self.sampling, self.processor, self.matcher, self.top_logprobs)
 
     @property
     def is_greedy(self) -> bool:
@@ -124,7 +128,7 @@ class Request:
 
     def fresh(self) -> "Request":
         """Return the same request before its first step."""
-        again = replace(self, output=[], holding=Holding(), counters=RequestCounters(), finish=None)
+        again = replace(self, output=[], logprobs=[], holding=Holding(), counters=RequestCounters(), finish=None)
         again.matcher, again.is_aborted, again.num_caught_up = None, False, None
         return again
 
@@ -149,6 +153,15 @@ class Request:
             finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT)
         self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
         self.finish = finish
+
+    def tell(self, told: Sequence[TokenLogprob]) -> None:
+        """Keep what is told of the tokens that were output last; of those behind the end nothing is.
+
+        Notes
+        -----
+        Source: semantics C.8.
+        """
+        self.logprobs = [*self.logprobs, *told][: len(self.output)]
 
     def abort(self) -> None:
         """End where it stands."""

@@ -7,6 +7,7 @@ from specsim.host.metrics import count_batch
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.launches import Launched
+from specsim.simulation.logprobs import TokenLogprob
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import Iteration
 
@@ -36,14 +37,16 @@ def resolve_prefill(
     Source: semantics I.8, J.0.
     """
     reached = []
-    rows = zip(launched.requests, launched.chunks or (), following, late_requests(launched, operations), strict=True)
-    for request, chunk, token, is_late in rows:
+    late, told = late_requests(launched, operations), told_by(launched)
+    rows = zip(launched.requests, launched.chunks or (), following, late, told, strict=True)
+    for request, chunk, token, is_late, about in rows:
         if is_late:
             _tell_late(request, observer)
             continue
         reached.append((request, chunk))
         if chunk.next_token is None:
             request.append([token])
+            request.tell(about)
     return reached
 
 
@@ -56,7 +59,7 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
     -----
     Source: semantics I.3.
     """
-    requests, late = launched.requests, late_requests(launched, operations)
+    requests, late, told = launched.requests, late_requests(launched, operations), told_by(launched)
     batch = count_batch([one.counters for one in requests], iteration.num_accepted_drafts.tolist(), late)
     for place, request in enumerate(requests):
         if late[place]:
@@ -66,9 +69,15 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
         before = len(request.output)
         request.counters = batch.requests[place]
         request.append(iteration.tokens[place, :num_tokens].tolist())
+        request.tell(told[place])
         is_cut = request.finish_reason is FinishReason.GRAMMAR
         kept = len(request.output) - before if is_cut else num_tokens
         request.holding.books = request.holding.books.commit(kept)
+
+
+def told_by(launched: Launched) -> Sequence[Sequence[TokenLogprob]]:
+    """Return what the worker told of each request of a launch; nothing if it tells nothing."""
+    return launched.told or [()] * len(launched.requests)
 
 
 def _tell_late(request: Request, observer: Observer) -> None:

@@ -12,6 +12,7 @@ from specsim.counts import count_tokens
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import Phase
+from specsim.simulation.logprobs import Told
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
@@ -80,6 +81,14 @@ class MapReader(Worker, Protocol):
 
     def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration on what was read of the map."""
+
+
+@runtime_checkable
+class TellingWorker(Worker, Protocol):
+    """A worker that tells users about the tokens that it outputs."""
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration, everything that was accepted."""
 
 
 @runtime_checkable
