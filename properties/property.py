@@ -33,6 +33,11 @@ class Property:
         How many examples a short run gives it too, because one or two of them would show nothing.
     runs_worker : bool
         Whether it plays whole runs on an implementation's own worker where there is one, which then is enough.
+    must_reach : callable or None
+        Takes the implementation and returns the tags that its examples have to come to together (``reached``).
+    weight : int
+        How many examples of others one of its own stands for: it gets so many times fewer, but at least
+        ``least_examples``.
     """
 
     name: str
@@ -44,3 +49,5 @@ class Property:
     fills_missing: bool = False
     least_examples: int = 1
     runs_worker: bool = False
+    must_reach: Callable[[Backend], tuple[str, ...]] | None = None
+    weight: int = 1

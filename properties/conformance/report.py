@@ -1,6 +1,6 @@
 """What a run of the suite found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected"]
@@ -20,7 +20,8 @@ class PropertyReport:
     """Examples of one property, whether it failed, and whether the implementation lacks one of its operations.
 
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
-    ``inconclusive`` says why a statistical property decided nothing, or is empty.
+    ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
+    came to, by tag, where it says.
     """
 
     examples: int
@@ -28,6 +29,7 @@ class PropertyReport:
     missing: bool
     margin_cases: int = 0
     inconclusive: str = ""
+    reach: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from specsim.properties.conformance.report import Failure, OperationReport, Prop
 from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
+from specsim.properties.reach.counting import counting_reach, require_reach
 
 SHARES = {
     "agreement": 1.0,
@@ -138,9 +139,9 @@ def is_runnable(one: Property, backend: Backend) -> bool:
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
     """Return how many examples a property gets."""
     if one.is_slow and slow_examples is not None:
-        return slow_examples
+        return -(-slow_examples // one.weight)
     share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)
-    return max(one.least_examples, round(max_examples * share))
+    return max(one.least_examples, round(max_examples * share / one.weight))
 
 
 def run_property(
@@ -172,10 +173,13 @@ def run_property(
         held += 1
         margin_cases += near.calls > 0
 
+    reach: dict[str, int] = {}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), counting_reach() as counts:
             warnings.simplefilter("ignore")
             _explore(one, law, seed, max_examples)
+        if one.must_reach is not None:
+            reach = require_reach(one.must_reach(backend), counts)
     except NotImplementedError as error:
         # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
         if held == 0:
@@ -185,7 +189,7 @@ def run_property(
         return PropertyReport(0, False, False), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         return PropertyReport(examples, True, False, margin_cases), _failure(one, error, smallest)
-    return PropertyReport(examples, False, False, margin_cases, undecided), None
+    return PropertyReport(examples, False, False, margin_cases, undecided, reach), None
 
 
 def run_in_processes(

@@ -94,7 +94,8 @@ class Hunt:
             self._seed, self._cases = seed, {}
         one = self.properties[name]
         if name not in self._cases:
-            count = min(self.options.max_examples, SLOW_EXAMPLES) if one.is_slow else self.options.max_examples
+            most = min(self.options.max_examples, SLOW_EXAMPLES) if one.is_slow else self.options.max_examples
+            count = max(1, most // one.weight)
             self._cases[name] = Cases(one, seed, count, self._reference)
         place = find_breaking(one, self.faulty(mutant), self._cases[name])
         return None if place is None else Kill(name, place + 1)

@@ -119,6 +119,7 @@ def _document(report: "Report", verdict: str, written: Written) -> dict[str, obj
                 "missing": entry.missing,
                 "margin_cases": entry.margin_cases,
                 "inconclusive": entry.inconclusive,
+                "reach": entry.reach,
             }
             for name, entry in report.properties.items()
         },
@@ -163,6 +164,9 @@ def _print_report(report: "Report", verdict: str, written: Written, examples: in
     held = len(report.properties) - unrun - failed - undecided
     click.echo(f"\n{report.implementation} defines {_defined(report)}")
     click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
+    reach = [count for entry in report.properties.values() for count in entry.reach.values()]
+    if reach:
+        click.echo(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
     click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
     click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
 

@@ -1,0 +1,97 @@
+"""Laws of runs at every size: nothing begins to go wrong around a power of two."""
+
+from collections.abc import Callable, Iterator
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.tours import (
+    Tour,
+    TourRun,
+    play_beside_the_reference,
+    runs_of_batches,
+    runs_of_outputs,
+    runs_of_prompts,
+    runs_of_steps,
+    runs_of_topk,
+)
+from specsim.properties.laws.worker_v1 import OPERATIONS
+from specsim.properties.property import Property
+from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
+
+RunsOf = Callable[[Tour, int], Iterator[TourRun]]
+
+RUNS_A_TOUR = 8
+"""How many runs of other laws take as long as one tour, at least."""
+
+
+def prompts_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+    """Runs whose prompts are of every length, other things being small, are the reference's in every phase."""
+    _play_all(backend, tour, runs_of_prompts)
+
+
+def outputs_of_every_length_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of runs whose outputs are of every length."""
+    _play_all(backend, tour, runs_of_outputs)
+
+
+def batches_of_every_size_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of batches that grow to every size and shrink to it, and fill what the worker holds or lack one."""
+    _play_all(backend, tour, runs_of_batches)
+
+
+def paths_of_every_depth_are_accepted(backend: Backend, tour: Tour) -> None:
+    """The same of drafts of every depth, accepted to the last node."""
+    _play_all(backend, tour, runs_of_steps)
+
+
+def trees_of_every_width_are_decoded(backend: Backend, tour: Tour) -> None:
+    """The same of trees of every branching factor."""
+    _play_all(backend, tour, runs_of_topk)
+
+
+def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
+    for run in runs_of(tour, largest_power(backend)):
+        play_beside_the_reference(backend, run)
+
+
+def tours() -> SearchStrategy[Tour]:
+    """Draw what all runs of a tour share."""
+    return st.builds(
+        Tour,
+        seed=st.integers(0, 2**32 - 1),
+        agreement=st.sampled_from((0.7, 0.9, 0.5)),
+        num_layers=st.sampled_from(((2, 1), (1, 2))),
+    )
+
+
+def _classes(*dimensions: Dimension) -> Callable[[Backend], tuple[str, ...]]:
+    return lambda backend: tuple(map(str, classes_of(dimensions, largest_power(backend))))
+
+
+PROPERTIES = tuple(
+    Property(
+        f"sizes.{law.__name__}",
+        "P24",
+        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
+        tours,
+        law,
+        is_slow=True,
+        fills_missing=True,
+        runs_worker=True,
+        must_reach=_classes(*dimensions),
+        weight=RUNS_A_TOUR,
+    )
+    for law, dimensions in (
+        (prompts_of_every_length_are_decoded, (Dimension.PROMPT,)),
+        (outputs_of_every_length_are_decoded, (Dimension.OUTPUT,)),
+        (
+            batches_of_every_size_are_decoded,
+            (Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
+        ),
+        (paths_of_every_depth_are_accepted, (Dimension.STEPS,)),
+        (trees_of_every_width_are_decoded, (Dimension.TOPK,)),
+    )
+)

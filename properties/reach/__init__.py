@@ -1,0 +1,1 @@
+"""What runs come to: classes of sizes that a law has to reach, and how they are counted."""

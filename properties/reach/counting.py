@@ -1,0 +1,34 @@
+"""Counting of what a law comes to: whoever runs it asks for the counts, and the law says what happened."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_COUNTS: ContextVar[Counter[str] | None] = ContextVar("reach", default=None)
+
+
+@contextmanager
+def counting_reach() -> Iterator[Counter[str]]:
+    """Count what laws come to inside."""
+    counts: Counter[str] = Counter()
+    token = _COUNTS.set(counts)
+    try:
+        yield counts
+    finally:
+        _COUNTS.reset(token)
+
+
+def reached(tag: object) -> None:
+    """Say that a run came to something; without anybody who counts, nothing happens."""
+    counts = _COUNTS.get()
+    if counts is not None:
+        counts[str(tag)] += 1
+
+
+def require_reach(wanted: Sequence[str], counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of what a law must come to; raise AssertionError if it does not come to all of it."""
+    missed = [tag for tag in wanted if not counts.get(tag)]
+    if missed:
+        raise AssertionError(f"reach = {len(wanted) - len(missed)} of {len(wanted)} classes, but not {missed}")
+    return {tag: counts[tag] for tag in wanted}
