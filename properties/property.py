@@ -8,6 +8,9 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 
+FEWEST_FOR_WEIGHTY = 20
+"""Examples of a run from which on it has any of a property that is as long as many; fewer are a quick look."""
+
 
 @dataclass(frozen=True)
 class Property:
@@ -37,7 +40,7 @@ class Property:
         Takes the implementation and returns the tags that its examples have to come to together (``reached``).
     weight : int
         How many examples of others one of its own stands for: it gets so many times fewer, but at least
-        ``least_examples``.
+        ``least_examples`` of them unless the run is a quick look.
     """
 
     name: str

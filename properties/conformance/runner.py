@@ -23,7 +23,7 @@ from specsim.properties.catalogue import GENERATED, OF_ITS_OWN_RULES, all_proper
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
 from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
-from specsim.properties.property import Property
+from specsim.properties.property import FEWEST_FOR_WEIGHTY, Property
 from specsim.properties.reach.counting import counting_reach, require_reach
 
 SHARES = {
@@ -126,18 +126,15 @@ def is_selected(
 
 
 def is_runnable(one: Property, backend: Backend) -> bool:
-    """Return whether the implementation has what a property needs, or the reference may supply the others.
-
-    A worker of its own is enough for whole runs; otherwise it takes the operations of the property.
-    """
-    if one.runs_worker and backend.has_worker:
-        return True
+    """Return whether the implementation has a worker that is enough, or operations that are, filled in or not."""
     enough = any if one.fills_missing else all
-    return enough(backend.has(operation) for operation in one.operations)
+    return (one.runs_worker and backend.has_worker) or enough(backend.has(operation) for operation in one.operations)
 
 
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
-    """Return how many examples a property gets."""
+    """Return how many examples a property gets; one that is as long as many others gets none in a quick look."""
+    if one.weight > 1 and max_examples < FEWEST_FOR_WEIGHTY:
+        return 0
     if one.is_slow and slow_examples is not None:
         return -(-slow_examples // one.weight)
     share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)

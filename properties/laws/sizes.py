@@ -7,9 +7,12 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.ends import RowHistory, check_ended, ending_requests, ending_scenarios
+from specsim.properties.laws.support.histories import believed_worker, own_worker, start
 from specsim.properties.laws.support.tours import (
     Tour,
     TourRun,
+    compare_step,
     play_beside_the_reference,
     runs_of_batches,
     runs_of_outputs,
@@ -19,6 +22,7 @@ from specsim.properties.laws.support.tours import (
 )
 from specsim.properties.laws.worker_v1 import OPERATIONS
 from specsim.properties.property import Property
+from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
 
 RunsOf = Callable[[Tour, int], Iterator[TourRun]]
@@ -52,6 +56,26 @@ def trees_of_every_width_are_decoded(backend: Backend, tour: Tour) -> None:
     _play_all(backend, tour, runs_of_topk)
 
 
+def rows_are_used_again_after_every_end(backend: Backend, tour: Tour) -> None:
+    """The same of rows whose owners ended in every way or were retracted: the next owner sees nothing of it."""
+    for scenario in ending_scenarios(tour):
+        history = RowHistory(scenario)
+        believed, tried = (
+            start(worker, scenario) for worker in (believed_worker(scenario), own_worker(backend, scenario))
+        )
+        for engine in (believed, tried):
+            for request in ending_requests(scenario):
+                engine.submit(request)
+        number = 0
+        while tried.has_work:
+            compare_step(number, believed, tried, believed.step(), tried.step())
+            history.watch(tried)
+            history.disturb((believed, tried))
+            number += 1
+        for request in tried.scheduler.finished:
+            check_ended(scenario, request)
+
+
 def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
     for run in runs_of(tour, largest_power(backend)):
         play_beside_the_reference(backend, run)
@@ -81,17 +105,18 @@ PROPERTIES = tuple(
         is_slow=True,
         fills_missing=True,
         runs_worker=True,
-        must_reach=_classes(*dimensions),
+        must_reach=wanted,
         weight=RUNS_A_TOUR,
     )
-    for law, dimensions in (
-        (prompts_of_every_length_are_decoded, (Dimension.PROMPT,)),
-        (outputs_of_every_length_are_decoded, (Dimension.OUTPUT,)),
+    for law, wanted in (
+        (prompts_of_every_length_are_decoded, _classes(Dimension.PROMPT)),
+        (outputs_of_every_length_are_decoded, _classes(Dimension.OUTPUT)),
         (
             batches_of_every_size_are_decoded,
-            (Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
+            _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
         ),
-        (paths_of_every_depth_are_accepted, (Dimension.STEPS,)),
-        (trees_of_every_width_are_decoded, (Dimension.TOPK,)),
+        (paths_of_every_depth_are_accepted, _classes(Dimension.STEPS)),
+        (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
+        (rows_are_used_again_after_every_end, lambda backend: tuple(map(str, all_reuses()))),
     )
 )

@@ -30,9 +30,9 @@ class Mutant:
         What is wrong, in one sentence.
     inject : callable
         Takes the correct function and returns the faulty one, with the same parameters.
-    worker : callable or None
-        Takes a configuration, a model and pool sizes and returns a worker that has the fault, where no operation has
-        it; ``operation`` then says by which properties it should be found.
+    worker, worker_v1 : callable or None
+        Take a configuration, a model and pool sizes and return a worker of V2 or V1 that has the fault, where no
+        operation has it; ``operation`` then says by which properties it should be found.
     scheduler : callable or None
         Takes what a scheduler is made of and returns one that has the fault, in the same way.
     """
@@ -43,11 +43,13 @@ class Mutant:
     inject: Callable[[Function], Function]
     worker: Callable[..., Worker] | None = None
     scheduler: Callable[..., Scheduler] | None = None
+    worker_v1: Callable[..., Worker] | None = None
 
     def plant(self, correct: Backend) -> Backend:
         """Return an implementation with the fault."""
         if self.worker is not None or self.scheduler is not None:
-            return replace(correct, name=self.id, worker=self.worker, scheduler=self.scheduler)
+            parts = {name: vars(self)[name] for name in ("worker", "worker_v1", "scheduler")}
+            return replace(correct, name=self.id, **parts)
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 

@@ -9,8 +9,12 @@ from enum import StrEnum
 
 from specsim.conformance.backend import Backend
 from specsim.environment import INTERPRETER, says_yes
+from specsim.operations import TABLE
 
 LARGEST_POWER = 64
+LARGEST_POWER_OF_SOME_OPERATIONS = 16
+"""Where a module has some operations and no worker, so that most of a run is the reference's."""
+
 LARGEST_INTERPRETED_POWER = 8
 """Where kernels are interpreted, and a decode iteration takes a third of a second."""
 
@@ -60,7 +64,10 @@ def is_interpreted(backend: Backend) -> bool:
 
 def largest_power(backend: Backend) -> int:
     """Return the largest power of two around which an implementation is tried."""
-    return LARGEST_INTERPRETED_POWER if is_interpreted(backend) else LARGEST_POWER
+    if is_interpreted(backend):
+        return LARGEST_INTERPRETED_POWER
+    is_whole = backend.has_worker or all(backend.has(name) for name in TABLE)
+    return LARGEST_POWER if is_whole else LARGEST_POWER_OF_SOME_OPERATIONS
 
 
 def sizes_up_to(power: int) -> tuple[int, ...]:

@@ -74,13 +74,13 @@ def runs_of_outputs(tour: Tour, power: int) -> Iterator[TourRun]:
 def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
     """Yield, for every size, runs whose batch lacks one request, has it, and lacks it again.
 
-    Outputs of all but the one that joins late are too long to end in three iterations, whatever is accepted.
+    Outputs of all but the one that joins late are too long to end in three iterations, which are all that are run.
     """
     sizes = sizes_up_to(power)
     for size in sorted({*sizes, *(size + 1 for size in sizes)}):
         for is_tree, is_v1 in _places(tour, size):
             config, random = SpecConfig(2, 1, 3) if is_tree else SpecConfig(1, 1, 2), Random(tour.seed + size)
-            long = 2 + 2 * path_width(config.num_steps)
+            long = 2 + 3 * path_width(config.num_steps)
             arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), long, None, 0) for _ in range(size - 1)]
             arrivals.append(Arrival(_tokens(random, 2), 2, None, min(size - 1, 1)))
             model = tour.model(tour.agreement)
@@ -105,7 +105,7 @@ def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
         config = SpecConfig(topk, 2, topk + 3) if topk > 1 else SpecConfig(1, 2, 3)
         # NOTE: where the draft's first choice is seldom right, its others are accepted.
         model = tour.model(0.2, max(VOCABULARY, topk + topk // 4))
-        arrivals = tuple(Arrival((number, 1), 3, None, 0) for number in range(2))
+        arrivals = tuple(Arrival((number, 1), 5, None, 0) for number in range(2))
         scenario = Scenario(config, model, arrivals, 2, shuffle_seed=tour.seed, is_v1=is_v1)
         yield TourRun(f"topk {topk}", scenario)
 

@@ -1,0 +1,122 @@
+"""A run in which requests end in every way, two rows for all of them, so that each row has many owners."""
+
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+
+from specsim.config import SpecConfig
+from specsim.host.choice import TokenChoice
+from specsim.host.grammar import TableGrammar
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario
+from specsim.properties.laws.support.tours import Tour
+from specsim.properties.reach.counting import reached
+from specsim.properties.reach.ends import End, Reuse
+from specsim.properties.reach.sizes import places_of
+from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import TOKEN_TEXT, Request
+
+NUM_ROWS = 2
+
+NUM_TOKENS = 6
+"""Output tokens up to an end: more than a prefill and an iteration of one step can give, so that all requests stay."""
+
+ENDS = (*End, *[End.LENGTH] * NUM_ROWS)
+"""How the requests end, by their numbers; the last ones take the rows of those before them."""
+
+
+def ending_scenarios(tour: Tour) -> Iterator[Scenario]:
+    """Yield two runs of the same requests: chains on one worker, trees on the other."""
+    model, random = tour.model(tour.agreement), Random(tour.seed)
+    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS, None, 0) for _ in ENDS)
+    for config, is_v1 in ((SpecConfig(1, 1, 2), tour.seed % 2 == 1), (SpecConfig(2, 1, 3), tour.seed % 2 == 0)):
+        yield Scenario(config, model, arrivals, NUM_ROWS, shuffle_seed=tour.seed, is_v1=is_v1)
+
+
+def ending_requests(scenario: Scenario) -> list[Request]:
+    """Return fresh requests, each with the rule that ends it."""
+    requests = scenario.requests()
+    for end, request in zip(ENDS, requests, strict=True):
+        last = greedy_decode(scenario.model, request.prompt, NUM_TOKENS)[-1]
+        match end:
+            case End.LENGTH | End.RETRACTION:
+                request.max_new_tokens = NUM_TOKENS
+            case End.CONTEXT:
+                request.context_limit = len(request.prompt) + NUM_TOKENS
+            case End.EOS:
+                request.eos_token = last
+            case End.STOP_TOKEN:
+                request.stop_tokens = (last,)
+            case End.STOP_STRING:
+                request.stop_strings = (TOKEN_TEXT(last),)
+            case End.GRAMMAR:
+                request.grammar = _anything_of_so_many_tokens
+    return requests
+
+
+def check_ended(scenario: Scenario, request: Request) -> None:
+    """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it came to."""
+    end, what = ENDS[request.request_id], f"output of request {request.request_id}"
+    if end is End.ABORT:
+        whole = greedy_decode(scenario.model, request.prompt, len(request.output))
+        require(request.output == whole, what, request.output, whole)
+        return
+    matcher = None if request.grammar is None else request.grammar()
+    decoder = ExactDecoder(Prefix(scenario.model), TokenChoice(None, None, matcher))
+    output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
+    require(request.output == output, what, request.output, output)
+    require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+class RowHistory:
+    """Who has each row, how its last owner left it, and who was disturbed."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._places = places_of(scenario.config.topk > 1, scenario.is_v1)
+        self._owners: dict[int, int] = {}
+        self._left: dict[int, End] = {}
+        self._disturbed: set[int] = set()
+
+    def watch(self, engine: Engine) -> None:
+        """Count, behind a turn, the rows that have another owner than before."""
+        for request in engine.scheduler.running:
+            if self._owners.get(request.row) == request.request_id:
+                continue
+            for place in self._places if request.row in self._left else ():
+                reached(Reuse(self._left[request.row], place))
+            number = request.request_id
+            self._owners[request.row] = number
+            self._left[request.row] = End.LENGTH if request.num_retractions else ENDS[number]
+
+    def disturb(self, engines: tuple[Engine, ...]) -> None:
+        """Abort and retract those that end so, once each."""
+        for number in [request.request_id for request in engines[0].scheduler.running]:
+            if ENDS[number] not in (End.ABORT, End.RETRACTION) or number in self._disturbed:
+                continue
+            self._disturbed.add(number)
+            for engine in engines:
+                if ENDS[number] is End.ABORT:
+                    engine.abort(number)
+                else:
+                    (request,) = (one for one in engine.scheduler.running if one.request_id == number)
+                    self._owners.pop(request.row, None)
+                    engine.scheduler.retract(request)
+
+
+def _prompt(random: Random, model: HashModel) -> tuple[int, ...]:
+    """Return a prompt whose output does not have its last token earlier."""
+    while True:
+        prompt = tuple(random.randrange(VOCABULARY) for _ in range(random.randint(1, 4)))
+        *before, last = greedy_decode(model, prompt, NUM_TOKENS)
+        if last not in before:
+            return prompt
+
+
+def _anything_of_so_many_tokens() -> TableGrammar:
+    following = np.minimum(np.arange(NUM_TOKENS + 1) + 1, NUM_TOKENS).astype(np.int32)
+    transitions = np.repeat(following[:, None], VOCABULARY, axis=1)
+    return TableGrammar(transitions, np.arange(NUM_TOKENS + 1) == NUM_TOKENS, 0)
