@@ -39,6 +39,17 @@ def run_alone(setup: Setup, request: Request) -> Alone:
     return Alone(fresh, trees)
 
 
+def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
+    """Decode requests in the reference, slot by slot, undisturbed and with room for all; return them at their ends."""
+    loop, sizes, count = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, setup.sizes(), len(requests)
+    roomy = replace(sizes, num_slots=count * sizes.row_width + 1, num_rows=count + 1, page_size=1)
+    engine = Engine(loop(setup.config, load_model(setup.model), roomy, reads=Reads.KEPT), count)
+    for request in requests:
+        engine.submit(request.fresh())
+    done = {request.request_id: request for request in engine.run()}
+    return [done[request.request_id] for request in requests]
+
+
 def trees_of(phases: Sequence[Phase]) -> dict[int, tuple[int, Tree]]:
     """Return the committed length of each row of an iteration, and the tree that was verified behind it."""
     row = require_kind("phase 0", phases[0], DraftInput).req_pool_indices

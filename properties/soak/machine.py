@@ -26,7 +26,7 @@ from specsim.properties.soak.contents import (
 )
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, PoolsOnce, Subject
-from specsim.properties.soak.texts import Watch, check_output
+from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -85,6 +85,7 @@ class Machine:
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.config: Fresh(setup)}
         self._drafts = Drafts(setup) if setup.compares_drafts and self._believed is None else None
+        self._sampled = SampledOutputs()
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
@@ -141,6 +142,7 @@ class Machine:
             worker = self._subject.worker(self.setup, config, self._pools)
             self._engines[config] = self._engine(worker, self._subject, self.reach)
             self._fresh[config] = Fresh(replace(self.setup, config=config))
+        self._sampled.check(self._current_setup)
         before, self.engine = self.engine, self._engines[config]
         self.engine.take_over(before)
 
@@ -174,9 +176,9 @@ class Machine:
         require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
         self._check_outputs_grow()
         self._check_rows()
-        setup = replace(self.setup, config=self.config)
+        setup = self._current_setup
         for request in scheduler.finished[self._num_checked :]:
-            check_output(setup, self.watched[request.request_id])
+            check_output(setup, self.watched[request.request_id], self._sampled)
             if self._drafts is not None:
                 self._drafts.check(request)
             self._expected.pop(request.request_id, None)
@@ -189,6 +191,7 @@ class Machine:
 
     def check_end(self) -> None:
         """Raise AssertionError unless every request has ended once and owns nothing."""
+        self._sampled.check(self._current_setup)
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
@@ -198,6 +201,10 @@ class Machine:
         require(free == everything, "free and cached slots at the end", free, everything)
         free, everything = scheduler.rows.num_free, scheduler.sizes.num_rows - 1
         require(free == everything, "free rows at the end", free, everything)
+
+    @property
+    def _current_setup(self) -> Setup:
+        return replace(self.setup, config=self.config)
 
     @property
     def num_leaked(self) -> int:

@@ -63,7 +63,7 @@ def _nothing(random: Random, machine: Machine) -> None:
 
 
 def _step_weight(machine: Machine) -> int:
-    return 40 if machine.engine.has_work else 0
+    return 32 if machine.engine.has_work else 0
 
 
 def _num_places(machine: Machine) -> int:

@@ -6,11 +6,14 @@ from specsim.assertion import require
 from specsim.host.choice import TokenChoice
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
-from specsim.properties.soak.alone import run_alone
+from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.requests import TOKEN_TEXT, Request
+
+DECODED_TOGETHER = 8
+"""Sampled requests that are decoded again in one batch."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +27,48 @@ class Watch:
     was_aborted: bool = False
 
 
-def check_output(setup: Setup, watch: Watch) -> None:
+class SampledOutputs:
+    """Sampled outputs that wait until several can be decoded again together: an engine for each takes longer."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Request] = []
+
+    def add(self, setup: Setup, request: Request) -> None:
+        """Note a request that has ended on a machine of these sizes, and check those that wait if they are many."""
+        self._waiting.append(request)
+        if len(self._waiting) == DECODED_TOGETHER:
+            self.check(setup)
+
+    def check(self, setup: Setup) -> None:
+        """Raise AssertionError unless each that waits output what the reference outputs with the same coins."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            for request, again in zip(waiting, run_together(setup, waiting), strict=True):
+                _compare(request, again.output, again.finish)
+
+
+def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     """Raise AssertionError unless a request that has ended output what it had to, and ended where it had to.
 
-    An aborted one may have more than its rules let it have, but nothing else.
+    An aborted one may have more than its rules let it have, but nothing else. What is ``sampled`` is compared later.
     """
     request = watch.request
-    what = f"output of request {request.request_id}"
     is_aborted = request.finish_reason is FinishReason.ABORT
     if is_aborted:
         require(watch.was_aborted, f"finish of request {request.request_id}", "aborted", "decoded to its end")
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
-        output, finish = _decoded_plainly(setup, request, rules)
+        _compare(request, *_decoded_plainly(setup, request, rules))
     elif setup.candidates or request.num_retractions:
         # NOTE: the coins of an output depend on where its verifies began, which only an undisturbed run repeats.
         _check_end(request)
-        return
     else:
-        output, finish = _decoded_alone(setup, request)
-    if is_aborted:
+        sampled.add(setup, request)
+
+
+def _compare(request: Request, output: list[int], finish: Finish | None) -> None:
+    what = f"output of request {request.request_id}"
+    if request.finish_reason is FinishReason.ABORT:
         common = min(len(output), len(request.output))
         require(request.output[:common] == output[:common], what, request.output, output)
         return
@@ -55,12 +80,6 @@ def _decoded_plainly(setup: Setup, request: Request, rules: StopRules) -> tuple[
     matcher = None if request.grammar is None else request.grammar()
     decoder = ExactDecoder(Prefix(setup.model), TokenChoice(None, request.processor, matcher))
     return decode_alone(decoder, request.prompt, rules, matcher)
-
-
-def _decoded_alone(setup: Setup, request: Request) -> tuple[list[int], Finish | None]:
-    """Return what the reference outputs with the same coins and nobody beside."""
-    alone = run_alone(setup, request).request
-    return alone.output, alone.finish
 
 
 def _check_end(request: Request) -> None:

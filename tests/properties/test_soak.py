@@ -59,7 +59,7 @@ def test_histories_are_replayed_and_made_smaller():
     (fault,) = (fault for fault in FAULTS if fault.mutant == "OWN-1193")
     subject = fault.plant()
     failure, _ = find(fault)
-    smallest = shrink(subject, failure)
+    smallest = shrink(subject, failure, 150)
     assert len(smallest.actions) <= 2
     assert replay(subject, smallest.setup, smallest.actions) == smallest
     assert replay(reference(), smallest.setup, smallest.actions) is None
