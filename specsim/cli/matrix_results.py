@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from specsim.properties.matrix.run import CellResult, Result
     from specsim.properties.soak.history import Failure
 
+SHORT = {"partial_rejections": "partial", "prefix_hits": "hits"}
+"""What counts are called over their columns, where their names would take the room of the cell's."""
+
 Place = tuple[str, str, int]
 """A history: its cell, the mode of the workers, and its number."""
 
@@ -73,7 +76,7 @@ def print_matrix(report: Report) -> None:
 
     plan, result = report.plan, report.result
     modes = {one.mode for one in result.cells}
-    counted = [f"#{name.replace('_', ' ')}" for name in COUNTED]
+    counted = [f"#{SHORT.get(name, name)}" for name in COUNTED]
     table = plain_table("cell", *(["mode"] if len(modes) > 1 else []), "#histories", *counted, "verdict")
     for one in result.cells:
         counts = [f"{count:,}" for count in (one.num_histories, *(one.counts[name] for name in COUNTED))]

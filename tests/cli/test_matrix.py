@@ -51,7 +51,8 @@ def test_the_table_has_a_line_a_cell_and_the_seed_first_and_last(specsim):
     lines = got.stdout.splitlines()
     assert got.exit_code == 0
     assert lines[0] == "specsim.reference, profile ci, seed 7"
-    assert lines[1].split()[:2] == ["cell", "histories"]
+    counted = ["requests", "iterations", "partial", "finishes", "chunks", "hits", "overlaps"]
+    assert lines[1].split() == ["cell", "histories", *counted, "verdict"]
     assert [line.split()[-1] for line in lines if line.startswith(CELL)] == ["conforms"]
     assert lines[-1] == "conforms: 1 cells, 1 histories, seed 7"
 
@@ -159,3 +160,13 @@ def test_a_worker_of_ones_own_has_the_cells_of_its_kind(specsim, small_product, 
         "mine brings no V2 worker",
         "forced-v1: V1 was asked for; it runs without overlap.",
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", ["v1-page4-topk4-mha-cache", "v2-page4-topk1-mha-chunks"])
+def test_the_device_runs_cells_in_lockstep(specsim, cell):
+    got = specsim("matrix", "--layer", "gpu", "--cell", cell, "--histories", 1, "--seed", 0, "--json")
+    assert got.exit_code == 0, got.stdout
+    document = json.loads(got.stdout)
+    assert (document["implementation"], document["layer"]) == ("specsim.gpu", "gpu")
+    assert "eager" in {one["mode"] for one in document["cells"]}
