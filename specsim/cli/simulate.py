@@ -116,8 +116,8 @@ def simulate(
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
-    and compared with those of a second run, which decodes one request at a time. --lockstep compares turn by turn, also
-    with --overlap.
+    and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
+    overlapped runs.
     """
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
@@ -178,9 +178,8 @@ def simulate(
     if lockstep:
         believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL)
         other = build_worker(plan, worker, config, model, requests, batch, graphs)
-        in_turn = replace(schedule, is_overlapped=False)
         divergence = find_divergence(
-            believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=in_turn
+            believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )
     reasons = document_of(plan)["reasons"]
     figures = asdict(report) | {"pool": pool, "draft_pool": draft_pool}

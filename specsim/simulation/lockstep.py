@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from specsim.phases import Phase
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
+from specsim.simulation.recording import Phases, RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
 
-Phases = tuple[Phase, ...]
+Compare = Callable[[int, Phases, Phases], Divergence | None]
 
 
 def find_divergence(
@@ -20,7 +20,7 @@ def find_divergence(
     max_batch: int,
     shuffle_seed: int | None = 0,
     on_step: Callable[[int, int], None] | None = None,
-    compare: Callable[[int, Phases, Phases], Divergence | None] = first_divergence,
+    compare: Compare = first_divergence,
     schedule: Schedule = IN_TURN,
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
@@ -36,22 +36,35 @@ def find_divergence(
     compare : callable
         Takes the number of an iteration and what its phases handed over in both workers.
     schedule : Schedule
-        How both are scheduled; not overlapped, so that a step ends with the iteration that it began.
+        How both are scheduled. Overlapped, both queue the same work and run it in the same order.
     """
-    engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in (expected, got)]
+    workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
+    engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in workers]
     for request in requests:
         for engine in engines:
             engine.submit(request.fresh())
     left, right = engines
+    num_compared = 0
     while left.has_work:
         number = left.num_iterations
         ran = left.step() is not None
         if ran != (right.step() is not None):
             return Divergence(number, "Engine", "step", (), ran, not ran)
-        if ran:
-            divergence = compare(number, expected.phases(), got.phases())
+        handed_over = [_handed_over(worker, ran) for worker in workers]
+        if len(handed_over[0]) != len(handed_over[1]):
+            return Divergence(number, "Engine", "iterations", (), *map(len, handed_over))
+        for one, other in zip(*handed_over, strict=True):
+            divergence = compare(num_compared, one, other)
             if divergence is not None:
                 return divergence
+            num_compared += 1
         if on_step is not None:
             on_step(len(left.scheduler.finished), len(requests))
     return None
+
+
+def _handed_over(worker: Worker, ran: bool) -> list[Phases]:
+    """Return what the phases of each iteration that a step ran handed over."""
+    if isinstance(worker, RecordingWorker):
+        return worker.take()
+    return [worker.phases()] if ran else []

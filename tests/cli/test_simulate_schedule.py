@@ -39,7 +39,7 @@ def test_schedules_output_what_is_output_without(simulate, options):
         assert report[figure] == plain[figure]
 
 
-def test_lockstep_goes_turn_by_turn(simulate):
+def test_lockstep_of_overlapped_runs_finds_them_equal(simulate):
     got = simulate(*CHAIN, "--overlap", "--chunk", 4, "--page-size", 4, "--lockstep", "--json")
     assert (got.exit_code, json.loads(got.stdout)["divergence"]) == (0, None)
 
