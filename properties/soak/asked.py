@@ -10,6 +10,9 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
 
+TOLD, ONE_IN = {0: 0, 1: 2}, 48
+"""Of every 48 requests one is told of its tokens, and one of two alternatives too; the prompt says which."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -25,9 +28,10 @@ class Asked:
     sampling: SamplingParameters | None = None
     processor: Shifted | None = None
     grammar: Automaton | None = None
+    top_logprobs: int | None = None
 
-    def request(self, request_id: int) -> Request:
-        """Return a fresh request."""
+    def request(self, request_id: int, is_told: bool) -> Request:
+        """Return a fresh request; ``is_told`` says whether the worker tells anything about tokens."""
         return Request(
             request_id,
             self.prompt,
@@ -40,6 +44,7 @@ class Asked:
             sampling=self.sampling,
             processor=self.processor,
             grammar=None if self.grammar is None else self.grammar.start,
+            top_logprobs=self.top_logprobs if is_told else None,
         )
 
 
@@ -71,6 +76,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         sampling=sampling,
         processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
         grammar=_draw_grammar(random) if is_constrained else None,
+        top_logprobs=TOLD.get(sum(prompt) % ONE_IN),
     )
 
 

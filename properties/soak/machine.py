@@ -37,7 +37,7 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.worker import SynchronousWorker, Worker
+from specsim.simulation.worker import SynchronousWorker, TellingWorker, Worker
 
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
@@ -110,7 +110,8 @@ class Machine:
         """Ask for an output."""
         number = len(self.asked)
         self.asked.append(asked)
-        requests = [asked.request(number) for _ in self.engines]
+        is_told = isinstance(self.engine.worker, TellingWorker)
+        requests = [asked.request(number, is_told) for _ in self.engines]
         for engine, request in zip(self.engines, requests, strict=True):
             engine.submit(request)
         self.watched[number] = Watch(requests[0])

@@ -28,6 +28,7 @@ REQUIRED = (
     Tag.OVERLAP,
     Tag.BIG,
     Tag.ZERO,
+    Tag.SIDE,
     Tag.COMPONENTS,
     Tag.HISTORY,
     Tag.FINISH,
@@ -37,7 +38,6 @@ REQUIRED = (
 NOT_YET = {
     "swa": "no pool of a sliding window is simulated",
     "rec": "the toy models have no recurrent state",
-    "side": "no request asks for log-probabilities or hidden states",
 }
 """Conditions whose feature the engine lacks, and which."""
 
