@@ -19,6 +19,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
 from specsim.simulation import report as runs
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.logprobs import MOST_TOP_LOGPROBS
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
@@ -65,6 +66,11 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Hash model and slots.")
 @with_sampling
+@click.option(
+    "--logprobs",
+    type=click.IntRange(0, MOST_TOP_LOGPROBS),
+    help="Tell log-probabilities of output tokens and of so many alternatives, in --json; of the hash model.",
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics; 0 is any free port.")
 @click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Interface of --metrics-port.")
 @click.option(
@@ -111,19 +117,22 @@ def simulate(
     metrics_file: Path | None,
     metrics_interval: int,
     as_json: bool,
+    logprobs: int | None,
     sampling: SamplingParameters | None,
 ) -> None:
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
     and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
-    overlapped runs.
+    overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells.
     """
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
         draft_tokens = path_width(steps)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
+    if logprobs is not None and kind != "hash":
+        raise Failed("--logprobs needs --model hash: the text model has no logits that make a distribution", Exit.USAGE)
     text = read_text(path)
     check_counts(
         num_requests=num_requests,
@@ -155,6 +164,7 @@ def simulate(
             stop_strings=tuple(map(bytes_as_text, stops)),
             min_new_tokens=min_new_tokens,
             sampling=sampling,
+            top_logprobs=logprobs,
         )
 
     requests = fresh_requests()

@@ -14,7 +14,8 @@ from specsim.simulation.autoregressive import decode_alone, decoder_for
 from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
-from specsim.simulation.worker import Worker
+from specsim.simulation.scored import untold
+from specsim.simulation.worker import TellingWorker, Worker
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ def simulate(
     greedy = [request for request in done if request.is_greedy]
     sampled = [request for request in done if not request.is_greedy]
     lost = [line for request in greedy for line in _mismatches(worker, request)]
+    if isinstance(worker, TellingWorker):
+        asked = [request for request in greedy if request.top_logprobs is not None and request.grammar is None]
+        lost += [line for request in asked for line in untold(worker, request)]
     changed = [] if alone is None else _changes(alone, sampled)
     num_verifies = sum(request.counters.num_verifies for request in done)
     num_accepted_drafts = sum(request.counters.num_accepted_drafts for request in done)
@@ -115,6 +119,7 @@ def requests_from_text(
     stop_strings: Sequence[str] = (),
     min_new_tokens: int = 0,
     sampling: SamplingParameters | None = None,
+    top_logprobs: int | None = None,
 ) -> list[Request]:
     """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
     span = max(len(text) - prompt_length, 1)
@@ -127,6 +132,7 @@ def requests_from_text(
             stop_tokens=stop_tokens,
             stop_strings=stop_strings,
             min_new_tokens=min_new_tokens,
+            top_logprobs=top_logprobs,
             sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
         )
         for index in range(count)
@@ -160,12 +166,23 @@ def _changes(alone: Worker, requests: Sequence[Request]) -> list[str]:
 
 
 def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
-    """Return the request's ``meta_info``: its end, its tokens, and the figures of its speculation."""
+    """Return the request's ``meta_info``: its end, its tokens, what it was told, and figures of its speculation."""
     finish = require_present(f"finish of request {request.request_id}", request.finish)
     return {
         "id": request.request_id,
         "finish_reason": {"type": str(finish.reason), "matched": finish.matched},
         "prompt_tokens": len(request.prompt),
         "completion_tokens": len(request.output),
+        **_logprobs(request),
         **meta_info(request.counters, len(request.output), num_drafts_per_round),
+    }
+
+
+def _logprobs(request: Request) -> dict[str, Any]:
+    """Return what a request was told of its tokens: pairs of log-probability and token; nothing if it did not ask."""
+    if request.top_logprobs is None:
+        return {}
+    return {
+        "output_token_logprobs": [[one.logprob, one.token] for one in request.logprobs],
+        "output_top_logprobs": [[[score, token] for token, score in one.top] for one in request.logprobs],
     }

@@ -1,0 +1,30 @@
+import json
+import math
+
+import pytest
+
+SMALL = ("simulate", "--model", "hash", "--requests", 2, "--batch", 2, "--max-new-tokens", 5, "--json")
+
+
+@pytest.mark.parametrize("options", [("--mode", "v1"), ("--mode", "v2", "--overlap"), ("--temperature", 0.8)])
+def test_every_token_is_told_of(specsim, options):
+    got = specsim(*SMALL, "--logprobs", 3, *options)
+    assert got.exit_code == 0, got.output
+    for told in json.loads(got.stdout)["meta_info"]:
+        assert len(told["output_token_logprobs"]) == len(told["output_top_logprobs"]) == told["completion_tokens"] == 5
+        for (score, token), best in zip(told["output_token_logprobs"], told["output_top_logprobs"], strict=True):
+            scores = [one for one, _ in best]
+            assert len(best) == 3 and scores == sorted(scores, reverse=True) and score <= scores[0] < 0
+            assert score == {other: one for one, other in best}.get(token, score)
+            assert math.isfinite(score)
+
+
+def test_nobody_is_told_who_does_not_ask(specsim):
+    (told, _) = json.loads(specsim(*SMALL).stdout)["meta_info"]
+    assert not {"output_token_logprobs", "output_top_logprobs"} & told.keys()
+
+
+def test_the_text_model_has_nothing_to_tell(specsim):
+    got = specsim("simulate", "--logprobs", 1)
+    assert got.exit_code == 2
+    assert "--logprobs needs --model hash" in got.output
