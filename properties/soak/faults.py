@@ -40,4 +40,7 @@ FAULTS = (
     # batches that requests join and leave
     Fault("OWN-207"),
     Fault("S03"),
+    # recurrent state of another step, and of another owner
+    Fault("OWN-1420"),
+    Fault("OWN-1427"),
 )

@@ -4,7 +4,7 @@ Everything is drawn from a source of numbers with the methods of ``random.Random
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
@@ -14,7 +14,10 @@ from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.simulation.memory import required_row_width
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.moving import sides_that_move
+from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.pools import decode_sizes
 from specsim.simulation.schedule import Schedule
 
@@ -78,6 +81,33 @@ class Setup:
 
 def draw_setup(random: Random) -> Setup:
     """Draw a machine: most have small trees and a crowd of short requests, few one large dimension."""
+    return with_pools(_draw_plain_setup(random))
+
+
+def with_pools(setup: Setup) -> Setup:
+    """Return a machine whose model stores its KV in pools of other kinds, as its seed decides.
+
+    Recurrent states are not kept by position, so that a machine with a prefix cache has none.
+    """
+    random = Random(setup.model.seed)
+    configs = (setup.config, *setup.other_configs)
+    moving = {side for one in configs for side in sides_that_move(one, setup.page_size, setup.is_v1)}
+    kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
+    for side in Side:
+        known = [
+            kind
+            for kind in (PoolKind if side is Side.TARGET else DRAFT_KINDS)
+            if not (kind is PoolKind.OTHER and side in moving)
+            and not (kind in RECURRENT_KINDS and setup.schedule.has_prefix_cache)
+        ]
+        if random.randrange(2 if side is Side.TARGET else 4) == 0:
+            recurrent = [kind for kind in known if kind in RECURRENT_KINDS]
+            kinds[side] = random.choice([*known, *recurrent])
+    model = replace(setup.model, target_pool=kinds[Side.TARGET], draft_pool=kinds[Side.DRAFT])
+    return replace(setup, model=model)
+
+
+def _draw_plain_setup(random: Random) -> Setup:
     family = random.randrange(24)
     if family == 0:
         return _draw_wide_trees(random)

@@ -30,6 +30,7 @@ REQUIRED = (
     Tag.ZERO,
     Tag.SIDE,
     Tag.COMPONENTS,
+    Tag.RECURRENT,
     Tag.HISTORY,
     Tag.FINISH,
 )
@@ -37,7 +38,6 @@ REQUIRED = (
 
 NOT_YET = {
     "swa": "no pool of a sliding window is simulated",
-    "rec": "the toy models have no recurrent state",
 }
 """Conditions whose feature the engine lacks, and which."""
 

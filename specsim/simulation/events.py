@@ -31,6 +31,7 @@ class Tag(StrEnum):
     ZERO = "zero"
     BIG = "big"
     COMPONENTS = "multi"
+    RECURRENT = "rec"
     HISTORY = "hist"
     SIDE = "side"
     FINISH = "finish"
