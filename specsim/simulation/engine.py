@@ -178,17 +178,11 @@ class Engine:
         Raises
         ------
         SpecRejection
-            BAD_CONFIGURATION: the pools of the two differ in size.
+            BAD_CONFIGURATION: the pools of the two differ in size, or this engine has requests in pools of its own.
         """
         old, new = before.scheduler, self.scheduler
-        if old.sizes != new.sizes:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="sizes of the pools",
-                got=new.sizes,
-                expected=str(old.sizes),
-                because="both engines use the same pools",
-            )
+        _require_same("sizes of the pools", new.sizes, old.sizes, "both engines use the same pools")
+        _require_same("requests that have a row here", len(new.holders), 0, "their slots are those of other pools")
         for request in old.holders:
             old.retract(request)
         before._resolve_down_to(0)
@@ -284,6 +278,11 @@ class Engine:
             self.intervals.append(stats)
             if self.on_interval is not None:
                 self.on_interval(stats, self.counters)
+
+
+def _require_same(what: str, got: object, expected: object, because: str) -> None:
+    if got != expected:
+        raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=str(expected), because=because)
 
 
 def _require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:

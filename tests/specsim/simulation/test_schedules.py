@@ -188,3 +188,19 @@ def test_schedules_that_cannot_be_are_refused(arguments, reason):
     with pytest.raises(SpecRejection) as caught:
         Schedule(**arguments)
     assert caught.value.reason is reason
+
+
+def test_an_engine_takes_over_pools_of_its_size_before_it_has_requests():
+    requests = [Request(number, [1, 2, 3], 6) for number in range(2)]
+    before = engine(requests[:1], Schedule())
+    for after, what in (
+        (engine([], Schedule(), num_slots=9), "sizes of the pools"),
+        (engine(requests[1:], Schedule()), "requests that have a row here"),
+    ):
+        after.step()
+        with pytest.raises(SpecRejection) as caught:
+            after.take_over(before)
+        assert caught.value.reason is Reason.BAD_CONFIGURATION
+        assert what in str(caught.value)
+    before.run()
+    assert requests[0].output == plain(requests[0])
