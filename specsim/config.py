@@ -85,12 +85,16 @@ class SpecConfig:
 
 @dataclass(frozen=True)
 class PoolSizes:
-    """Slots (those of page 0, the dump, included), rows (row 0, the padding row, included) and positions of a row."""
+    """Slots (those of page 0, the dump, included), rows (row 0, the padding row, included) and positions of a row.
+
+    ``num_swa_slots`` are those of layers with a sliding window, their page 0 included; 0 where no layer has one.
+    """
 
     num_slots: int
     num_rows: int
     row_width: int
     page_size: int = 1
+    num_swa_slots: int = 0
 
 
 def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:

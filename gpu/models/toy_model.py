@@ -16,6 +16,7 @@ from specsim.gpu.models.heads import (
 )
 from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.gpu.models.stored import unpacked, write_back
+from specsim.gpu.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -115,7 +116,7 @@ class ToyModel:
             keys.page_size,
         )
         write_back(kind, kv, kv_buffers, batch.out_cache_loc)
-        return hidden_states
+        return disturb(hidden_states, batch, kv_buffers[:1])
 
     def _combine(self, batch: TargetBatch[Tensor], kv: KV, recurrence: Recurrence) -> Tensor:
         """Return what the states come to; beside attention, what that comes to and how far the two differ."""

@@ -1,4 +1,4 @@
-"""What requests carry between iterations: the map, the KV pools, recurrent state, and the start of the next draft.
+"""What requests carry between iterations: the maps, the KV pools, recurrent state, and the start of the next draft.
 
 Row 0 absorbs the requests that pad a batch, slot 0 what they write.
 """
@@ -13,6 +13,8 @@ from specsim import gpu
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import to_numpy
 from specsim.phases import DraftInput
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.batches import WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.moving import layer_by_layer, pool_of
 from specsim.simulation.models.poison import poison_of
@@ -53,6 +55,10 @@ class Pools:
             for side in Side
         }
         self._movable = {side: pool_of(description, side, self.kv[side], gpu.KVBuffers) for side in Side}
+        self.window = description.window
+        self.full_to_swa = torch.zeros(sizes.num_slots, dtype=torch.int64, device=device)
+        self.swa_kv: Buffers = {one.name: _empty_buffers(one, sizes, device) for one in description.swa_components}
+        self._swa_rows = gpu.KVBuffers(layer_by_layer(self.swa_kv))
         components = description.state_components
         self.states: Buffers = {
             one.name: [
@@ -84,7 +90,25 @@ class Pools:
         SpecRejection
             NO_MOVE: a component of the side cannot be moved.
         """
+        has_window = side is Side.TARGET and len(self.swa_kv) > 0
+        swa_slots = gpu.translate_move_slots(target_slots, source_slots, self.full_to_swa) if has_window else ()
         self._movable[side].move(target_slots, source_slots, gpu)
+        if has_window:
+            gpu.move_kv_cache(self._swa_rows, *swa_slots)
+
+    def assign_slots(self, assigned: Sequence[Tensor]) -> None:
+        """Write slots into the map, and the SWA slots that they have, as ``flat_ranges`` lays them out."""
+        rows, starts, ends, mapped, swa_slots, slots = assigned
+        gpu.assign_req_to_token_pool(rows, self.req_to_token, starts, ends, slots)
+        if self.swa_kv:
+            self.full_to_swa.index_copy_(0, mapped, swa_slots)
+
+    def window_keys(self, page_table: Tensor, out_cache_loc: Tensor) -> WindowKeys[Tensor] | None:
+        """Return where the layers with a sliding window write and read (semantics B.3)."""
+        if not self.swa_kv:
+            return None
+        there = self.full_to_swa.index_select(0, page_table.reshape(-1)).view(page_table.shape)
+        return WindowKeys(self.swa_kv, self.full_to_swa.index_select(0, out_cache_loc), there, self.window)
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return buffers [request, node, *row_shape] for the states after every node of a batch."""
@@ -162,13 +186,30 @@ class Pools:
             "draft_kv": layer_by_layer(self.kv[Side.DRAFT]),
             "states": [state for layers in self.states.values() for state in layers],
         }
+        if self.swa_kv:
+            carried["full_to_swa"] = self.full_to_swa
+            pools["swa_kv"] = layer_by_layer(self.swa_kv)
         return {name: to_numpy(value) for name, value in carried.items()} | {
             name: [to_numpy(buffer) for buffer in buffers] for name, buffers in pools.items()
         }
 
 
+def flat_ranges(ranges: Sequence[SlotRange]) -> list[list[int]]:
+    """Return rows, first and last positions, slots that have SWA slots, these, and the slots of the rows."""
+    mapped = [slot for given in ranges if given.swa_slots for slot in (*given.slots, *given.remapped)]
+    return [
+        [given.row for given in ranges],
+        [given.start for given in ranges],
+        [given.end for given in ranges],
+        mapped,
+        [slot for given in ranges for slot in given.swa_slots],
+        [slot for given in ranges for slot in given.slots],
+    ]
+
+
 def _empty_buffers(component: KVComponent, sizes: PoolSizes, device: torch.device) -> list[Tensor]:
-    shape, dtype = component.buffer_shape(sizes.num_slots), getattr(torch, component.dtype)
+    num_slots = sizes.num_swa_slots if component.window else sizes.num_slots
+    shape, dtype = component.buffer_shape(num_slots), getattr(torch, component.dtype)
     poison = poison_of(component.dtype)
     return [torch.full(shape, poison, dtype=dtype, device=device) for _ in range(component.num_layers)]
 

@@ -57,6 +57,7 @@ def prefill(
         select=last,
         hidden_layers=model.description.hidden_layers,
         is_sampled=is_sampled,
+        window_keys=pools.window_keys(page_table, out_cache_loc),
     )
     output = model.prefill(target_batch, pools.kv[Side.TARGET], pools.states)
     if choices.is_constrained(rows):

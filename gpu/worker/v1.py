@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specsim import gpu
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
@@ -21,7 +20,7 @@ from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.logprobs import Scored, score, told_by
-from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.pools import Pools, flat_ranges
 from specsim.gpu.worker.prefill import device_array, prefill
 from specsim.gpu.worker.reclaim import reclaim
 from specsim.gpu.worker.stages import Setting, Stages
@@ -125,7 +124,7 @@ class GpuWorkerV1:
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
-        self._assign(upload(_flat(ranges), DEVICE))
+        self._setting.pools.assign_slots(upload(flat_ranges(ranges), DEVICE))
 
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""
@@ -150,13 +149,14 @@ class GpuWorkerV1:
         draft_input = self._form_batch(rows)
         borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps)
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
-        uploaded = upload([*_flat(borrowed), *_flat(given)], DEVICE)
+        uploaded = upload([*flat_ranges(borrowed), *flat_ranges(given)], DEVICE)
+        num_of_each = len(uploaded) // 2
         stages = self._stages(
             draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.needs_distribution(rows))
         )
-        self._assign(uploaded[:4])
+        setting.pools.assign_slots(uploaded[:num_of_each])
         stages.draft()
-        self._assign(uploaded[4:])
+        setting.pools.assign_slots(uploaded[num_of_each:])
         stages.target()
         if setting.choices.is_constrained(rows):
             self._constrain(stages, rows)
@@ -273,17 +273,3 @@ class GpuWorkerV1:
             return self._idle
         prepared = prepare_extend_after_decode(phase, num_steps)
         return Carried(tuple(rows), forward_draft_extend(prepared, self.config.topk, self.model, self._setting.pools))
-
-    def _assign(self, uploaded: Sequence[Tensor]) -> None:
-        """Write slots into the map: rows, first and last positions, and slots, as ``_flat`` lays them out."""
-        rows, starts, ends, slots = uploaded
-        gpu.assign_req_to_token_pool(rows, self._setting.pools.req_to_token, starts, ends, slots)
-
-
-def _flat(ranges: Sequence[SlotRange]) -> list[list[int]]:
-    return [
-        [given.row for given in ranges],
-        [given.start for given in ranges],
-        [given.end for given in ranges],
-        [slot for given in ranges for slot in given.slots],
-    ]

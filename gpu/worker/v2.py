@@ -11,7 +11,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from specsim import gpu
 from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
@@ -30,7 +29,7 @@ from specsim.gpu.worker.graphs import (
     require_graphs,
 )
 from specsim.gpu.worker.logprobs import Scored, score, told_by
-from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.pools import Buffers, Pools, flat_ranges
 from specsim.gpu.worker.prefill import device_array, prefill
 from specsim.gpu.worker.transfer import on_host
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
@@ -118,13 +117,7 @@ class GpuWorker:
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
         """Write allocated slots into the request-to-token map."""
-        gpu.assign_req_to_token_pool(
-            device_array([given.row for given in ranges], DEVICE),
-            self._pools.req_to_token,
-            device_array([given.start for given in ranges], DEVICE),
-            device_array([given.end for given in ranges], DEVICE),
-            device_array([slot for given in ranges for slot in given.slots], DEVICE),
-        )
+        self._pools.assign_slots([device_array(numbers, DEVICE) for numbers in flat_ranges(ranges)])
 
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""

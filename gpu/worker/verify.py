@@ -36,6 +36,7 @@ def run_target(
         select=None,
         hidden_layers=model.description.hidden_layers,
         is_sampled=is_sampled,
+        window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
     )
     return model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch), scratch
 

@@ -1,5 +1,6 @@
 """Laws of host memory: allocators hand out what they say, each page to one owner."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from specsim.conformance.backend import Backend
@@ -9,18 +10,30 @@ from specsim.properties.laws.support.cache_play import CachePlay
 from specsim.properties.laws.support.checks import refuses, require, require_equal, state
 from specsim.properties.laws.support.memory_play import play_memory
 from specsim.properties.laws.support.memory_player import MemoryState
-from specsim.properties.laws.support.planted_ledgers import WRONG, WRONG_IN_PAGES, in_good_order
+from specsim.properties.laws.support.planted_ledgers import (
+    WRONG,
+    WRONG_IN_PAGES,
+    WRONG_IN_WINDOWS,
+    Kept,
+    in_good_order,
+    with_windows,
+)
+from specsim.properties.laws.support.swa_play import SwaPlay
 from specsim.properties.strategies.memory import (
     AllocatorHistory,
     CacheHistory,
     MemoryHistory,
     RowHistory,
+    SwaHistory,
     cache_histories,
     memory_histories,
     page_histories,
     page_sizes,
     row_histories,
     slot_histories,
+    swa_histories,
+    window_cases,
+    window_histories,
 )
 from specsim.rejection import Reason
 
@@ -59,6 +72,23 @@ def rows_come_from_the_front_and_return_behind(backend: Backend, history: RowHis
         require(rows.owned == set(owned), "owned", sorted(rows.owned), sorted(owned))
 
 
+def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: list[SwaHistory]) -> None:
+    """Two pools give both or nothing, take both back, and evict from one alone; the map says who stands for whom."""
+    for history in histories:
+        SwaPlay(backend, history).play(history.events)
+
+
+def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, int, int]) -> None:
+    """Pages are behind a window that holds none of their positions, counted one by one, and no others are."""
+    next_position, window, page_size = case
+    seen = {position for position in range(next_position + 1) if next_position - position < window}
+    num_behind = 0
+    while num_behind + page_size <= next_position and not seen & set(range(num_behind, num_behind + page_size)):
+        num_behind += page_size
+    got = backend.host("num_behind_window")(next_position, window, page_size)
+    require(got == num_behind, f"positions behind a window of {window} at {next_position}", got, num_behind)
+
+
 def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:
     """What is matched, kept and forgotten is what a plain dictionary of whole texts says."""
     for history in histories:
@@ -87,12 +117,32 @@ def every_slot_has_one_owner_and_holds_its_text(backend: Backend, histories: lis
         play_memory(MemoryState(backend, history), history.events)
 
 
+def every_swa_slot_has_one_owner_and_holds_its_window(backend: Backend, histories: list[MemoryHistory]) -> None:
+    """Whatever a later forward sees through a window is there, and what none sees has given its slot back."""
+    for history in histories:
+        play_memory(MemoryState(backend, history), history.events)
+
+
 def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None:
     """A ledger accepts a memory in good order, and none in which a page, a row or a length is wrong."""
-    kept = in_good_order(backend, page_size)
+    _notices(backend, page_size, in_good_order, WRONG if page_size == 1 else WRONG_IN_PAGES)
+
+
+def a_ledger_notices_whatever_is_wrong_with_windows(backend: Backend, page_size: int) -> None:
+    """A ledger accepts windows in good order, and none that has lost what it sees or keeps what nothing sees."""
+    _notices(backend, page_size, with_windows, WRONG_IN_WINDOWS)
+
+
+def _notices(
+    backend: Backend,
+    page_size: int,
+    make: Callable[[Backend, int], Kept],
+    wrong: Mapping[str, Callable[[Kept], None]],
+) -> None:
+    kept = make(backend, page_size)
     backend.host("Ledger")(kept.memory).check(kept.holdings)
-    for what, plant in (WRONG if page_size == 1 else WRONG_IN_PAGES).items():
-        kept = in_good_order(backend, page_size)
+    for what, plant in wrong.items():
+        kept = make(backend, page_size)
         plant(kept)
         try:
             backend.host("Ledger")(kept.memory).check(kept.holdings)
@@ -102,13 +152,18 @@ def a_ledger_notices_whatever_is_wrong(backend: Backend, page_size: int) -> None
 
 
 _PARTS = names_of(Kind.PART)
+_SWA = ("SwaAllocator", "SlotAllocator", "PageAllocator")
 
 PROPERTIES = (
     state("memory", slots_come_from_the_front_and_return_behind, slot_histories, ("SlotAllocator",), "P38"),
     state("memory", rows_come_from_the_front_and_return_behind, row_histories, ("RowAllocator",), "P38"),
     state("memory", pages_come_from_the_front_and_return_before, page_histories, ("PageAllocator",), "P38"),
+    state("memory", an_swa_slot_comes_and_goes_with_its_full_slot, swa_histories, _SWA, "P45"),
+    state("memory", what_no_token_sees_is_behind_the_window, window_cases, ("num_behind_window",), "P45"),
     state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
     state("memory", a_match_uses_all_that_it_passes, page_sizes, ("RadixCache",), "P43"),
     state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38"),
+    state("memory", every_swa_slot_has_one_owner_and_holds_its_window, window_histories, _PARTS, "P45"),
     state("memory", a_ledger_notices_whatever_is_wrong, page_sizes, ("Ledger",), "P38"),
+    state("memory", a_ledger_notices_whatever_is_wrong_with_windows, page_sizes, ("Ledger", *_SWA), "P45"),
 )

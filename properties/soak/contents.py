@@ -1,6 +1,7 @@
 """What the KV of a text has to be, as arrays that grow with it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,17 @@ from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.memory import SlotRange
+from specsim.simulation.memory import Memory, SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, RECURRENT_KINDS, TAG_WORDS, tags_of
+from specsim.simulation.models.pool_kinds import (
+    CONVOLUTION_WIDTH,
+    RECURRENT_KINDS,
+    SWA_COMPONENT,
+    TAG_WORDS,
+    tags_of,
+)
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import PromptChunk, Request
 
 POOLS = ("target_kv", "draft_kv")
@@ -87,19 +95,44 @@ def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedT
         require(got == wanted, f"states[{component}] of request {request.request_id}", got, wanted)
 
 
+def check_window(state: Mapping[str, Any], request: Request, memory: Memory, is_queued: bool) -> None:
+    """Raise AssertionError unless the positions that a request's next forward sees through a window hold their tags.
+
+    Where writes may be queued, the worker perhaps does not know yet which SWA slots these have.
+    """
+    if memory.swa is None or "full_to_swa" not in state:
+        return
+    told, window = memory.swa.swa_slots(request.slots), memory.window
+    for position in range(max(0, request.num_committed - window + 1), request.num_committed):
+        what = f"request {request.request_id} at {position}"
+        there = told[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
+        require(there == told[position] > 0, f"SWA slot of {what}", there, told[position] or "one")
+        for component, buffer in enumerate(state["swa_kv"]):
+            got, expected = (
+                buffer[told[position]].tolist(),
+                [position, request.fill[position], 0, SWA_COMPONENT + component],
+            )
+            require(got == expected, f"swa_kv[{component}] of {what}", got, expected)
+
+
 class Fresh:
     """A worker in which nothing but one prefill has ever run: what it starts a draft with, every other one should."""
 
     def __init__(self, setup: Setup) -> None:
         loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
-        self._worker = loop(setup.config, load_model(setup.model), setup.sizes())
+        sizes = setup.sizes()
+        self._has_window = window_of(setup.model) > 0
+        if self._has_window:
+            sizes = replace(sizes, num_swa_slots=sizes.num_slots)
+        self._worker = loop(setup.config, load_model(setup.model), sizes)
         self._first = setup.page_size
 
     def carried(self, text: Sequence[int]) -> dict[str, Any]:
         """Return what waits in the row of a text whose last token has no entry in the target."""
         committed = len(text) - 1
+        slots = tuple(range(self._first, self._first + committed))
         self._worker.assign_slots(
-            [SlotRange(row=1, start=0, end=committed, slots=tuple(range(self._first, self._first + committed)))]
+            [SlotRange(row=1, start=0, end=committed, slots=slots, swa_slots=slots if self._has_window else ())]
         )
         self._worker.prefill([1], [PromptChunk(text, 0, committed)])
         state = self._worker.state()

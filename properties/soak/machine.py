@@ -23,6 +23,7 @@ from specsim.properties.soak.contents import (
     check_proposal,
     check_relay,
     check_states,
+    check_window,
 )
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, PoolsOnce, Subject
@@ -197,9 +198,15 @@ class Machine:
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
         cache = scheduler.memory.cache
-        free, size = scheduler.slots.num_free + (0 if cache is None else cache.num_cached), scheduler.sizes.page_size
+        swa, cached = scheduler.memory.swa, () if cache is None else sorted(cache.slots)
+        free = (scheduler.slots if swa is None else swa.full).num_free + len(cached)
+        size = scheduler.sizes.page_size
         everything = scheduler.sizes.num_slots // size * size - size
         require(free == everything, "free and cached slots at the end", free, everything)
+        if swa is not None:
+            free = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
+            everything = scheduler.sizes.num_swa_slots // size * size - size
+            require(free == everything, "free and cached SWA slots at the end", free, everything)
         free, everything = scheduler.rows.num_free, scheduler.sizes.num_rows - 1
         require(free == everything, "free rows at the end", free, everything)
 
@@ -261,6 +268,7 @@ class Machine:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
             check_contents(state, request, expected)
+            check_window(state, request, scheduler.memory, self._schedule.is_overlapped)
             if not self._schedule.is_overlapped:
                 check_relay(state, request)
                 check_states(state, request, expected)

@@ -18,11 +18,15 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
-from specsim.simulation.pools import decode_sizes
+from specsim.simulation.models.toys import window_of
+from specsim.simulation.pools import decode_sizes, most_seen
 from specsim.simulation.schedule import Schedule
 
 CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4))
 """Numbers of steps that chains change among."""
+
+WINDOWS = (4, 2, 8, 1, 3)
+"""Positions that a layer with a sliding window sees, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,18 @@ class Setup:
     is_brief: bool = False
 
     def sizes(self) -> PoolSizes:
-        """Return pools in which every request finds room alone, and all of them perhaps not together."""
+        """Return pools in which every request finds room alone, and all of them perhaps not together.
+
+        SWA slots are scarcer than others where windows are small, and run out first.
+        """
         longest, configs = self.longest_prompt + self.longest_output, (self.config, *self.other_configs)
-        width = max(_row_width(config, longest, self.page_size) for config in configs)
-        num_slots = ceil_to(width + self.num_spare_slots, self.page_size) + self.page_size
-        return PoolSizes(num_slots, self.max_batch + 1, width, self.page_size)
+        size, window = self.page_size, window_of(self.model)
+        width = max(_row_width(config, longest, size) for config in configs)
+        most = ceil_to(width, size)
+        num_slots = ceil_to(width + self.num_spare_slots, size) + size
+        num_seen = max(most_seen(config, most, longest, window, size, self.schedule) for config in configs)
+        num_swa_slots = (1 + self.num_spare_slots // most) * ceil_to(num_seen, size) + size if window else 0
+        return PoolSizes(num_slots, self.max_batch + 1, width, size, num_swa_slots)
 
 
 def draw_setup(random: Random) -> Setup:
@@ -101,10 +112,10 @@ def with_pools(setup: Setup) -> Setup:
             and not (kind in RECURRENT_KINDS and setup.schedule.has_prefix_cache)
         ]
         if random.randrange(2 if side is Side.TARGET else 4) == 0:
-            recurrent = [kind for kind in known if kind in RECURRENT_KINDS]
-            kinds[side] = random.choice([*known, *recurrent])
+            eventful = [kind for kind in known if kind in RECURRENT_KINDS | {PoolKind.SWA}]
+            kinds[side] = random.choice([*known, *eventful])
     model = replace(setup.model, target_pool=kinds[Side.TARGET], draft_pool=kinds[Side.DRAFT])
-    return replace(setup, model=model)
+    return replace(setup, model=replace(model, window=random.choice(WINDOWS)))
 
 
 def _draw_plain_setup(random: Random) -> Setup:

@@ -33,12 +33,11 @@ REQUIRED = (
     Tag.RECURRENT,
     Tag.HISTORY,
     Tag.FINISH,
+    Tag.SWA,
 )
 """Of the catalogue's legend, what an engine can come to."""
 
-NOT_YET = {
-    "swa": "no pool of a sliding window is simulated",
-}
+NOT_YET: dict[str, str] = {}
 """Conditions whose feature the engine lacks, and which."""
 
 ELSEWHERE = {

@@ -1,6 +1,6 @@
 """Histories of host memory: what happens to allocators, to a prefix cache, and to requests between them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from hypothesis import strategies as st
@@ -15,6 +15,10 @@ _BATCHES = tuple(batch for size in range(1, MOST_REQUESTS + 1) for batch in perm
 ALLOCATOR_EVENTS = (
     *("extend", "free", "begin", "trim", "extend", "borrow", "free", "end"),
     *("extend", "refused", "free", "allocate", "borrow", "begin"),
+)
+SWA_EVENTS = (
+    *("extend", "evict", "free", "begin", "extend", "borrow", "hand", "end"),
+    *("extend", "refused", "evict", "hand", "extend", "free"),
 )
 CACHE_EVENTS = ("insert", "insert", "match", "lock", "insert", "evict", "insert", "match", "lock", "unlock", "refused")
 
@@ -94,6 +98,27 @@ def _decoded(kinds: tuple[str, ...], code: int) -> Event:
 
 
 @dataclass(frozen=True)
+class SwaHistory:
+    """Two pools, one of them perhaps smaller, and what happens to them."""
+
+    page_size: int
+    num_pages: int
+    num_swa_pages: int
+    events: tuple[Event, ...]
+
+
+def swa_histories() -> st.SearchStrategy[list[SwaHistory]]:
+    """Draw histories of two pools."""
+    pools = st.tuples(st.sampled_from([1, 2, 3]), st.integers(1, 9), st.sampled_from([0, 0, 1, 3]))
+    drawn = st.tuples(pools, histories(SWA_EVENTS, 12))
+    return st.lists(
+        drawn.map(lambda one: SwaHistory(one[0][0], one[0][1], max(1, one[0][1] - one[0][2]), one[1])),
+        min_size=2,
+        max_size=9,
+    )
+
+
+@dataclass(frozen=True)
 class CacheHistory:
     """A prefix cache, the texts that it may come to hold, and what happens to it."""
 
@@ -166,6 +191,11 @@ class MemoryHistory:
         What an iteration may touch at most; it may shrink and grow again.
     is_overlapped : bool
         Whether a result arrives after the next iteration was launched.
+    window : int
+        Positions that a layer with slots of its own sees; 0 where there is no such layer.
+    swa_share : int
+        Such slots, in eighths of the others; with a prefix cache there are as many, as only the cache knows which of
+        those that it could forget have some.
     """
 
     page_size: int
@@ -179,6 +209,13 @@ class MemoryHistory:
     sizes: DecodeSizes
     prompts: tuple[tuple[int, ...], ...]
     events: tuple[Event, ...]
+    window: int = 0
+    swa_share: int = 8
+
+    @property
+    def num_swa_pages(self) -> int:
+        """Pages of the SWA pool, page 0 left out."""
+        return self.num_pages if self.has_cache else max(1, self.num_pages * self.swa_share // 8)
 
     @property
     def num_pages(self) -> int:
@@ -210,6 +247,40 @@ def one_memory() -> st.SearchStrategy[MemoryHistory]:
         prompts=texts(MOST_PROMPT).map(lambda found: tuple(text or (0,) for text in found)),
         events=histories(MEMORY_EVENTS, 14),
     )
+
+
+def window_histories() -> st.SearchStrategy[list[MemoryHistory]]:
+    """Draw histories of memories in which a layer sees a window, and has slots of its own."""
+    windows = st.tuples(st.sampled_from([2, 3, 1, 4, 5, 8]), st.sampled_from([8, 8, 7, 5, 4]))
+    drawn = st.tuples(one_memory(), windows).map(lambda one: replace(one[0], window=one[1][0], swa_share=one[1][1]))
+    return st.lists(drawn | _followed(), min_size=1, max_size=9)
+
+
+def _followed() -> st.SearchStrategy[MemoryHistory]:
+    """Draw requests that each go on from what the one before them left to the cache, or from somewhere inside of it."""
+    codes = st.lists(st.integers(0, _COUNTS**2 - 1), min_size=8, max_size=24)
+    drawn = st.tuples(one_memory(), codes, st.sampled_from([2, 3, 1, 4]), st.integers(2, 6))
+    return drawn.map(
+        lambda one: replace(
+            one[0],
+            num_fitting=3,
+            row_width=80,
+            has_cache=True,
+            window=one[2],
+            events=tuple(_after_another(place, code, one[3]) for place, code in enumerate(one[1])),
+        )
+    )
+
+
+def _after_another(place: int, code: int, num_steps: int) -> Event:
+    """Return what happens in turn: somebody joins, perhaps in chunks, decodes for some steps and finishes."""
+    kind = ("join" if code % 3 else "admit", "chunk", *["step"] * num_steps, "finish")[place % (num_steps + 3)]
+    return Event(kind, (0,), (code % _COUNTS, code // _COUNTS, code % 4))
+
+
+def window_cases() -> st.SearchStrategy[tuple[int, int, int]]:
+    """Draw a position, a window and a page size."""
+    return st.tuples(st.integers(0, 12), st.integers(1, 9), st.integers(1, 4))
 
 
 def page_sizes() -> st.SearchStrategy[int]:

@@ -9,13 +9,14 @@ from specsim.operations.protocol import ModelOperations
 from specsim.reference.models.kept import KeptForwards
 from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
+from specsim.reference.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import KVPool
 from specsim.simulation.models.moving import layer_by_layer
-from specsim.simulation.models.pool_kinds import FORMS, KINDS_WITHOUT_KV, RECURRENT_KINDS
+from specsim.simulation.models.pool_kinds import FORMS, KEYS, KINDS_WITHOUT_KV, RECURRENT_KINDS
 from specsim.simulation.models.toys import describe, kind_of
 
 KV = Mapping[str, Sequence[Array]]
@@ -101,7 +102,7 @@ class ToyModel:
 
     def _attend(self, batch: TargetBatch[Array], kv: KV) -> Array:
         """Return the hidden states that the keys of the tokens come to."""
-        return self._forward(
+        hidden_states = self._forward(
             Side.TARGET,
             kv,
             batch.out_cache_loc,
@@ -117,6 +118,7 @@ class ToyModel:
                 page_size=batch.keys.page_size,
             ),
         )
+        return disturb(hidden_states, batch, kv.get(KEYS, ()))
 
     def _combine(self, batch: TargetBatch[Array], kv: KV, recurrence: Recurrence) -> Array:
         """Return what the states come to; beside attention, what that comes to and how far the two differ."""

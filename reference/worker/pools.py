@@ -13,9 +13,10 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.phases import VerifyInput
 from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.batches import WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
-from specsim.simulation.models.moving import Pool, pool_of
+from specsim.simulation.models.moving import Pool, layer_by_layer, pool_of
 from specsim.simulation.models.poison import poison_of
 
 Buffers = Mapping[str, Sequence[Array]]
@@ -25,9 +26,11 @@ Buffers = Mapping[str, Sequence[Array]]
 class Pools:
     """One map and the buffers of every component by side and name, all written in place.
 
-    The map is int32 [row, position], a KV buffer what its component says, a state buffer [row, *row_shape]. KV is
-    written through ``open`` by forwards and through ``move_kv`` by moves, so that it is known which slots were. Of the
-    map nothing is kept: every forward gets the slots that it says at the time. ``movable`` is what each side moves.
+    The map is int32 [row, position], a KV buffer what its component says, a state buffer [row, *row_shape]. Layers with
+    a sliding window have buffers ``swa_kv`` [SWA slot, *row_shape], and ``full_to_swa`` int64 [slot] says which slot.
+    KV is written through ``open`` by forwards and through ``move_kv`` by moves, so that it is known which slots were.
+    Of the maps nothing is kept: every forward gets the slots that they say at the time. ``movable`` is what each side
+    moves of its full slots.
     """
 
     req_to_token: Array
@@ -37,6 +40,9 @@ class Pools:
     scratch_forms: Mapping[str, tuple[int, tuple[int, ...], str]]
     reads: Reads
     drawn: random.Random
+    window: int
+    full_to_swa: Array
+    swa_kv: Buffers
 
     @classmethod
     def of(
@@ -68,6 +74,9 @@ class Pools:
             scratch_forms={one.name: (one.num_layers, one.row_shape, one.dtype) for one in states},
             reads=reads,
             drawn=random.Random(0),
+            window=description.window,
+            full_to_swa=np.zeros(sizes.num_slots, dtype=np.int64),
+            swa_kv={one.name: empty_buffers(one, sizes) for one in description.swa_components},
         )
 
     def start_iteration(self) -> None:
@@ -89,10 +98,26 @@ class Pools:
         Raises
         ------
         SpecRejection
-            NO_MOVE: a component of the side cannot be moved.
+            NO_MOVE: a component of the side cannot be moved; UNMAPPED_SLOT: one slot of a pair has an SWA slot, the
+            other has none. Nothing was moved.
         """
+        has_window = side is Side.TARGET and len(self.swa_kv) > 0
+        swa_slots = operations.translate_move_slots(target_slots, source_slots, self.full_to_swa) if has_window else ()
         with self.kv[side].writing():
             self.movable[side].move(target_slots, source_slots, operations)
+        if has_window:
+            operations.move_kv_cache(layer_by_layer(self.swa_kv), *swa_slots)
+
+    def window_keys(self, page_table: Array, out_cache_loc: Array) -> WindowKeys[Array] | None:
+        """Return where the layers with a sliding window write and read, for a forward that has these full slots.
+
+        Notes
+        -----
+        Source: semantics B.3.
+        """
+        if not self.swa_kv:
+            return None
+        return WindowKeys(self.swa_kv, self.full_to_swa[out_cache_loc], self.full_to_swa[page_table], self.window)
 
     def scratch(self, num_requests: int, num_nodes: int) -> Buffers:
         """Return fresh buffers [request, node, *row_shape] for the states after every node of a batch."""
@@ -145,7 +170,7 @@ class Pools:
         )
 
     def assign_slots(self, ranges: Sequence[SlotRange], operations: Operations[Array]) -> None:
-        """Write allocated slots into the map."""
+        """Write allocated slots into the map, and the SWA slots that they have."""
         operations.assign_req_to_token_pool(
             req_pool_indices=np.array([given.row for given in ranges], dtype=np.int64),
             req_to_token=self.req_to_token,
@@ -153,6 +178,9 @@ class Pools:
             end_offsets=np.array([given.end for given in ranges], dtype=np.int64),
             out_cache_loc=np.array([slot for given in ranges for slot in given.slots], dtype=np.int64),
         )
+        for given in ranges:
+            if given.swa_slots:
+                self.full_to_swa[[*given.slots, *given.remapped]] = given.swa_slots
 
     def read_slots(self, row: Array, seq_lens: Array, count: int, operations: Operations[Array]) -> Array:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""
@@ -171,12 +199,21 @@ class Pools:
             "target_kv": self.kv[Side.TARGET].layers(),
             "draft_kv": self.kv[Side.DRAFT].layers(),
             "states": [state for layers in self.states.values() for state in layers],
+            **(
+                {
+                    "full_to_swa": self.full_to_swa,
+                    "swa_kv": layer_by_layer(self.swa_kv),
+                }
+                if self.swa_kv
+                else {}
+            ),
         }
 
 
 def empty_buffers(component: KVComponent, sizes: PoolSizes) -> list[Array]:
     """Return one KV buffer a layer in which every unwritten entry is recognisably wrong."""
-    shape, poison = component.buffer_shape(sizes.num_slots), poison_of(component.dtype)
+    num_slots = sizes.num_swa_slots if component.window else sizes.num_slots
+    shape, poison = component.buffer_shape(num_slots), poison_of(component.dtype)
     return [np.full(shape, poison, dtype=component.dtype) for _ in range(component.num_layers)]
 
 

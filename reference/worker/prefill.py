@@ -70,6 +70,7 @@ def prefill(
             select=last,
             hidden_layers=model.description.hidden_layers,
             is_sampled=choices.needs_distribution(row),
+            window_keys=pools.window_keys(keys.page_table, out_cache_loc),
         ),
         pools.open(Side.TARGET, out_cache_loc),
         pools.states,

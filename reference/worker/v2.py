@@ -33,6 +33,9 @@ from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
+Maps = tuple[Array, Array]
+"""The request-to-token map, and the SWA slot of each full one."""
+
 
 class ReferenceWorker:
     """Draft, verify, compact and extend, one obvious step after another.
@@ -102,19 +105,19 @@ class ReferenceWorker:
         self._told = tell(row, output, paths, phase.bonus_tokens, self._choices, self._operations)
         return [int(token) for token in phase.bonus_tokens]
 
-    def read_map(self) -> Array:
-        """Return the request-to-token map as it is."""
-        return self._pools.req_to_token.copy()
+    def read_map(self) -> Maps:
+        """Return the request-to-token map and the SWA slots of full ones, as they are."""
+        return self._pools.req_to_token.copy(), self._pools.full_to_swa.copy()
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration: draft, verify, compact, extend."""
-        return self.decode_from(self._pools.req_to_token, rows, num_steps)
+        return self.decode_from((self._pools.req_to_token, self._pools.full_to_swa), rows, num_steps)
 
-    def decode_from(self, read: Array, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
-        """Run one iteration on a map that was read before."""
+    def decode_from(self, read: Maps, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration on maps that were read before."""
         self._pools.start_iteration()
         config, model, operations = self.config.at_steps(num_steps), self.model, self._operations
-        pools = replace(self._pools, req_to_token=read)
+        pools = replace(self._pools, req_to_token=read[0], full_to_swa=read[1])
         row, width = np.array(rows, dtype=np.int64), config.num_draft_tokens
         draft_input = DraftInput(req_pool_indices=row, **self._gather(row))
 

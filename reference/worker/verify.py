@@ -53,6 +53,7 @@ def verify(
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY)
     scratch = pools.scratch(len(row), phase.num_draft_tokens)
+    keys = verify_keys(row, phase, pools, operations)
     output = model.verify(
         TargetBatch(
             req_pool_indices=row,
@@ -60,12 +61,13 @@ def verify(
             positions=phase.positions,
             out_cache_loc=phase.out_cache_loc,
             prefix_lens=phase.seq_lens,
-            keys=verify_keys(row, phase, pools, operations),
+            keys=keys,
             tree_mask=phase.tree_mask,
             parents=parents_of(phase) if pools.states else None,
             select=None,
             hidden_layers=model.description.hidden_layers,
             is_sampled=choices.needs_distribution(row),
+            window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
         ),
         pools.open(Side.TARGET, phase.out_cache_loc),
         pools.states,

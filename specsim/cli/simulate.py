@@ -168,7 +168,7 @@ def simulate(
         )
 
     requests = fresh_requests()
-    chosen = build_worker(plan, worker, config, model, requests, batch, graphs)
+    chosen = build_worker(plan, worker, config, model, requests, batch, graphs, schedule=schedule)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -186,8 +186,8 @@ def simulate(
         )
     divergence = None
     if lockstep:
-        believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL)
-        other = build_worker(plan, worker, config, model, requests, batch, graphs)
+        believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL, schedule)
+        other = build_worker(plan, worker, config, model, requests, batch, graphs, schedule=schedule)
         divergence = find_divergence(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )

@@ -9,8 +9,9 @@ from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, re
 from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import Request
-from specsim.simulation.schedule import Schedule
+from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
 
 
@@ -69,10 +70,12 @@ def build_worker(
     max_batch: int,
     use_graphs: bool | None,
     reads: Reads = Reads.KEPT,
+    schedule: Schedule = IN_TURN,
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
-    ``reads`` says whether forwards of the reference keep what they have read.
+    ``reads`` says whether forwards of the reference keep what they have read, ``schedule`` how much of a text a window
+    and a chunk need SWA slots for.
 
     Raises
     ------
@@ -82,7 +85,7 @@ def build_worker(
     from specsim.reference.models import load_model
 
     page_size = plan.config.page_size
-    sizes = pools.sizes_for(config, requests, max_batch, page_size)
+    sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
     if kind == "reference":
         if plan.worker == "v1":
             from specsim.reference.worker.v1 import ReferenceWorkerV1

@@ -151,6 +151,7 @@ _PARTS = tuple(
     for name, source in (
         ("SlotAllocator", "semantics I.6"),
         ("PageAllocator", "semantics I.6"),
+        ("SwaAllocator", "semantics C.6, I.6, I.10"),
         ("RowAllocator", "semantics I.6"),
         ("RadixCache", "semantics I.7"),
         ("Books", "semantics I.1, I.3, I.4"),
@@ -163,6 +164,8 @@ _PARTS = tuple(
         ("admit_request", "semantics I.7"),
         ("allocate_chunk", "semantics I.8"),
         ("publish_prefix", "semantics I.7"),
+        ("num_behind_window", "semantics I.10"),
+        ("evict_behind_window", "semantics I.10, J.1, J.2"),
         ("owned_length", "semantics I.4"),
         ("plan_release", "semantics I.4"),
         ("release_finished", "semantics I.4, I.9"),

@@ -68,11 +68,19 @@ class PrefillDecoder:
         self._tokens.append(token)
 
     def next_token(self) -> int:
-        """Run what has not run and return the target's choice behind it."""
-        start, end = self._num_run, len(self._tokens)
-        self._worker.assign_slots([SlotRange(ROW, start, end, tuple(range(start + 1, end + 1)))])
-        (token,) = self._worker.prefill([ROW], [PromptChunk(tuple(self._tokens), start, end)])
-        self._num_run = end
+        """Run what has not run and return the target's choice behind it.
+
+        SWA slots are used in turn, so that no more of a text runs at once than they hold beside the window before it.
+        """
+        window, num_swa_slots = self._worker.model.description.window, self._worker.sizes.num_swa_slots - 1
+        most = num_swa_slots - window + 1 if window else len(self._tokens)
+        token = 0
+        while self._num_run < len(self._tokens):
+            start, end = self._num_run, min(len(self._tokens), self._num_run + most)
+            swa_slots = tuple(1 + position % num_swa_slots for position in range(start, end)) if window else ()
+            self._worker.assign_slots([SlotRange(ROW, start, end, tuple(range(start + 1, end + 1)), swa_slots)])
+            (token,) = self._worker.prefill([ROW], [PromptChunk(tuple(self._tokens), start, end)])
+            self._num_run = end
         return token
 
 

@@ -108,6 +108,7 @@ class Engine:
             not self.is_v1,
             schedule,
             observer=observer,
+            window=worker.model.description.window,
         )
         if isinstance(worker, SynchronousWorker):
             worker.keep_books(IterationLedger(self.scheduler))

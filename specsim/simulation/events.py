@@ -34,6 +34,7 @@ class Tag(StrEnum):
     RECURRENT = "rec"
     HISTORY = "hist"
     SIDE = "side"
+    SWA = "swa"
     FINISH = "finish"
     ZOMBIE = "zombie"
     LATE = "late"

@@ -1,18 +1,17 @@
 """The scheduler: admits requests, runs their prompts in chunks, allocates ahead, retracts, aborts and finishes them."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
-from specsim.counts import ceil_to
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.memory import Holding, SlotRange, decode_reserve, match_prefix
-from specsim.simulation.pools import build_memory, check_texts, decode_sizes, most_positions
+from specsim.simulation.memory import Holding, SlotRange, match_prefix, with_swa_slots
+from specsim.simulation.pools import build_memory, check_texts, decode_sizes
 from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.reservations import Reservations
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.submission import check_request
 from specsim.simulation.telling import tell_end
@@ -51,6 +50,8 @@ class Scheduler:
         Whether the draft cache is shifted.
     observer : callable
         Is told what happens.
+    window : int
+        Positions that a layer with a sliding window sees; 0 where no layer has one.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class Scheduler:
         schedule: Schedule = IN_TURN,
         has_pair_keys: bool = True,
         observer: Observer = ignore,
+        window: int = 0,
     ) -> None:
         self.config = config
         self.sizes = sizes
         self.max_batch = max_batch
         self.allocates_ahead = allocates_ahead
-        self.memory = build_memory(operations, sizes, shuffle_seed, schedule.has_prefix_cache, has_pair_keys)
+        self.memory = build_memory(operations, sizes, shuffle_seed, schedule.has_prefix_cache, has_pair_keys, window)
         self.slots, self.rows = self.memory.allocator, self.memory.rows
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
@@ -81,7 +83,9 @@ class Scheduler:
         self._part = operations.host
         self._schedule = schedule
         self._observer = observer
+        self._room: Callable[[], Reservations] = lambda: Reservations(self.memory, config, self._sizes, schedule)
         self._used_rows: set[int] = set()
+        self._untold: list[int] = []
 
     @property
     def holders(self) -> list[Request]:
@@ -95,7 +99,7 @@ class Scheduler:
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``check_request`` for what is rejected."""
-        check_request(self.config, self.sizes, request)
+        check_request(self.config, self.sizes, request, self._room().most_swa(request))
         self.waiting.append(request)
 
     def abort(self, request_id: int) -> None:
@@ -134,8 +138,10 @@ class Scheduler:
                 break
             fill, is_new = request.fill, request is not self.mid_prompt
             start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
+            if not is_new:
+                self._evict(request)
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
-            if length == 0 or not self._has_room(start, start + length, start if is_new else 0):
+            if length == 0 or not self._room().has_room(start, start + length, start if is_new else 0):
                 break
             if is_new:
                 self._join(request)
@@ -156,7 +162,7 @@ class Scheduler:
             self.unanswered.append(request)
         if not requests:
             return None
-        return PrefillBatch(tuple(requests), tuple(chunks), tuple(ranges), tuple(joining))
+        return PrefillBatch(tuple(requests), tuple(chunks), self._told(ranges), tuple(joining))
 
     def publish(self, request: Request, end: int) -> SlotRange:
         """Leave the text up to the end of a resolved chunk to the prefix cache; return what the row says from now on.
@@ -165,19 +171,21 @@ class Scheduler:
         -----
         Source: semantics I.7.
         """
-        given: SlotRange = self._part("publish_prefix")(self.memory, request.holding, request.fill[:end])
-        return given
+        given = self._part("publish_prefix")(self.memory, request.holding, request.fill[:end])
+        return with_swa_slots(self.memory, [given])[0]
 
     def retract_for_decode(self) -> list[Request]:
         """Take the slots of requests that the next decode leaves no room for; return those that it took them from.
 
-        The prompt that is not through gives way first, then the end of the batch. A request that has no room alone
-        ends.
+        What lies behind every window goes before, then the prompt that is not through, then the end of the batch. A
+        request that has no room alone ends.
 
         Notes
         -----
         Source: semantics I.5.
         """
+        for request in self.running:
+            self._evict(request)
         batch = {id(request.holding): request for request in self.holders}
         given_back: list[Request] = []
         in_prefill = None if self.mid_prompt is None else self.mid_prompt.holding
@@ -212,12 +220,11 @@ class Scheduler:
         self.waiting.append(request)
 
     def prepare_for_decode(self) -> list[SlotRange]:
-        """Allocate what every running V2 request may need before its next result is known."""
+        """Allocate what every running V2 request may need before its next result is known; return what changed."""
         if not self.allocates_ahead:
-            return []
+            return list(self._told([]))
         holdings = [request.holding for request in self.running]
-        ranges: list[SlotRange] = self._part("prepare_for_decode")(self.memory, holdings, self._sizes)
-        return ranges
+        return list(self._told(self._part("prepare_for_decode")(self.memory, holdings, self._sizes)))
 
     def finish(self) -> list[Request]:
         """Release every request that has ended and return them; what they give back is free when all have."""
@@ -246,33 +253,27 @@ class Scheduler:
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""
-        return most_positions(self.config, request, self.sizes.page_size)
+        return self._room().demand(request)
+
+    def _evict(self, request: Request) -> None:
+        """Give back the SWA slots of a request that no later forward reads; the worker is told with the next ranges."""
+        lost: list[int] = self._part("evict_behind_window")(self.memory, request.holding, request.num_committed)
+        if lost:
+            self._observer(Tag.SWA)
+            self._untold += lost
+
+    def _told(self, ranges: Sequence[SlotRange]) -> tuple[SlotRange, ...]:
+        """Return ranges as a worker is told of them, and what lost its SWA slots; each with what its slots have now."""
+        lost = [SlotRange(0, 0, 0, (), remapped=tuple(self._untold))] if self._untold else []
+        self._untold = []
+        return tuple(with_swa_slots(self.memory, [*ranges, *lost]))
 
     def _next_waiting(self) -> Request | None:
         """Return the first of the queue if it may join."""
         if not self.waiting or len(self.holders) >= self.max_batch or not self.rows.num_free:
             return None
-        request, size = self.waiting[0], self.sizes.page_size
-        owned = [(self._reserved(one), ceil_to(len(one.slots), size)) for one in self.holders]
-        promised = sum(max(0, reserved - held) for reserved, held in owned)
-        return request if self._reserved(request) <= self._num_available - promised else None
-
-    @property
-    def _num_available(self) -> int:
-        """How many slots are free, or would be if the cache forgot what nobody uses."""
-        cache = self.memory.cache
-        return self.slots.num_free + (0 if cache is None else cache.num_evictable)
-
-    def _has_room(self, start: int, end: int, num_hit: int) -> bool:
-        """Return whether positions can be allocated; what is hit in the cache may be all that could be forgotten."""
-        size = self.sizes.page_size
-        return ceil_to(end, size) - ceil_to(start, size) <= max(self.slots.num_free, self._num_available - num_hit)
-
-    def _reserved(self, request: Request) -> int:
-        """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
-        size, reserve = self.sizes.page_size, decode_reserve(self._sizes, self.sizes.page_size)
-        nearest = ceil_to(max(len(request.fill), request.num_committed) + reserve, size)
-        return nearest + ceil_to(ceil(self._schedule.promised * (self.demand(request) - nearest)), size)
+        request = self.waiting[0]
+        return request if self._room().may_join(request, self.holders) else None
 
     def _join(self, request: Request) -> None:
         self.waiting.popleft()

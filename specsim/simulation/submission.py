@@ -6,8 +6,8 @@ from specsim.simulation.pools import most_positions
 from specsim.simulation.requests import Request
 
 
-def check_request(config: SpecConfig, sizes: PoolSizes, request: Request) -> None:
-    """Raise unless a request could run alone.
+def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_swa_slots: int = 0) -> None:
+    """Raise unless a request could run alone, which may hold so many SWA slots at once.
 
     Raises
     ------
@@ -37,3 +37,12 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request) -> Non
         if need > most:
             what, expected = "positions of the request", f"at most {most}"
             raise SpecRejection(reason, what=what, got=need, expected=expected, because=because)
+    most = max(0, sizes.num_swa_slots - sizes.page_size)
+    if num_swa_slots > most:
+        raise SpecRejection(
+            Reason.OUT_OF_SLOTS,
+            what="positions of the request that a window may reach at once",
+            got=num_swa_slots,
+            expected=f"at most {most}",
+            because="the SWA pool has no more slots",
+        )

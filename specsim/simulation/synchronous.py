@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from specsim.counts import draft_end
 from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
-from specsim.simulation.memory import SlotRange
+from specsim.simulation.memory import SlotRange, with_swa_slots
 from specsim.simulation.requests import TOKEN_TEXT, Request
 from specsim.simulation.scheduler import Scheduler
 
@@ -98,7 +98,8 @@ class IterationLedger:
         requests = self.requests
         starts = [request.num_committed for request in requests]
         given = self._scheduler.slots.extend(starts, ends, [request.holding.last_slot for request in requests])
-        return [
+        ranges = [
             SlotRange(row=request.row, start=start, end=end, slots=tuple(own))
             for request, start, end, own in zip(requests, starts, ends, given, strict=True)
         ]
+        return with_swa_slots(self._scheduler.memory, ranges)

@@ -19,6 +19,7 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration, Worker
@@ -168,15 +169,20 @@ def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: 
 
 def own_worker(backend: Backend, scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the worker of a scenario; pools are those that it needs unless sizes are given."""
-    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size)
+    sizes = sizes or _sizes_of(scenario)
     return build_worker(backend, scenario.config, scenario.model, sizes, scenario.is_v1)
 
 
 def believed_worker(scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the reference's worker, which everything is compared with."""
-    sizes = sizes or sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size)
+    sizes = sizes or _sizes_of(scenario)
     oracle = load("specsim.reference")
     return loop_on(oracle, scenario.config, scenario.model, sizes, scenario.is_v1)
+
+
+def _sizes_of(scenario: Scenario) -> PoolSizes:
+    window = window_of(scenario.model)
+    return sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size, window)
 
 
 def model_for(backend: Backend, model: HashModel) -> Model[Any]:

@@ -10,6 +10,7 @@ from specsim.properties.laws.support.memory_player import MemoryState
 def check_memory(play: MemoryState, when: str) -> None:
     """Raise AssertionError unless every page and row has one owner, every length its place, every slot its text."""
     _check_owners(play, when)
+    _check_swa_owners(play, when)
     _check_lengths(play, when)
     _check_texts(play, when)
     play.part("Ledger")(play.memory).check({one.name: one.holding for one in play.players})
@@ -31,6 +32,27 @@ def _check_owners(play: MemoryState, when: str) -> None:
     rows = sorted(one.holding.books.row for one in play.players)
     require(rows == sorted(memory.rows.owned), f"rows {when}", rows, sorted(memory.rows.owned))
     require(len(set(rows)) == len(rows) and 0 not in rows, f"rows {when}", rows, "distinct, without 0")
+
+
+def _check_swa_owners(play: MemoryState, when: str) -> None:
+    memory, size = play.memory, play.size
+    if memory.swa is None:
+        return
+    owned = [] if memory.cache is None else list(memory.swa.swa_slots(sorted(memory.cache.slots)))
+    for player in play.players:
+        books = player.holding.books
+        slots = [play.device.slot(books.row, place) for place in range(books.num_protected, books.num_allocated)]
+        owned += [play.device.swa_slot(slot) for slot in slots]
+        told = memory.swa.swa_slots(slots)
+        there = tuple(map(play.device.swa_slot, slots))
+        require(told == there, f"SWA slots of request {player.name} {when}", told, there)
+    owners = Counter(memory.swa.swa.free_pages)
+    owners.update({slot // size for slot in owned if slot})
+    shared = [slot for slot, count in Counter(owned).items() if slot and count > 1]
+    require(not shared, f"SWA slots with two owners {when}", shared, "none")
+    expected = Counter(range(1, play.history.num_swa_pages + 1))
+    wrong = sorted((owners - expected) + (expected - owners))
+    require(not wrong, f"owners of SWA pages {when}", wrong, "one each")
 
 
 def _check_lengths(play: MemoryState, when: str) -> None:

@@ -27,7 +27,12 @@ def empty(play: MemoryState) -> None:
         leave(play, play.players[-1], None)
     check_memory(play, "when all have gone")
     allocator, cache = play.memory.allocator, play.memory.cache
-    left = allocator.num_free + (0 if cache is None else cache.num_cached)
+    cached = () if cache is None else sorted(cache.slots)
+    swa = play.memory.swa
+    left = (allocator if swa is None else swa.full).num_free + len(cached)
+    if swa is not None:
+        seen = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
+        require(seen == play.history.num_swa_pages * play.size, "free and cached SWA slots at the end", seen, "all")
     require(left == play.history.num_pages * play.size, "free and cached slots at the end", left, "all")
     if cache is not None:
         require(cache.num_evictable == cache.num_cached, "evictable slots", cache.num_evictable, cache.num_cached)
@@ -71,22 +76,32 @@ def _admit(play: MemoryState, number: int) -> None:
     if play.waiting:
         player = play.waiting[0]
     else:
-        prompt = play.history.prompts[number % len(play.history.prompts)]
+        prompt = _prompt(play, number)
         player = Player(play.num_names, prompt, Holding(play.part("Books")()), list(prompt))
     fill, cache = player.text, play.memory.cache
     units = play.key(fill[:-1])
     expected = () if cache is None else cache.match(units).slots
+    expected = expected[: play.reachable(expected)]
     if not play.memory.rows.num_free:
         refused(play, Reason.OUT_OF_SLOTS, lambda: play.part("admit_request")(play.memory, player.holding, fill))
         return
     given = play.part("admit_request")(play.memory, player.holding, fill)
     require(given.slots == tuple(expected), "cached slots of an admitted request", given.slots, expected)
-    play.device.assign(given)
+    play.assign(given)
     play.num_names += not play.waiting
     play.waiting = play.waiting[1:]
     play.players.append(player)
     player.num_fill, player.num_filled = len(fill), len(expected)
     player.num_true = player.num_known = len(expected)
+
+
+def _prompt(play: MemoryState, number: int) -> tuple[int, ...]:
+    """Return one of the prompts; where there is a window, often what somebody left to the cache, and a token more."""
+    if not play.history.window or not play.published or number % 3 == 0:
+        return play.history.prompts[number % len(play.history.prompts)]
+    longest = sorted(set(play.published), key=lambda text: (len(text), text))[-3:]
+    text = longest[number % len(longest)]
+    return (*text[: max(1, len(text) - number // 7)], number % 3)
 
 
 def _chunk(play: MemoryState, length: int) -> None:
@@ -99,16 +114,20 @@ def _chunk(play: MemoryState, length: int) -> None:
         end = max(end // play.size * play.size, player.num_filled)
     if end == player.num_filled:
         return
+    play.evict(player)
     if not _fits(play, end, player):
         leave(play, player, None)
         return
     given = play.part("allocate_chunk")(play.memory, player.holding, end)
-    play.device.assign(given)
+    play.assign(given)
+    play.device.require_window(
+        f"request {player.name} before a chunk", player.holding.books.row, player.num_filled, player.text
+    )
     if end == player.num_fill:
         player.text.append(player.next_token())
     play.device.write(player.holding.books.row, player.num_filled, end, player.text)
     player.num_filled = player.num_true = player.num_known = end
-    play.device.assign(play.part("publish_prefix")(play.memory, player.holding, player.text[:end]))
+    play.assign(play.part("publish_prefix")(play.memory, player.holding, player.text[:end]))
     play.published.append(tuple(player.text[:end]))
     whole = 0 if play.memory.cache is None else len(play.key(player.text[:end])) // play.size * play.size
     got = player.holding.books.num_protected

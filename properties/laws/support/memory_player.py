@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.tagged_slots import TaggedSlots
 from specsim.properties.strategies.memory import MemoryHistory
-from specsim.simulation.memory import DecodeSizes, Holding, Memory
+from specsim.simulation.memory import DecodeSizes, Holding, Memory, SlotRange, with_swa_slots
 
 
 @dataclass
@@ -44,14 +45,17 @@ class MemoryState:
     def __init__(self, backend: Backend, history: MemoryHistory) -> None:
         self.part = backend.host
         num_slots, size = (history.num_pages + 1) * history.page_size, history.page_size
-        allocator = self.part("SlotAllocator")(num_slots) if size == 1 else self.part("PageAllocator")(num_slots, size)
+        allocator, swa = self._allocator(num_slots, size), None
+        if history.window:
+            allocator = swa = self.part("SwaAllocator")(
+                allocator, self._allocator((history.num_swa_pages + 1) * size, size)
+            )
         cache = self.part("RadixCache")(size) if history.has_cache else None
-        self.memory = Memory(
-            allocator, self.part("RowAllocator")(history.num_rows), history.row_width, cache, history.has_pair_keys
-        )
+        rows = self.part("RowAllocator")(history.num_rows)
+        self.memory = Memory(allocator, rows, history.row_width, cache, history.has_pair_keys, swa, history.window)
         self.history, self.size = history, size
         self.sizes: DecodeSizes = history.sizes
-        self.device = TaggedSlots(int(history.has_pair_keys))
+        self.device = TaggedSlots(int(history.has_pair_keys), history.window)
         self.players: list[Player] = []
         self.waiting: list[Player] = []
         self.published: list[tuple[int, ...]] = []
@@ -61,6 +65,37 @@ class MemoryState:
     def running(self) -> list[Player]:
         """Players that decode, in batch order."""
         return [one for one in self.players if not one.is_filling]
+
+    def assign(self, given: SlotRange) -> None:
+        """Write slots into the maps of the device."""
+        self.device.assign(with_swa_slots(self.memory, [given])[0])
+
+    def evict(self, player: Player) -> None:
+        """Give back what no token from the known text on sees, and no more."""
+        if not self.history.window:
+            return
+        books, device = player.holding.books, self.device
+        end = max(0, player.num_known - self.history.window + 1) // self.size * self.size
+        slots = [device.slot(books.row, position) for position in range(books.num_protected, end)]
+        expected = [slot for slot in slots if device.swa_slot(slot)]
+        lost = self.part("evict_behind_window")(self.memory, player.holding, books.num_committed)
+        require(list(lost) == expected, f"slots of request {player.name} behind its window", lost, expected)
+        self.assign(SlotRange(0, 0, 0, (), remapped=tuple(lost)))
+        kept = [slot for slot in lost if device.swa_slot(slot)]
+        require(not kept, f"slots of request {player.name} that keep their SWA slots", kept, "none")
+
+    def reachable(self, slots: Sequence[int]) -> int:
+        """Return how much of a cached front can be used, whose last window has SWA slots."""
+        seen = max(0, self.history.window - 1)
+        ends = [
+            end
+            for end in range(0, len(slots) + 1, self.size)
+            if self.memory.swa is None or 0 not in self.memory.swa.swa_slots(slots[max(0, end - seen) : end])
+        ]
+        return ends[-1]
+
+    def _allocator(self, num_slots: int, size: int) -> Any:
+        return self.part("SlotAllocator")(num_slots) if size == 1 else self.part("PageAllocator")(num_slots, size)
 
     def key(self, text: Sequence[int]) -> list[Any]:
         """Return the key of a text."""

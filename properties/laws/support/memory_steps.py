@@ -14,6 +14,8 @@ def step(play: MemoryState, counts: Sequence[int]) -> None:
     """Make room, run one iteration of all that decode, and let results arrive."""
     for player in [one for one in play.running if not _fits_row(play, one)]:
         leave(play, player, None)
+    for player in play.running:
+        play.evict(player)
     _make_room(play)
     batch = play.running
     if play.sizes.allocates_ahead:
@@ -105,7 +107,7 @@ def _prepare(play: MemoryState, batch: Sequence[Player]) -> None:
     got = [(one.row, one.start, one.end) for one in ranges]
     require(got == expected, "(row, start, end) of what is allocated ahead", got, expected)
     for one in ranges:
-        play.device.assign(one)
+        play.assign(one)
     taken = free - play.memory.allocator.num_free
     require(taken == need, "slots that were allocated ahead", taken, f"{need}, as was foretold")
 
@@ -120,6 +122,7 @@ def _run_v2(play: MemoryState, player: Player, count: int) -> None:
         end,
         f"at most {player.holding.books.num_allocated}",
     )
+    play.device.require_window(f"request {player.name} before an iteration", row, start, player.text)
     play.device.scribble(row, start, end)
     _accept(play, player, 1 + count % (play.sizes.num_steps + 1))
     player.results.append((player.holding.books.num_retractions, player.num_true - start))
@@ -129,19 +132,20 @@ def _run_v1(play: MemoryState, player: Player, count: int) -> None:
     """Borrow slots for drafts, allocate those of the nodes, and free what was not accepted."""
     holding, size, start = player.holding, play.size, player.num_true
     allocator, books = play.memory.allocator, holding.books
+    play.device.require_window(f"request {player.name} before an iteration", books.row, start, player.text)
     before = allocator.backup()
     drafts = allocator.extend([start], [start + reach(play)], [holding.last_slot])[0]
-    play.device.assign(SlotRange(books.row, start, start + reach(play), tuple(drafts)))
+    play.assign(SlotRange(books.row, start, start + reach(play), tuple(drafts)))
     play.device.scribble(books.row, start, start + reach(play))
     allocator.restore(before)
     num_nodes = play.sizes.num_draft_tokens
     nodes = allocator.extend([start], [start + num_nodes], [holding.last_slot])[0]
-    play.device.assign(SlotRange(books.row, start, start + num_nodes, tuple(nodes)))
+    play.assign(SlotRange(books.row, start, start + num_nodes, tuple(nodes)))
     play.device.scribble(books.row, start, start + num_nodes)
     num_kept = 1 + count % (play.sizes.num_steps + 1)
     if size == 1:
         nodes = [*nodes[:1], *nodes[num_nodes - num_kept + 1 :], *nodes[1 : num_nodes - num_kept + 1]]
-        play.device.assign(SlotRange(books.row, start, start + num_nodes, tuple(nodes)))
+        play.assign(SlotRange(books.row, start, start + num_nodes, tuple(nodes)))
     keep_end = min(-(-(start + num_kept) // size) * size, start + num_nodes)
     if nodes[keep_end - start :]:
         allocator.free(nodes[keep_end - start :])

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from specsim.assertion import require_present
 from specsim.conformance.backend import Backend
-from specsim.simulation.memory import DecodeSizes, Holding, Memory
+from specsim.simulation.memory import DecodeSizes, Holding, Memory, SwaSlots
 
 PROMPTS = ((0, 1, 2, 0, 1, 2, 0), (0, 1, 2, 0, 1, 2, 1, 1, 0))
 SIZES = DecodeSizes(1, 1, 2, allocates_ahead=True)
@@ -40,6 +41,47 @@ def in_good_order(backend: Backend, page_size: int) -> Kept:
         part("publish_prefix")(memory, holding, prompt)
     part("prepare_for_decode")(memory, list(holdings.values()), SIZES)
     return Kept(memory, holdings)
+
+
+def with_windows(backend: Backend, page_size: int) -> Kept:
+    """Return the same with SWA slots, of which the first request has lost those of a page behind its window."""
+    part, num_slots = backend.host, 30 * page_size
+    sizes = (num_slots,) if page_size == 1 else (num_slots, page_size)
+    kind = part("SlotAllocator" if page_size == 1 else "PageAllocator")
+    swa = part("SwaAllocator")(kind(*sizes), kind(*sizes))
+    memory = Memory(swa, part("RowAllocator")(4), 60, None, swa=swa, window=2)
+    holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
+    for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
+        part("admit_request")(memory, holding, prompt)
+        part("allocate_chunk")(memory, holding, len(prompt))
+    part("evict_behind_window")(memory, holdings["first"], len(PROMPTS[0]))
+    part("prepare_for_decode")(memory, list(holdings.values()), SIZES)
+    return Kept(memory, holdings)
+
+
+def _swa_of(kept: Kept) -> SwaSlots:
+    return require_present("SWA slots", kept.memory.swa)
+
+
+def _swa_lost(kept: Kept) -> None:
+    _swa_of(kept).swa.allocate(kept.memory.page_size)
+
+
+def _swa_freed(kept: Kept) -> None:
+    swa = _swa_of(kept)
+    swa.swa.free(swa.swa_slots(kept.first.slots[-1:]))
+
+
+def _swa_evicted_inside(kept: Kept) -> None:
+    _swa_of(kept).evict(kept.second.slots[-kept.memory.page_size :])
+
+
+def _swa_kept_behind(kept: Kept) -> None:
+    kept.second.num_evicted = kept.memory.page_size
+
+
+def _swa_evicted_ahead(kept: Kept) -> None:
+    kept.first.num_evicted = kept.first.books.num_committed
 
 
 def _lost(kept: Kept) -> None:
@@ -109,3 +151,11 @@ WRONG: dict[str, Callable[[Kept], None]] = {
 """What a ledger has to notice."""
 WRONG_IN_PAGES = {**WRONG, "slots that are not side by side": _out_of_place}
 """The same of pages of several slots."""
+WRONG_IN_WINDOWS: dict[str, Callable[[Kept], None]] = {
+    "an SWA page that nobody owns": _swa_lost,
+    "an SWA page of the free list and of a page": _swa_freed,
+    "a position inside a window without an SWA slot": _swa_evicted_inside,
+    "a position behind a window with an SWA slot": _swa_kept_behind,
+    "a request that counts more as evicted than is behind its window": _swa_evicted_ahead,
+}
+"""The same where a layer sees a window."""

@@ -21,6 +21,7 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
 
 COMPOSED = (PoolKind.DSA, PoolKind.QUANTISED)
@@ -40,7 +41,9 @@ class PoolRun:
     def sizes(self) -> PoolSizes:
         """What every worker of the run gets."""
         scenario = self.scenario
-        return sizes_for(scenario.config, scenario.requests(), scenario.max_batch, self.page_size)
+        return sizes_for(
+            scenario.config, scenario.requests(), scenario.max_batch, self.page_size, window_of(scenario.model)
+        )
 
     @property
     def kinds(self) -> tuple[PoolKind, PoolKind]:

@@ -12,7 +12,8 @@ from specsim.conformance.backend import Backend, Completed, load
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models, own_worker
 from specsim.simulation.engine import Engine
-from specsim.simulation.pools import most_positions, sizes_for
+from specsim.simulation.models.toys import window_of
+from specsim.simulation.pools import most_positions, most_seen, sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
@@ -28,7 +29,8 @@ _TOKENS = st.integers(0, VOCABULARY - 1)
 class ScheduledRun:
     """A scenario, how it is scheduled, and what is done to its requests on the way.
 
-    ``num_spare_slots`` is what the pool has beyond the largest request. ``aborts`` name a step and a request,
+    ``num_spare_slots`` is what the pool has beyond the largest request, ``num_spare_swa_slots`` what the SWA pool has
+    beyond what the largest one holds at once. ``aborts`` name a step and a request,
     ``retractions`` a step and a place among those that hold a row then.
     """
 
@@ -38,6 +40,7 @@ class ScheduledRun:
     aborts: tuple[tuple[int, int], ...] = ()
     retractions: tuple[tuple[int, int], ...] = ()
     page_size: int = 1
+    num_spare_swa_slots: int = 0
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them not always together."""
@@ -45,7 +48,16 @@ class ScheduledRun:
         requests, size = scenario.requests(), self.page_size
         largest = max(most_positions(scenario.config, request, size) for request in requests)
         num_pages = 1 + -(-(largest + self.num_spare_slots) // size)
-        return replace(sizes_for(scenario.config, requests, scenario.max_batch, size), num_slots=num_pages * size)
+        sizes = sizes_for(scenario.config, requests, scenario.max_batch, size)
+        return replace(sizes, num_slots=num_pages * size, num_swa_slots=self._num_swa_slots(largest))
+
+    def _num_swa_slots(self, largest: int) -> int:
+        """Return SWA slots for what the largest request holds of them at once, and the spare ones."""
+        scenario, size = self.scenario, self.page_size
+        longest = max(len(one.prompt) + one.max_new_tokens for one in scenario.requests())
+        window = window_of(scenario.model)
+        num_seen = most_seen(scenario.config, largest, longest, window, size, self.schedule)
+        return (1 + -(-(num_seen + self.num_spare_swa_slots) // size)) * size if window else 0
 
     def engine(self, backend: Backend) -> Engine:
         """Return an engine whose scheduler and decisions are an implementation's, around its own worker."""

@@ -8,7 +8,16 @@ from specsim.simulation.memory.keys import key_units
 from specsim.simulation.memory.ledger import Ledger
 from specsim.simulation.memory.page_allocator import PageAllocator
 from specsim.simulation.memory.prefill import admit_request, allocate_chunk, match_prefix, publish_prefix
-from specsim.simulation.memory.protocols import Allocator, KeyUnit, Match, PrefixCache, Rows, Snapshot
+from specsim.simulation.memory.protocols import (
+    Allocator,
+    KeyUnit,
+    Match,
+    PrefixCache,
+    Rows,
+    Snapshot,
+    SwaSlots,
+    SwaSnapshot,
+)
 from specsim.simulation.memory.radix_cache import RadixCache
 from specsim.simulation.memory.release import owned_length, plan_release, release_finished, release_retracted
 from specsim.simulation.memory.reserve import (
@@ -21,6 +30,8 @@ from specsim.simulation.memory.reserve import (
 from specsim.simulation.memory.room import Room, evict_for, make_room
 from specsim.simulation.memory.rows import RowAllocator
 from specsim.simulation.memory.slot_allocator import SlotAllocator
+from specsim.simulation.memory.swa_allocator import SwaAllocator
+from specsim.simulation.memory.window import evict_behind_window, most_swa_slots, num_behind_window, with_swa_slots
 
 __all__ = [
     "Allocator",
@@ -40,18 +51,24 @@ __all__ = [
     "SlotAllocator",
     "SlotRange",
     "Snapshot",
+    "SwaAllocator",
+    "SwaSlots",
+    "SwaSnapshot",
     "admit_request",
     "alloc_len_per_decode",
     "allocate_chunk",
     "decode_reserve",
+    "evict_behind_window",
     "evict_for",
     "extend_holdings",
     "key_units",
     "make_allocator",
     "make_room",
     "match_prefix",
+    "most_swa_slots",
     "new_tokens_required_next_decode",
     "next_allocated_length",
+    "num_behind_window",
     "owned_length",
     "plan_release",
     "prepare_for_decode",
@@ -59,6 +76,7 @@ __all__ = [
     "release_finished",
     "release_retracted",
     "required_row_width",
+    "with_swa_slots",
 ]
 
 

@@ -3,17 +3,23 @@
 from dataclasses import dataclass, field
 
 from specsim.simulation.memory.books import Books
-from specsim.simulation.memory.protocols import Allocator, PrefixCache, Rows
+from specsim.simulation.memory.protocols import Allocator, PrefixCache, Rows, SwaSlots
 
 
 @dataclass(frozen=True)
 class SlotRange:
-    """Slots of positions ``start`` to ``end−1`` of a row, to be written into the request-to-token map."""
+    """Slots of positions ``start`` to ``end−1`` of a row, to be written into the request-to-token map.
+
+    ``swa_slots`` has the SWA slot of each, 0 for none, to be written into the map of slots, and behind them those of
+    the slots ``remapped``, of whatever row, whose SWA slots changed; empty where there are none.
+    """
 
     row: int
     start: int
     end: int
     slots: tuple[int, ...]
+    swa_slots: tuple[int, ...] = ()
+    remapped: tuple[int, ...] = ()
 
 
 @dataclass
@@ -28,11 +34,14 @@ class Holding:
         What the map says of its allocated positions: one slot each.
     node : object
         Where the locked front of its text ends in the prefix cache; None while nothing is locked.
+    num_evicted : int
+        Positions behind its window, whose SWA slots are gone but for those that the prefix cache has.
     """
 
     books: Books = field(default_factory=Books)
     slots: list[int] = field(default_factory=list)
     node: object = None
+    num_evicted: int = 0
 
     @property
     def last_slot(self) -> int:
@@ -56,6 +65,10 @@ class Memory:
         Cached prefixes, with the allocator's page size; None for an engine without.
     has_pair_keys : bool
         Whether the draft cache is shifted, so that a position is cached under its token and the next one.
+    swa : SwaSlots or None
+        The allocator, where layers with a sliding window have slots of their own.
+    window : int
+        Positions that a token of such a layer sees, its own included.
     """
 
     allocator: Allocator
@@ -63,6 +76,8 @@ class Memory:
     row_width: int
     cache: PrefixCache | None = None
     has_pair_keys: bool = False
+    swa: SwaSlots | None = None
+    window: int = 0
 
     @property
     def page_size(self) -> int:

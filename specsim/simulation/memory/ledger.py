@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from specsim.assertion import require
 from specsim.simulation.memory.holding import Holding, Memory
+from specsim.simulation.memory.window import num_behind_window
 
 
 class Ledger:
@@ -23,10 +24,12 @@ class Ledger:
         """Raise AssertionError unless every page and every row has exactly one owner and every length its place.
 
         An owner of a page is the free list, the open group of frees, the prefix cache or one request. Waiting requests
-        own nothing and may be left out.
+        own nothing and may be left out. An owner of an SWA page is the free list, the group or one owned page, and a
+        position has an SWA slot from where its request's window begins.
         """
         self._check_pages(holdings)
         self._check_rows(holdings)
+        self._check_swa(holdings)
         for name, holding in holdings.items():
             self._check_lengths(f"request {name}", holding)
 
@@ -55,6 +58,42 @@ class Ledger:
         require(not shared, "rows with two owners", shared, "none")
         owned = self._memory.rows.owned
         require(rows.keys() == owned, "owned rows", sorted(owned), sorted(rows))
+
+    def _check_swa(self, holdings: Mapping[Hashable, Holding]) -> None:
+        swa, size = self._memory.swa, self._memory.page_size
+        if swa is None:
+            return
+        slots = [page * size + place for page in range(swa.num_slots // size) for place in range(size)]
+        given = dict(zip(slots, swa.swa_slots(slots), strict=True))
+        owners: dict[int, list[str]] = {}
+        claims = [("the free list", page) for page in swa.swa.free_pages]
+        claims += [("the group of frees", page) for page in _pages(swa.swa.freed_in_group, size)]
+        for page in range(swa.num_slots // size):
+            of_page = [given[page * size + place] for place in range(size)]
+            first = of_page[0]
+            expected = list(range(first, first + size)) if first else [0] * size
+            require(of_page == expected and first % size == 0, f"SWA slots of page {page}", of_page, expected)
+            if first:
+                require(page in swa.owned_pages, f"owner of page {page}, which has SWA slots", "nobody", "one")
+                claims.append((f"page {page}", first // size))
+        for owner, page in claims:
+            owners.setdefault(page, []).append(owner)
+        for page in range(1, swa.swa.num_slots // size):
+            owned_by = owners.pop(page, [])
+            require(len(owned_by) == 1, f"owners of SWA page {page}", owned_by or "nobody", "one")
+        require(not owners, "SWA pages that nobody can own", owners, "none")
+        for name, holding in holdings.items():
+            self._check_window(f"request {name}", holding, [given[slot] > 0 for slot in holding.slots])
+
+    def _check_window(self, what: str, holding: Holding, has_swa: Sequence[bool]) -> None:
+        books, memory = holding.books, self._memory
+        reachable = num_behind_window(books.num_committed, memory.window, memory.page_size)
+        evicted = holding.num_evicted
+        require(evicted <= reachable, f"positions of {what} without SWA slots", evicted, f"at most {reachable}")
+        lost = [place for place, is_there in enumerate(has_swa) if place >= reachable and not is_there]
+        require(not lost, f"positions of {what} inside its window that lost their SWA slots", lost, "none")
+        kept = [place for place in range(books.num_protected, evicted) if has_swa[place]]
+        require(not kept, f"positions of {what} behind its window that keep their SWA slots", kept, "none")
 
     def _check_lengths(self, what: str, holding: Holding) -> None:
         books, size = holding.books, self._memory.page_size

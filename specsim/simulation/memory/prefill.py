@@ -7,12 +7,14 @@ from specsim.simulation.memory.decode import extend_holdings
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
 from specsim.simulation.memory.protocols import Match
+from specsim.simulation.memory.window import reachable_match, save_window
 
 
 def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
     """Find the cached front of what a request has to fill, prompt and former output.
 
-    The last token is always computed again, and with pair keys the one before it, too.
+    The last token is always computed again, and with pair keys the one before it, too. A front whose window has lost
+    its SWA slots is cut where they are still there.
 
     Notes
     -----
@@ -20,7 +22,10 @@ def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
     """
     if memory.cache is None:
         return Match((), None)
-    return memory.cache.match(key_units(fill[:-1], memory.has_pair_keys))
+    key = key_units(fill[:-1], memory.has_pair_keys)
+    found = memory.cache.match(key)
+    reachable = reachable_match(memory, found)
+    return found if reachable == len(found.slots) else memory.cache.match(key[:reachable])
 
 
 def admit_request(memory: Memory, holding: Holding, fill: Sequence[int]) -> SlotRange:
@@ -62,8 +67,9 @@ def allocate_chunk(memory: Memory, holding: Holding, end: int) -> SlotRange:
 def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> SlotRange:
     """Leave the text of a filled chunk to the prefix cache and return what the row says from here on.
 
-    Slots of positions that the cache had already are freed, and the row is pointed at the cache's. Called after every
-    chunk and not while decoding, with the text up to the end of the chunk.
+    Slots of positions that the cache had already are freed, and the row is pointed at the cache's, which take over the
+    SWA slots if they have lost theirs. Called after every chunk and not while decoding, with the text up to the end of
+    the chunk.
 
     Notes
     -----
@@ -76,10 +82,11 @@ def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> Slo
     units = key_units(text, memory.has_pair_keys)
     key = units[: floor_to(len(units), memory.page_size)]
     num_cached = cache.insert(key, holding.slots[: len(key)])
+    found = cache.match(key)
     duplicates = holding.slots[start:num_cached]
     if duplicates:
+        save_window(memory, duplicates, found.slots[start:num_cached])
         memory.allocator.free(duplicates)
-    found = cache.match(key)
     cache.lock(found.node)
     cache.unlock(holding.node)
     holding.node = found.node

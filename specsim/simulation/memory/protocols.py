@@ -17,12 +17,21 @@ KeyUnit = int | tuple[int, int]
 class Snapshot:
     """Who owned what: free pages in the order in which they are handed out, freed ones of an open group, owned ones.
 
-    ``group`` is None where no group is open.
+    ``group`` is None where no group is open, ``swa`` where there is one pool.
     """
 
     free: tuple[int, ...]
     group: tuple[int, ...] | None
     owned: frozenset[int]
+    swa: "SwaSnapshot | None" = None
+
+
+@dataclass(frozen=True)
+class SwaSnapshot:
+    """Who owned what of the SWA pool, and the SWA slot of each full slot."""
+
+    pages: Snapshot
+    full_to_swa: tuple[int, ...]
 
 
 class Allocator(Protocol):
@@ -117,6 +126,44 @@ class Allocator(Protocol):
         ------
         SpecRejection
             DOUBLE_FREE: something was freed since, and would get its old owner back.
+        """
+
+
+class SwaSlots(Allocator, Protocol):
+    """Hands out full slots, each with an SWA slot for as long as a window may reach it.
+
+    ``num_free`` counts what both pools can give; pages, owners and groups are those of full slots.
+    """
+
+    @property
+    def full(self) -> Allocator:
+        """Who hands out full slots; read alone."""
+
+    @property
+    def swa(self) -> Allocator:
+        """Who hands out SWA slots; read alone."""
+
+    def swa_slots(self, slots: Sequence[int]) -> tuple[int, ...]:
+        """Return the SWA slot of each full slot, 0 for none."""
+
+    def evict(self, slots: Sequence[int]) -> None:
+        """Take back the SWA slots of whole pages that no window reaches any more; their full slots keep their owner.
+
+        Raises
+        ------
+        SpecRejection
+            NOT_DIVISIBLE: a page is named in part; DOUBLE_FREE: a slot is named twice, or has no SWA slot. Nothing was
+            taken back.
+        """
+
+    def hand_over(self, slots: Sequence[int], to: Sequence[int]) -> None:
+        """Give the SWA slots of some full pages to others that hold the same text and have none.
+
+        Raises
+        ------
+        SpecRejection
+            INCONSISTENT_LENGTHS: not one slot for each; NOT_DIVISIBLE: a page is named in part; UNMAPPED_SLOT: there is
+            nothing to give; DUPLICATE_SLOT: who would get one has one. Nothing was changed.
         """
 
 

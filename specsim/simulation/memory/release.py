@@ -8,6 +8,7 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.holding import Holding, Memory
 from specsim.simulation.memory.keys import key_units, num_key_units
+from specsim.simulation.memory.window import save_window
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,11 @@ def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_
     num_cached = plan.num_key
     if memory.cache is not None:
         units = key_units(text[:num_owned], memory.has_pair_keys)
-        num_cached = memory.cache.insert(units[: plan.num_key], holding.slots[: plan.num_key])
+        key = units[: plan.num_key]
+        num_cached = memory.cache.insert(key, holding.slots[: plan.num_key])
+        if memory.swa is not None:
+            duplicates = slice(plan.num_protected, num_cached)
+            save_window(memory, holding.slots[duplicates], memory.cache.match(key).slots[duplicates])
     _give_back(memory, holding, plan, num_cached)
     holding.books = holding.books.leave()
 
@@ -135,7 +140,7 @@ def _give_back(memory: Memory, holding: Holding, plan: Release, num_cached: int)
     if memory.cache is not None and holding.node is not None:
         memory.cache.unlock(holding.node)
     memory.rows.free([holding.books.row])
-    holding.slots, holding.node = [], None
+    holding.slots, holding.node, holding.num_evicted = [], None, 0
 
 
 def _free(memory: Memory, holding: Holding, start: int, end: int) -> None:

@@ -33,12 +33,13 @@ class Room:
 def evict_for(memory: Memory, need: int) -> bool:
     """Have the cache give slots back if fewer are free than needed, and return whether enough are free now.
 
-    The cache is asked for the whole need, not for what is missing.
+    The cache is asked for the whole need, not for what is missing; again, if what it gave back had no SWA slots left.
     """
-    if memory.allocator.num_free < need and memory.cache is not None:
+    while memory.allocator.num_free < need and memory.cache is not None:
         evicted = memory.cache.evict(need)
-        if evicted:
-            memory.allocator.free(evicted)
+        if not evicted:
+            break
+        memory.allocator.free(evicted)
     return memory.allocator.num_free >= need
 
 

@@ -5,6 +5,7 @@ the host when it is queued, lengths and slots are entries of arrays. A row that 
 slot 0.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -40,6 +41,21 @@ class ListedKeys(Generic[ArrayT]):
 
 
 @dataclass(frozen=True)
+class WindowKeys(Generic[ArrayT]):
+    """Where the layers with a sliding window write and read: SWA slots, 0 for positions that have none.
+
+    ``kv`` has, by the name of a component, one buffer [SWA slot, *row_shape] a layer; ``out_cache_loc`` int64 [token]
+    the SWA slot of each new entry, ``page_table`` int64 [request, position] that of each position of a row. A token at
+    position p sees the positions p−``window``+1 to p of its path, and reads nothing before them: it is gone.
+    """
+
+    kv: Mapping[str, Sequence[ArrayT]]
+    out_cache_loc: ArrayT
+    page_table: ArrayT
+    window: int
+
+
+@dataclass(frozen=True)
 class TargetBatch(Generic[ArrayT]):
     """Chunks of prompts, or a tree a request, for the target.
 
@@ -63,6 +79,8 @@ class TargetBatch(Generic[ArrayT]):
         The layers whose hidden states are asked for, -1 for the final one; they are returned side by side.
     is_sampled : bool
         Whether some request of the batch is sampled, so that logits are needed that can be sampled from.
+    window_keys : WindowKeys or None
+        Only for a model that has layers with a sliding window.
     """
 
     req_pool_indices: ArrayT
@@ -76,6 +94,7 @@ class TargetBatch(Generic[ArrayT]):
     select: ArrayT | None
     hidden_layers: tuple[int, ...]
     is_sampled: bool
+    window_keys: WindowKeys[ArrayT] | None = None
 
 
 @dataclass(frozen=True)

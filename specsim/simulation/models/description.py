@@ -47,6 +47,8 @@ class KVComponent:
     """What every slot holds in every layer of one side, under one name: keys, values, scales, a latent vector.
 
     ``row_shape`` and ``dtype`` are those of one row of a layer's buffer: of one slot's entry, or of a page of them.
+    Layers with a sliding window see so many positions, their own included, and have slots of their own; ``window`` is 0
+    for layers that see everything.
     """
 
     name: str
@@ -55,6 +57,7 @@ class KVComponent:
     num_layers: int
     side: Side
     layout: Layout = Layout.SLOTS
+    window: int = 0
 
     def buffer_shape(self, num_slots: int) -> tuple[int, ...]:
         """Return the shape of a layer's buffer for so many slots."""
@@ -152,5 +155,15 @@ class ModelDescription:
         return self.draft_layers if self.has_draft_hidden else ()
 
     def components_of(self, side: Side) -> tuple[KVComponent, ...]:
-        """Return the KV components of one side, in order."""
-        return tuple(one for one in self.kv_components if one.side is side)
+        """Return the KV components of one side that have full slots, in order."""
+        return tuple(one for one in self.kv_components if one.side is side and not one.window)
+
+    @property
+    def swa_components(self) -> tuple[KVComponent, ...]:
+        """The KV components that have SWA slots, in order."""
+        return tuple(one for one in self.kv_components if one.window)
+
+    @property
+    def window(self) -> int:
+        """Positions that the layers with a sliding window see; 0 where there are none."""
+        return max((one.window for one in self.kv_components), default=0)

@@ -33,6 +33,8 @@ class HashModel:
         The draft proposes only these ids.
     target_pool, draft_pool : PoolKind
         What their KV is stored in; it changes no logit.
+    window : int
+        Positions that one more layer sees of a target whose pool is of kind SWA.
     """
 
     vocab_size: int = 64
@@ -45,6 +47,7 @@ class HashModel:
     broken_depth: int | None = None
     target_pool: PoolKind = PoolKind.MHA
     draft_pool: PoolKind = PoolKind.MHA
+    window: int = 8
 
     def agreement_at(self, depth: int) -> int:
         """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""

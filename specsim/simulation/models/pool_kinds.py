@@ -31,6 +31,10 @@ CONVOLUTION_WIDTH = 4
 """Tokens that a convolution state remembers, as many as a context word has."""
 
 RECURRENT, CONVOLUTION = "recurrent", "convolution"
+KEYS, VALUES = "keys", "values"
+SWA_KEYS, SWA_VALUES = "swa_keys", "swa_values"
+SWA_COMPONENT = 1 << 16
+"""What the keys of a layer with a sliding window say that they are; its values say one more."""
 
 
 class PoolKind(StrEnum):
@@ -43,6 +47,7 @@ class PoolKind(StrEnum):
     HYBRID = "hybrid"
     ZERO_LAYER = "zero-layer"
     NO_KV = "no-kv"
+    SWA = "swa"
     OTHER = "other"
 
 
@@ -52,7 +57,7 @@ RECURRENT_KINDS = frozenset({PoolKind.HYBRID, PoolKind.ZERO_LAYER, PoolKind.NO_K
 KINDS_WITHOUT_KV = frozenset({PoolKind.ZERO_LAYER, PoolKind.NO_KV})
 """Kinds whose side keeps nothing by slot: recurrent state is all it has."""
 
-DRAFT_KINDS = tuple(kind for kind in PoolKind if kind not in RECURRENT_KINDS)
+DRAFT_KINDS = tuple(kind for kind in PoolKind if kind not in RECURRENT_KINDS and kind is not PoolKind.SWA)
 """Kinds that a draft can have."""
 
 Words = NDArray[np.int64]
@@ -98,6 +103,12 @@ def kv_components(kind: PoolKind, side: Side, num_layers: int) -> tuple[KVCompon
     return tuple(
         KVComponent(part.name, part.row_shape, part.dtype, count, side, part.layout) for part in FORMS[kind].parts
     )
+
+
+def swa_components(window: int) -> tuple[KVComponent, ...]:
+    """Return what one layer of a target declares that sees a sliding window; nothing without a window."""
+    names = (SWA_KEYS, SWA_VALUES) if window else ()
+    return tuple(KVComponent(name, (TAG_WORDS,), "int64", 1, Side.TARGET, window=window) for name in names)
 
 
 def state_components(kind: PoolKind, num_layers: int) -> tuple[StateComponent, ...]:
@@ -208,7 +219,7 @@ def _write_upside_down(buffers: Sequence[Array], which: int, slots: Words, tags:
 
 
 _APART = Form(
-    (Part("keys", (TAG_WORDS,), "int64"), Part("values", (TAG_WORDS,), "int64")),
+    (Part(KEYS, (TAG_WORDS,), "int64"), Part(VALUES, (TAG_WORDS,), "int64")),
     _read_apart,
     _write_apart,
     is_plain=True,
@@ -218,6 +229,7 @@ _LATENT = Part("latent_and_rope", (2 * TAG_WORDS,), "int64")
 FORMS = {
     PoolKind.MHA: _APART,
     PoolKind.HYBRID: _APART,
+    PoolKind.SWA: _APART,
     PoolKind.ZERO_LAYER: _APART,
     PoolKind.NO_KV: Form((), _read_apart, _write_apart),
     PoolKind.MLA: Form((_LATENT,), _read_half, _write_half),

@@ -83,9 +83,14 @@ def require_model(model: Any, arrays: str) -> ModelDescription:
         because = "the worker drafts with a draft model that has KV of its own"
         raise _reject("description.draft_source", told.draft_source.name, "HIDDEN or TOKENS", because)
     for side in Side:
-        names = [one.name for one in told.components_of(side)]
+        names = [one.name for one in told.kv_components if one.side is side]
         if len(set(names)) != len(names):
             raise _reject(f"{side.value} components", names, "different names", "buffers are passed by name")
+    windows = sorted({one.window for one in told.swa_components})
+    if len(windows) > 1 or any(window < 1 for window in windows):
+        raise _reject("windows of SWA components", windows, "one, of at least 1", "one map of slots serves all of them")
+    if any(one.side is Side.DRAFT for one in told.swa_components):
+        raise _reject("side of SWA components", Side.DRAFT.value, Side.TARGET.value, "the draft sees its whole text")
     missing = sorted(set(told.hidden_layers) - {-1, *told.auxiliary_layers})
     if missing:
         raise _reject("description.draft_layers", missing, "-1 or auxiliary_layers", "the target returns no others")

@@ -39,6 +39,7 @@ class TextModel:
     vocab_size: int = TEXT_VOCABULARY
     target_pool: PoolKind = PoolKind.MHA
     draft_pool: PoolKind = PoolKind.MHA
+    window: int = 8
 
     @classmethod
     def from_text(cls, text: bytes, num_buckets: int = 16384) -> "TextModel":

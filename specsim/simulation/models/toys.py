@@ -6,7 +6,13 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind, kv_components, state_components
+from specsim.simulation.models.pool_kinds import (
+    DRAFT_KINDS,
+    PoolKind,
+    kv_components,
+    state_components,
+    swa_components,
+)
 
 
 def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
@@ -18,7 +24,7 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: a draft with recurrent state.
+        BAD_CONFIGURATION: a draft with recurrent state or a sliding window.
     """
     if language_model.draft_pool not in DRAFT_KINDS:
         raise SpecRejection(
@@ -26,7 +32,7 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
             what="draft_pool",
             got=language_model.draft_pool.value,
             expected=" or ".join(kind.value for kind in DRAFT_KINDS),
-            because="a worker keeps recurrent state of the target alone",
+            because="a worker keeps recurrent state and SWA slots of the target alone",
         )
     num_layers = language_model.num_target_layers
     return ModelDescription(
@@ -36,6 +42,7 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         kv_components=(
             *kv_components(language_model.target_pool, Side.TARGET, num_layers),
             *kv_components(language_model.draft_pool, Side.DRAFT, language_model.num_draft_layers),
+            *swa_components(window_of(language_model)),
         ),
         hidden_width=num_layers + 1,
         hidden_dtype="int64",
@@ -45,6 +52,11 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         has_sampling_logits=isinstance(language_model, HashModel),
         token_by_token=partial(Prefix, language_model),
     )
+
+
+def window_of(language_model: LanguageModel) -> int:
+    """Return how many positions the layer with a sliding window sees; 0 where there is none."""
+    return language_model.window if language_model.target_pool is PoolKind.SWA else 0
 
 
 def kind_of(language_model: LanguageModel, side: Side) -> PoolKind:

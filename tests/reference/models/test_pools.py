@@ -12,6 +12,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
 from specsim.simulation.models.text_model import TextModel
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
 from specsim.simulation.requests import Request
@@ -24,7 +25,7 @@ pairs = pytest.mark.parametrize(("target", "draft"), PAIRS, ids=["-".join(pair) 
 
 def run(loop, config, model, reads=Reads.KEPT, page_size=1):
     requests = [Request(number, [9, 4, 2, 7][number:], 9) for number in range(3)]
-    sizes = sizes_for(config, requests, 2, page_size)
+    sizes = sizes_for(config, requests, 2, page_size, window_of(model))
     return simulate(loop(config, load_model(model), sizes, reads=reads), requests, max_batch=2, shuffle_seed=3)
 
 

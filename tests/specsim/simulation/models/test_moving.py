@@ -13,11 +13,11 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import KVComponent, Layout, Side
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.models.moving import indexer_width, pool_of, sides_that_move
+from specsim.simulation.models.moving import indexer_width, layer_by_layer, pool_of, sides_that_move
 from specsim.simulation.models.pool_kinds import (
+    DRAFT_KINDS,
     FORMS,
     KINDS_WITHOUT_KV,
-    RECURRENT_KINDS,
     PoolKind,
     kv_components,
     tags_of,
@@ -25,7 +25,7 @@ from specsim.simulation.models.pool_kinds import (
 from specsim.simulation.models.toys import describe
 
 ORACLE = load("specsim.reference")
-SIZES = PoolSizes(num_slots=140, num_rows=2, row_width=8)
+SIZES = PoolSizes(num_slots=140, num_rows=2, row_width=8, num_swa_slots=3)
 MOVING = [kind for kind in PoolKind if kind not in KINDS_WITHOUT_KV | {PoolKind.OTHER}]
 TREE, CHAIN = SpecConfig(2, 2, 4), SpecConfig(1, 2, 3)
 
@@ -37,7 +37,7 @@ def pools(kind, reads=Reads.FULL, side=Side.TARGET):
 
 @pytest.mark.parametrize(
     ("kind", "side"),
-    [(kind, side) for kind in MOVING for side in Side if side is Side.TARGET or kind not in RECURRENT_KINDS],
+    [(kind, side) for kind in MOVING for side in Side if side is Side.TARGET or kind in DRAFT_KINDS],
 )
 def test_a_move_takes_all_that_a_slot_holds_and_counts_its_targets_alone(kind, side):
     random = np.random.default_rng(5)
@@ -60,6 +60,18 @@ def test_a_move_takes_all_that_a_slot_holds_and_counts_its_targets_alone(kind, s
     assert [one.tolist() for one in tags_of(kind, kv.layers(), slots)] == expected.tolist()
     kv.words("asked", ask)
     assert asked[1:] == [[0, 3, 64, 66]]
+
+
+def test_a_move_takes_the_swa_slots_that_its_slots_stand_for():
+    moved = pools(PoolKind.SWA)
+    moved.full_to_swa[[64, 66]] = 2, 1
+    for buffer in layer_by_layer(moved.swa_kv):
+        buffer[1:] = np.arange(8).reshape(2, 4)
+    moved.move_kv(Side.TARGET, np.array([64, 0]), np.array([66, 0]), ORACLE)
+    assert [buffer[1:].tolist() for buffer in layer_by_layer(moved.swa_kv)] == [[[0, 1, 2, 3]] * 2] * 2
+    with pytest.raises(SpecRejection) as caught:
+        moved.move_kv(Side.TARGET, np.array([64]), np.array([3]), ORACLE)
+    assert caught.value.reason is Reason.UNMAPPED_SLOT
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS_WITHOUT_KV))

@@ -106,5 +106,5 @@ def test_a_draft_has_no_recurrent_state():
         describe(HashModel(draft_pool=PoolKind.HYBRID), "numpy")
     assert caught.value.reason is Reason.BAD_CONFIGURATION
     known = " or ".join(kind.value for kind in DRAFT_KINDS)
-    because = "a worker keeps recurrent state of the target alone"
+    because = "a worker keeps recurrent state and SWA slots of the target alone"
     assert str(caught.value) == f"BAD_CONFIGURATION: draft_pool is hybrid, but should be {known}, because {because}"

@@ -1,0 +1,114 @@
+"""Laws of whole runs of a model with a sliding window: its slots change no token, are where they should be, and go."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.backend import Backend
+from specsim.counts import ceil_to
+from specsim.properties.laws.scheduled_engine import DECISIONS, schedules_change_no_token
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.scheduled_runs import ScheduledRun, overlapped_runs, play, scheduled_runs
+from specsim.properties.property import Property
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.pool_kinds import SWA_COMPONENT, SWA_KEYS, SWA_VALUES, PoolKind
+from specsim.simulation.pools import most_seen
+from specsim.simulation.requests import Request
+
+SLIDING = ("SwaAllocator", "num_behind_window", "evict_behind_window", "translate_move_slots")
+"""What is asked beside what every schedule asks."""
+
+
+def windows_change_no_token(backend: Backend, run: ScheduledRun) -> None:
+    """Whatever lost its slot behind a window, every request outputs what it outputs token by token."""
+    schedules_change_no_token(backend, run)
+
+
+def what_a_window_sees_has_its_slot(backend: Backend, run: ScheduledRun) -> None:
+    """After every step each SWA slot has one owner, holds its text inside of a window, and none is kept behind it."""
+    engine = run.engine(backend)
+    for step in play(run, engine):
+        engine.scheduler.check_ledger()
+        state, unanswered = engine.worker.state(), engine.scheduler.unanswered
+        for request in engine.scheduler.running:
+            _check_number(run, engine, request)
+            if "full_to_swa" in state and not any(request is one for one in unanswered):
+                _check_window(f"after step {step}", state, engine, request, run.schedule.is_overlapped)
+    memory = engine.scheduler.memory
+    swa, cached = memory.swa, sorted(() if memory.cache is None else memory.cache.slots)
+    if swa is not None:
+        free = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
+        everything = swa.swa.num_slots - memory.page_size
+        require(free == everything, "free and cached SWA slots at the end", free, everything)
+
+
+def _check_number(run: ScheduledRun, engine: Engine, request: Request) -> None:
+    """Check that a request holds no more SWA slots than its window, its chunks and its drafts need."""
+    memory, config = engine.scheduler.memory, engine.worker.config
+    if memory.swa is None:
+        return
+    own = request.slots[request.holding.books.num_protected :]
+    held = len(own) - memory.swa.swa_slots(own).count(0)
+    longest = len(request.prompt) + request.max_new_tokens
+    schedule = replace(run.schedule, has_prefix_cache=False)
+    most = most_seen(config, engine.scheduler.demand(request), longest, memory.window, memory.page_size, schedule)
+    most = ceil_to(most, memory.page_size)
+    require(held <= most, f"SWA slots of request {request.request_id}", held, f"at most {most}")
+
+
+def _check_window(when: str, state: Mapping[str, Any], engine: Engine, request: Request, is_queued: bool) -> None:
+    """Check what the worker has of the positions that the next forward of a request sees.
+
+    Where writes may be queued, it perhaps does not know yet which SWA slots these have.
+    """
+    memory, text, committed = engine.scheduler.memory, request.fill, request.num_committed
+    for position in range(max(0, committed - memory.window + 1), committed):
+        slot = request.slots[position]
+        (told,) = (0,) if memory.swa is None else memory.swa.swa_slots([slot])
+        there = told if is_queued else int(state["full_to_swa"][slot])
+        what = f"request {request.request_id} at {position} {when}"
+        require(there == told > 0, f"SWA slot of {what}", there, told or "one")
+        for component, name in enumerate((SWA_KEYS, SWA_VALUES)):
+            got = state["swa_kv"][component][there].tolist()
+            expected = [position, text[position], 0, SWA_COMPONENT + component]
+            require(got == expected, f"{name} of {what}", got, expected)
+
+
+def window_runs() -> SearchStrategy[ScheduledRun]:
+    """Draw runs of every schedule whose model has a window, most of them far smaller than the texts."""
+    return _with_windows(scheduled_runs())
+
+
+def overlapped_window_runs() -> SearchStrategy[ScheduledRun]:
+    """Draw such runs that overlap, in which rows and slots change owners while work is queued."""
+    return _with_windows(overlapped_runs())
+
+
+def _with_windows(runs: SearchStrategy[ScheduledRun]) -> SearchStrategy[ScheduledRun]:
+    windows = st.tuples(runs, st.sampled_from((2, 3, 1, 4, 6)), st.sampled_from((0, 0, 2, 9)))
+    return windows.map(lambda drawn: _with_window(*drawn))
+
+
+def _with_window(run: ScheduledRun, window: int, num_spare_swa_slots: int) -> ScheduledRun:
+    model = replace(run.scenario.model, target_pool=PoolKind.SWA, window=window)
+    return replace(run, scenario=replace(run.scenario, model=model), num_spare_swa_slots=num_spare_swa_slots)
+
+
+PROPERTIES = tuple(
+    Property(
+        f"swa_engine.{law.__name__}",
+        "P45",
+        (*DECISIONS, *SLIDING),
+        strategy,
+        law,
+        is_slow=True,
+        fills_missing=True,
+    )
+    for law, strategy in (
+        (windows_change_no_token, overlapped_window_runs),
+        (what_a_window_sees_has_its_slot, window_runs),
+    )
+)

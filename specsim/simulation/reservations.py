@@ -1,0 +1,103 @@
+"""How much room is kept for requests, by kind of slot: whether one more may join, and whether a chunk finds slots."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from specsim.config import SpecConfig
+from specsim.counts import ceil_to
+from specsim.simulation.memory import DecodeSizes, Memory, decode_reserve
+from specsim.simulation.pools import most_positions, most_seen
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Reservations:
+    """What is kept free in an engine's memory.
+
+    Parameters
+    ----------
+    memory : Memory
+        What there is.
+    config : SpecConfig
+        Sizes of the drafts.
+    sizes : DecodeSizes
+        What an iteration may touch.
+    schedule : Schedule
+        Chunks, and the part of what requests may still need that is kept for them.
+    """
+
+    memory: Memory
+    config: SpecConfig
+    sizes: DecodeSizes
+    schedule: Schedule
+
+    def may_join(self, request: Request, holders: Sequence[Request]) -> bool:
+        """Return whether there is room for one more, beside what is kept for those that have some."""
+        promised = self._missing(holders, self._reserved)
+        if self._reserved(request) > self._available_full - promised:
+            return False
+        if self.memory.swa is None:
+            return True
+        return self._reserved_swa(request, len(request.fill)) <= self._available_swa - self._missing_swa(holders)
+
+    def has_room(self, start: int, end: int, num_hit: int) -> bool:
+        """Return whether positions can be allocated; what is hit in the cache may be all that could be forgotten."""
+        size, memory = self.memory.page_size, self.memory
+        need = ceil_to(end, size) - ceil_to(start, size)
+        if memory.swa is None:
+            return need <= max(memory.allocator.num_free, self._available_full - num_hit)
+        is_full_there = need <= max(memory.swa.full.num_free, self._available_full - num_hit)
+        return is_full_there and need <= max(memory.swa.swa.num_free, self._available_swa - num_hit)
+
+    def demand(self, request: Request) -> int:
+        """Return the most positions that a request can come to own."""
+        return most_positions(self.config, request, self.memory.page_size)
+
+    def most_swa(self, request: Request) -> int:
+        """Return the most SWA slots that a request can come to own; 0 without a window."""
+        return self._reserved_swa(request, len(request.prompt) + request.max_new_tokens)
+
+    @property
+    def _available_full(self) -> int:
+        """How many slots are free, or would be if the cache forgot what nobody uses."""
+        memory = self.memory
+        free = memory.allocator.num_free if memory.swa is None else memory.swa.full.num_free
+        return free + (0 if memory.cache is None else memory.cache.num_evictable)
+
+    @property
+    def _available_swa(self) -> int:
+        """The same of SWA slots; which of the cached slots have none is not asked leaf by leaf."""
+        memory = self.memory
+        if memory.swa is None:
+            return 0
+        if memory.cache is None:
+            return memory.swa.swa.num_free
+        num_without = memory.swa.swa_slots(sorted(memory.cache.slots)).count(0)
+        return memory.swa.swa.num_free + max(0, memory.cache.num_evictable - num_without)
+
+    def _missing(self, holders: Sequence[Request], reserved: Callable[[Request], int]) -> int:
+        size = self.memory.page_size
+        return sum(max(0, reserved(one) - ceil_to(len(one.slots), size)) for one in holders)
+
+    def _missing_swa(self, holders: Sequence[Request]) -> int:
+        """Return what is kept for those that have some, beyond what they have."""
+        swa = self.memory.swa
+        if swa is None:
+            return 0
+        num_left = [len(one.fill) - one.num_committed for one in holders]
+        reserved = [self._reserved_swa(one, left) for one, left in zip(holders, num_left, strict=True)]
+        held = [len(one.slots) - swa.swa_slots(one.slots).count(0) for one in holders]
+        return sum(max(0, most - ceil_to(has, self.memory.page_size)) for most, has in zip(reserved, held, strict=True))
+
+    def _reserved(self, request: Request) -> int:
+        """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
+        size, reserve = self.memory.page_size, decode_reserve(self.sizes, self.memory.page_size)
+        nearest = ceil_to(max(len(request.fill), request.num_committed) + reserve, size)
+        return nearest + ceil_to(ceil(self.schedule.promised * (self.demand(request) - nearest)), size)
+
+    def _reserved_swa(self, request: Request, num_left: int) -> int:
+        """Return how many SWA slots are kept for a request that so many positions are still to be filled of."""
+        memory = self.memory
+        return most_seen(self.config, self.demand(request), num_left, memory.window, memory.page_size, self.schedule)
