@@ -25,6 +25,8 @@ from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import FEWEST_FOR_WEIGHTY, Property
 from specsim.properties.reach.counting import counting_reach, require_reach
+from specsim.properties.reach.sizes import is_interpreted
+from specsim.properties.strategies.scale import drawing_for_interpreter
 
 SHARES = {
     "agreement": 1.0,
@@ -148,10 +150,8 @@ def run_property(
 
     Entries are checked at every call, where the layer can: what no contract allows is named instead of read.
     """
-    if max_examples < 1:
-        return PropertyReport(0, False, False), None
-    if not is_runnable(one, backend):
-        return PropertyReport(0, False, True), None
+    if max_examples < 1 or not is_runnable(one, backend):
+        return PropertyReport(0, False, missing=max_examples >= 1), None
     examples = held = margin_cases = 0
     undecided = ""
     smallest: Any = None
@@ -172,7 +172,7 @@ def run_property(
 
     reach: dict[str, int] = {}
     try:
-        with warnings.catch_warnings(), counting_reach() as counts:
+        with warnings.catch_warnings(), counting_reach() as counts, drawing_for_interpreter(is_interpreted(backend)):
             warnings.simplefilter("ignore")
             _explore(one, law, seed, max_examples)
         if one.must_reach is not None:

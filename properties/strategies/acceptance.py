@@ -93,18 +93,20 @@ def tree_speculative_sampling_target_only(
     }
 
 
-def sampled_trees(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:
+def sampled_trees(
+    of_request: SearchStrategy[T], max_requests: int, stars_one_in: int = 8, largest: int | None = None
+) -> SearchStrategy[tuple[Trees[T], int]]:
     """Return a strategy of trees and their vocabulary; small and few ones where the vocabulary is large.
 
-    Now and then all of them are stars of many siblings.
+    Now and then all of them are stars of many siblings, which may have more nodes than ``largest``.
     """
 
     def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
         is_dear = vocab > LARGEST_CHEAP_VOCABULARY
         most = min(max_requests, 2) if is_dear else max_requests
-        return st.tuples(trees(of_request, most, vocab, SMALL_TREES if is_dear else None), st.just(vocab))
+        return st.tuples(trees(of_request, most, vocab, SMALL_TREES if is_dear else largest), st.just(vocab))
 
-    return mostly(vocab_sizes().flatmap(over), wide_stars(of_request, max_requests), one_in=8)
+    return mostly(vocab_sizes().flatmap(over), wide_stars(of_request, max_requests), one_in=stars_one_in)
 
 
 def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
-from specsim.properties.strategies.acceptance import sampled_trees, switches
-from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, one_of_evenly
+from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
+from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds, uniform_coins
 from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
+from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.trees import Tree, Trees
 
 LIFTS = (0.0, 0.0, 2.0, 6.0, 40.0)
+INTERPRETED_STARS_ONE_IN = 64
 COINS = ("uniform", "uniform", "low", "extreme")
 
 
@@ -64,6 +66,7 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
 
 
 def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrategy[tuple[Trees[Draw], int]]:
+    """Draw trees; for interpreted kernels few and small ones, of which many take as long as one large case."""
     one = st.builds(
         Draw,
         st.sampled_from(LOGIT_KINDS),
@@ -74,6 +77,10 @@ def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrateg
         thresholds(),
         bulk(),
     )
+    if draws_for_interpreter():
+        tiny = sampled_trees(one, min(max_requests, 1), INTERPRETED_STARS_ONE_IN, largest=4)
+        small = sampled_trees(one, min(max_requests, 2), INTERPRETED_STARS_ONE_IN, largest=SMALL_TREES)
+        return mostly(tiny, small, one_in=3)
     return sampled_trees(one, max_requests)
 
 
