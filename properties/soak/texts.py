@@ -6,9 +6,9 @@ from specsim.assertion import require
 from specsim.host.choice import TokenChoice
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
+from specsim.properties.laws.support.told import check_told
 from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.setups import Setup
-from specsim.properties.soak.told import check_told
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.requests import TOKEN_TEXT, Request
@@ -54,7 +54,7 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     An aborted one may have more than its rules let it have, but nothing else. What is ``sampled`` is compared later.
     """
     request = watch.request
-    check_told(setup, request)
+    check_told(setup.model, request)
     is_aborted = request.finish_reason is FinishReason.ABORT
     if is_aborted:
         require(watch.was_aborted, f"finish of request {request.request_id}", "aborted", "decoded to its end")

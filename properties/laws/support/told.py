@@ -5,13 +5,13 @@ import numpy as np
 from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.contracts.rounding import is_rounded_logprob
-from specsim.properties.soak.setups import Setup
 from specsim.reference.models.heads import hash_sampling_logits
 from specsim.simulation.models.ground_truth import Prefix
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
 
 
-def check_told(setup: Setup, request: Request) -> None:
+def check_told(model: HashModel, request: Request) -> None:
     """Raise AssertionError unless a request is told one score a token, that of the text before it.
 
     Of a request whose logits are changed only the tokens are looked at.
@@ -24,7 +24,7 @@ def check_told(setup: Setup, request: Request) -> None:
     require(tokens == request.output, f"tokens in {what}", tokens, request.output)
     if not tokens or request.processor is not None or request.grammar is not None:
         return
-    rows = _scores(setup, request)
+    rows = _scores(model, request)
     for place, (one, row) in enumerate(zip(request.logprobs, rows, strict=True)):
         ranked = np.argsort(-row, kind="stable")[: request.top_logprobs]
         require([token for token, _ in one.top] == ranked.tolist(), f"best of {what} at {place}", one.top, ranked)
@@ -34,14 +34,14 @@ def check_told(setup: Setup, request: Request) -> None:
         require(bool(is_close), f"{what} at {place}", told.tolist(), expected.tolist())
 
 
-def _scores(setup: Setup, request: Request) -> Array:
+def _scores(model: HashModel, request: Request) -> Array:
     """Return float64 [token, vocab]: log-probabilities of everything in the place of each output token."""
-    prefix, states = Prefix(setup.model), []
+    prefix, states = Prefix(model), []
     for token in request.fill[:-1]:
         prefix.append(token)
         states.append([*prefix.folds, prefix.context_word])
     behind = np.array(states[len(request.prompt) - 1 :], dtype=np.int64)
-    logits = hash_sampling_logits(behind, setup.model.vocab_size, setup.model.seed).astype(np.float64)
+    logits = hash_sampling_logits(behind, model.vocab_size, model.seed).astype(np.float64)
     temperature = 1.0 if request.sampling is None else float(np.float32(request.sampling.temperature)) or 1.0
     scaled = logits / temperature
     scores: Array = scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True))
