@@ -112,7 +112,8 @@ def recurrent_runs(draw: st.DrawFn) -> PoolRun:
 def runs_of_any_kind() -> SearchStrategy[PoolRun]:
     """Return a strategy of runs that no side refuses."""
     of_scenarios = st.one_of(tree_scenarios(), scenarios())
-    return _runs_of(of_scenarios, tuple(PoolKind), DRAFT_KINDS).filter(lambda run: not run.must_be_refused)
+    kinds = (*COMPOSED, PoolKind.HYBRID, *PoolKind)
+    return _runs_of(of_scenarios, kinds, DRAFT_KINDS).filter(lambda run: not run.must_be_refused)
 
 
 def unmovable_runs() -> SearchStrategy[PoolRun]:
