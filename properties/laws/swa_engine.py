@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
 from specsim.properties.laws.scheduled_engine import DECISIONS, schedules_change_no_token
@@ -88,8 +89,15 @@ def overlapped_window_runs() -> SearchStrategy[ScheduledRun]:
 
 
 def _with_windows(runs: SearchStrategy[ScheduledRun]) -> SearchStrategy[ScheduledRun]:
-    windows = st.tuples(runs, st.sampled_from((2, 3, 1, 4, 6)), st.sampled_from((0, 0, 2, 9)))
+    drawn = st.one_of(runs, runs.map(_on_trees))
+    windows = st.tuples(drawn, st.sampled_from((2, 3, 1, 4, 6)), st.sampled_from((0, 0, 2, 9)))
     return windows.map(lambda drawn: _with_window(*drawn))
+
+
+def _on_trees(run: ScheduledRun) -> ScheduledRun:
+    """Return the same run on V2 with trees of which more than the first path is accepted, so that slots move."""
+    model = replace(run.scenario.model, agreement=0.9, num_right=None)
+    return replace(run, scenario=replace(run.scenario, model=model, config=SpecConfig(3, 3, 7), is_v1=False))
 
 
 def _with_window(run: ScheduledRun, window: int, num_spare_swa_slots: int) -> ScheduledRun:
