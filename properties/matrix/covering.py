@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specsim.properties.matrix.factors import NAMES, Cell, Value
 
@@ -24,20 +25,25 @@ def occurring(cells: Iterable[Cell], strength: int) -> set[Combination]:
 def cover(cells: Sequence[Cell], strength: int) -> list[Cell]:
     """Return some of the cells in which every combination occurs that occurs in all of them.
 
-    One after another is taken that has most of the combinations that are left, the first of them where several have.
+    One after another is taken that has most of the combinations that are left; where several have, most of those of one
+    value more, so that the values which a cell is free in differ; where several have still, the first of them.
     """
-    numbers: dict[Combination, int] = {}
-    has = np.array(
-        [[numbers.setdefault(one, len(numbers)) for one in combinations_of(cell, strength)] for cell in cells],
-        dtype=np.int64,
-    )
-    is_left = np.ones(len(numbers), dtype=np.bool_)
+    has, wider = (_numbered(cells, size) for size in (strength, strength + 1))
+    is_left, is_wider_left = (np.ones(table.max() + 1, dtype=np.bool_) for table in (has, wider))
     taken: list[Cell] = []
     while is_left.any():
-        best = int(is_left[has].sum(axis=1).argmax())
+        scores = is_left[has].sum(axis=1) * (wider.shape[1] + 1) + is_wider_left[wider].sum(axis=1)
+        best = int(scores.argmax())
         taken.append(cells[best])
-        is_left[has[best]] = False
+        is_left[has[best]], is_wider_left[wider[best]] = False, False
     return taken
+
+
+def _numbered(cells: Sequence[Cell], strength: int) -> NDArray[np.int64]:
+    """Return the combinations of each cell, int64 [cell, combination], as numbers."""
+    numbers: dict[Combination, int] = {}
+    rows = [[numbers.setdefault(one, len(numbers)) for one in combinations_of(cell, strength)] for cell in cells]
+    return np.array(rows, dtype=np.int64)
 
 
 def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Combination]:
