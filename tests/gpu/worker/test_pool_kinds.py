@@ -14,6 +14,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
+from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
@@ -34,7 +35,7 @@ def asked():
 def test_graphs_agree_with_the_reference_on_every_kind(loop, page_size, target, draft):
     config = CHAIN if PoolKind.OTHER in (target, draft) else TREE
     model = HashModel(32, 5, 0.8, target_pool=target, draft_pool=draft)
-    sizes = sizes_for(config, asked(), 3, page_size)
+    sizes = sizes_for(config, asked(), 3, page_size, window_of(model))
     of_reference, on_device = LOOPS[loop]
     believed, tried = of_reference(config, load_model(model), sizes), on_device(config, load_on_device(model), sizes)
     assert tried.use_graphs
