@@ -114,6 +114,7 @@ PROPERTIES = tuple(
         law,
         is_slow=True,
         fills_missing=True,
+        runs_worker=True,
     )
     for law, strategy in (
         (windows_change_no_token, overlapped_window_runs),
