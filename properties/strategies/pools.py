@@ -16,11 +16,11 @@ HEAD_DIMS = (128, 32, 64)
 @st.composite
 def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves inside of a page and between pages, which overlap in every way; some layers have no indexer."""
-    num_pages, head_dim, source = draw(st.sampled_from((2, 3, 1))), draw(st.sampled_from(HEAD_DIMS)), draw(bulk())
+    num_pages, head_dim, source = draw(st.sampled_from((2, 3, 3, 1))), draw(st.sampled_from(HEAD_DIMS)), draw(bulk())
     row = INDEXER_PAGE_KEYS * (head_dim + 4 * head_dim // 128)
     lengths = draw(mostly(_layers(num_pages), st.just(()), one_in=12))
     count = draw(_counts(8)) if max_requests else 0
-    kind = draw(st.sampled_from(("window", *OVERLAP_KINDS, "window")))
+    kind = draw(st.sampled_from(("window", *OVERLAP_KINDS)))
     if kind == "window":
         targets, sources = window_pairs(source, count, num_pages * INDEXER_PAGE_KEYS)
     else:
@@ -41,7 +41,7 @@ def _layers(num_pages: int) -> SearchStrategy[tuple[int, ...]]:
 
 def _counts(most: int) -> SearchStrategy[int]:
     """Return a strategy of numbers of pairs, now and then none."""
-    return mostly(st.integers(min(1, most), most), st.just(0), one_in=8)
+    return mostly(st.integers(min(1, most), most), st.just(0), one_in=12)
 
 
 def window_pairs(source: Bulk, count: int, num_slots: int) -> tuple[Array, Array]:
