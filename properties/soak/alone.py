@@ -13,6 +13,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN
 
 Tree = tuple[list[int], list[int], list[int]]
 """Tokens of the nodes, and their links to first child and next sibling."""
@@ -28,7 +29,8 @@ class Alone:
 
 def run_alone(setup: Setup, request: Request) -> Alone:
     """Decode a request in the reference with nobody beside, slot by slot."""
-    loop, sizes = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, replace(setup, page_size=1).sizes()
+    loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
+    sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
     engine = Engine(loop(setup.config, load_model(setup.model), sizes, reads=Reads.KEPT), 1)
     fresh = request.fresh()
     engine.submit(fresh)
