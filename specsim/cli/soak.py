@@ -22,6 +22,7 @@ from specsim.cli.output import (
     print_json,
     progress,
 )
+from specsim.cli.small_scopes import explore_small_scopes, show_small_mutants
 
 if TYPE_CHECKING:
     from specsim.properties.soak.history import Failure
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 REFERENCE = "specsim.reference"
 STEPS = Count(1, 100_000_000, "that is a week of one core; other seeds take the rest")
 JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
+STATES = Count(1, 10_000_000, "what is known of so many fills a gigabyte")
+SECONDS = Count(1, 86_400, "a scope that a day does not exhaust is not small")
 SEED = Count(0, 2**32 - 1, "a seed is one word")
 MACHINE = Count(0, 100_000_000, "no run has more steps than that, and a machine takes at least one")
 REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
@@ -42,18 +45,41 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 @click.option("--machine", "number", type=MACHINE, help="Run this machine of the seed alone, as a failure says.")
 @click.option("--replays", default=400, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@click.option("--exhaustive", is_flag=True, help="Explore every short history of small engines instead.")
+@click.option("--max-states", default=100_000, show_default=True, type=STATES, help="With --exhaustive: where to stop.")
+@click.option("--max-seconds", default=3_600, show_default=True, type=SECONDS, help="With --exhaustive: when to stop.")
+@click.option("--mutants", is_flag=True, help="With --exhaustive: show it the mutants of memory and scheduling.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def soak(
-    implementation: str, steps: int, seed: int | None, number: int | None, replays: int, jobs: int, as_json: bool
+    implementation: str,
+    steps: int,
+    seed: int | None,
+    number: int | None,
+    replays: int,
+    jobs: int,
+    exhaustive: bool,
+    max_states: int,
+    max_seconds: int,
+    mutants: bool,
+    as_json: bool,
 ) -> None:
     """Do anything to an engine around IMPL, a module named like an import, in any order, and check it after each step.
 
     Machine after machine is built, fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place
     of the reference's, in lockstep with it; what brings operations alone has the reference's loop around them.
+
+    With --exhaustive, every history of two requests in a handful of slots is tried, shortest first, around the
+    operations, parts and decisions of IMPL; no model runs.
     """
     need_suite()
+    if mutants and not exhaustive:
+        raise Failed("--mutants needs --exhaustive: specsim mutants shows mutants to the properties", Exit.USAGE)
+    if mutants:
+        show_small_mutants(as_json)
     with redirect_stdout(sys.stderr):
         backend = load_implementation(implementation)
+    if exhaustive:
+        explore_small_scopes(backend, max_states, max_seconds, as_json)
     from specsim.properties.soak import run
     from specsim.properties.soak.shrinking import shrink
     from specsim.properties.soak.subject import Subject

@@ -6,7 +6,7 @@ from math import ceil
 
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
-from specsim.simulation.memory import DecodeSizes, Memory, decode_reserve
+from specsim.simulation.memory import DecodeSizes, Memory, positions_of_decode
 from specsim.simulation.pools import most_positions, most_seen
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
@@ -93,8 +93,8 @@ class Reservations:
 
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
-        size, reserve = self.memory.page_size, decode_reserve(self.sizes, self.memory.page_size)
-        nearest = ceil_to(max(len(request.fill), request.num_committed) + reserve, size)
+        size = self.memory.page_size
+        nearest = positions_of_decode(max(len(request.fill), request.num_committed), self.sizes, size)
         return nearest + ceil_to(ceil(self.schedule.promised * (self.demand(request) - nearest)), size)
 
     def _reserved_swa(self, request: Request, num_left: int) -> int:

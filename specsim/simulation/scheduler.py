@@ -1,8 +1,9 @@
 """The scheduler: admits requests, runs their prompts in chunks, allocates ahead, retracts, aborts and finishes them."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
@@ -81,9 +82,8 @@ class Scheduler:
         self._sizes = decode_sizes(config, allocates_ahead)
         self._operations = operations
         self._part = operations.host
-        self._schedule = schedule
-        self._observer = observer
-        self._room: Callable[[], Reservations] = lambda: Reservations(self.memory, config, self._sizes, schedule)
+        self._schedule, self._observer = schedule, observer
+        self._room = partial(Reservations, self.memory, config, self._sizes, schedule)
         self._used_rows: set[int] = set()
         self._untold: list[int] = []
 

@@ -2,7 +2,7 @@
 
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.decode import extend_holdings, prepare_for_decode
-from specsim.simulation.memory.demand import new_tokens_required_next_decode
+from specsim.simulation.memory.demand import new_tokens_required_next_decode, positions_of_decode
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
 from specsim.simulation.memory.ledger import Ledger
@@ -71,6 +71,7 @@ __all__ = [
     "num_behind_window",
     "owned_length",
     "plan_release",
+    "positions_of_decode",
     "prepare_for_decode",
     "publish_prefix",
     "release_finished",

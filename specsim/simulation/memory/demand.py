@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from specsim.counts import ceil_to
 from specsim.simulation.memory.books import Books
-from specsim.simulation.memory.reserve import DecodeSizes, next_allocated_length
+from specsim.simulation.memory.reserve import DecodeSizes, decode_reserve, next_allocated_length
 
 
 def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, page_size: int) -> int:
@@ -32,6 +32,16 @@ def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, 
         return sum(_missing(books, sizes, page_size) for books in batch)
     nodes = ceil_to(sizes.num_draft_tokens, page_size)
     return len(batch) * max(sizes.topk * _beam(sizes, page_size), nodes)
+
+
+def positions_of_decode(num_positions: int, sizes: DecodeSizes, page_size: int) -> int:
+    """Return how many positions a request of such a length owns at most while it decodes once, in whole pages.
+
+    V2 has two iterations in its reserve. V1 has one: nothing is in flight when it begins the next.
+    """
+    if sizes.allocates_ahead:
+        return ceil_to(num_positions + decode_reserve(sizes, page_size), page_size)
+    return ceil_to(num_positions, page_size) + new_tokens_required_next_decode([Books()], sizes, page_size)
 
 
 def _missing(books: Books, sizes: DecodeSizes, page_size: int) -> int:

@@ -50,6 +50,11 @@ class RadixCache:
         """The slots that it owns."""
         return frozenset(self._slots)
 
+    @property
+    def root(self) -> RadixNode:
+        """The node in front of all texts, for those who look at the whole tree."""
+        return self._root
+
     def match(self, key: Sequence[KeyUnit]) -> Match:
         """Find the longest cached front of a key, in whole pages."""
         node, slots = self._walk(self._whole_pages(key))

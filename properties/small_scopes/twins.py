@@ -1,0 +1,154 @@
+"""Parts of somebody else beside specsim's own: whatever one of them hands out or refuses, the other has to."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from specsim.assertion import require
+from specsim.conformance.backend import Backend
+from specsim.conformance.calls import CallsByName
+from specsim.rejection import SpecRejection
+from specsim.simulation.memory import KeyUnit, Match, RadixCache
+from specsim.simulation.memory.radix_node import RadixNode
+
+Nodes = tuple[Any, Any]
+
+
+class Twin:
+    """Two allocators that are asked the same.
+
+    Parameters
+    ----------
+    make, make_own : callable
+        Make the part that is tried, and specsim's own.
+    shown : tuple of str
+        Properties that are compared after each call.
+    """
+
+    def __init__(
+        self, make: Callable[..., Any], make_own: Callable[..., Any], shown: tuple[str, ...], *arguments: Any
+    ) -> None:
+        self.tried, self.own = make(*arguments), make_own(*arguments)
+        self.shown = shown
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("tried", "own", "shown"):
+            raise AttributeError(name)
+        value = getattr(self.tried, name)
+        if callable(value):
+            return partial(self._ask, name)
+        expected = getattr(self.own, name)
+        require(value == expected, f"{type(self.tried).__name__}.{name}", value, expected)
+        return value
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        got, expected = (_answer(getattr(part, name), arguments) for part in (self.tried, self.own))
+        return _agreed(self, name, got, expected)
+
+
+class TwinCache(Twin):
+    """Two prefix caches that are asked the same; a node of one is told from a node of the other."""
+
+    def match(self, key: Sequence[KeyUnit]) -> Match:
+        """Find the longest cached front of a key."""
+        got, own = self.tried.match(key), self.own.match(key)
+        _agreed(self, "match", got.slots, own.slots)
+        return Match(got.slots, (got.node, own.node))
+
+    def lock(self, node: Nodes) -> None:
+        """Keep a matched front."""
+        self._ask_each("lock", node)
+
+    def unlock(self, node: Nodes) -> None:
+        """Stop keeping it."""
+        self._ask_each("unlock", node)
+
+    def _ask_each(self, name: str, nodes: Nodes) -> None:
+        pairs = zip((self.tried, self.own), nodes, strict=True)
+        got, expected = (_answer(getattr(part, name), (node,)) for part, node in pairs)
+        _agreed(self, name, got, expected)
+
+
+class TwinParts(CallsByName):
+    """An implementation whose allocators and cache run beside specsim's own, where it brings some.
+
+    Parameters
+    ----------
+    operations : CallsByName
+        What is tried.
+    own : Backend
+        Where specsim's parts are.
+    """
+
+    def __init__(self, operations: CallsByName, own: Backend) -> None:
+        self._operations, self._own = operations, own
+
+    def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
+        """Call what is tried."""
+        return self._operations.call(name, *positional, **named)
+
+    def host(self, name: str) -> Callable[..., Any]:
+        """Return a host function or a part; one that has a twin with its twin."""
+        tried, own = self._operations.host(name), self._own.host(name)
+        if name not in _SHOWN or tried is own:
+            return tried
+        return partial(TwinCache if name == "RadixCache" else Twin, tried, own, _SHOWN[name])
+
+    def classes(self) -> list[type]:
+        """Return the classes of what is tried, which no module may name."""
+        return [part for part in map(self._operations.host, (*_SHOWN, "Books")) if isinstance(part, type)]
+
+
+def known_cache(cache: Any) -> RadixCache | None:
+    """Return the cache that can be looked into: specsim's own, or the twin of another one."""
+    known = cache.own if isinstance(cache, TwinCache) else cache
+    return known if isinstance(known, RadixCache) else None
+
+
+def known_node(node: object) -> RadixNode | None:
+    """Return the node of the cache that can be looked into; None where nothing is locked."""
+    known = node[1] if isinstance(node, tuple) else node
+    return known if isinstance(known, RadixNode) else None
+
+
+def cached_texts(cache: RadixCache) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the text and the slots of every leaf; pair keys name the token behind the last slot, too."""
+    paths: list[tuple[RadixNode, list[int], list[int]]] = [(child, [], []) for child in cache.root.children.values()]
+    while paths:
+        node, tokens, slots = paths.pop()
+        pairs = [unit for unit in node.units if isinstance(unit, tuple)]
+        tokens = [*tokens[:-1], pairs[0][0], *(after for _, after in pairs)]
+        slots = [*slots, *node.slots]
+        if not node.children:
+            yield tokens, slots
+        paths.extend((child, tokens, slots) for child in node.children.values())
+
+
+def _answer(ask: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return ask(*arguments)
+    except SpecRejection as refused:
+        return refused
+
+
+def _agreed(twin: Twin, name: str, got: Any, expected: Any) -> Any:
+    """Return what both answered, or raise what both refused."""
+    what = f"{type(twin.tried).__name__}.{name}"
+    reasons = [one.reason if isinstance(one, SpecRejection) else None for one in (got, expected)]
+    require(reasons[0] == reasons[1], f"refusal of {what}", *reasons)
+    if isinstance(got, SpecRejection):
+        raise got
+    require(got == expected, what, got, expected)
+    for shown in twin.shown:
+        values = getattr(twin.tried, shown), getattr(twin.own, shown)
+        require(values[0] == values[1], f"{shown} after {name}", *values)
+    return got
+
+
+_PAGES = ("free_pages", "owned_pages", "freed_in_group", "num_free")
+_SHOWN = {
+    "SlotAllocator": _PAGES,
+    "PageAllocator": _PAGES,
+    "RowAllocator": ("num_free", "owned"),
+    "RadixCache": ("slots", "num_cached", "num_evictable"),
+}

@@ -1,0 +1,128 @@
+"""``specsim soak --exhaustive``: every history of a small engine, shortest first."""
+
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from specsim.cli.output import Exit, announce, console, finish, plain_table, print_json, progress
+from specsim.conformance.backend import Backend
+
+if TYPE_CHECKING:
+    from specsim.properties.small_scopes.explore import Failed, Result
+    from specsim.properties.small_scopes.faults import Shown
+
+
+def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, as_json: bool) -> NoReturn:
+    """Explore every scope with the parts of an implementation, and print what was seen."""
+    from specsim.properties.small_scopes.explore import explore
+    from specsim.properties.small_scopes.scopes import all_scopes
+
+    scopes = all_scopes()
+    if not as_json:
+        announce(f"{backend.name}, {len(scopes)} scopes, at most {most_states:,} states and {most_seconds:,} s")
+    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
+        seen = explore(backend, scopes, most_states, most_seconds, on_progress=on_progress)
+    if as_json:
+        print_json(_document(seen, backend.name))
+    else:
+        _print(seen)
+    verdict = f"{'fails' if seen.failed else 'conforms'}: {seen.num_states:,} states, depth {seen.depth}"
+    if not as_json:
+        click.echo(verdict)
+    finish(Exit.FAILURE if seen.failed else Exit.CONFORMS, verdict)
+
+
+def show_small_mutants(as_json: bool) -> NoReturn:
+    """Show the mutants of parts and scheduling to every short history, and print which of them die."""
+    from specsim.properties.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
+
+    mutants, shown = mutants_of_parts(), list["Shown"]()
+    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
+        for place, mutant in enumerate(mutants, 1):
+            shown.append(show(mutant))
+            if on_progress is not None:
+                on_progress(mutant.id, place, len(mutants))
+    alive = [one.mutant.id for one in shown if one.failed is None and one.mutant.id not in UNSEEN]
+    if as_json:
+        print_json({"most_events": MOST_EVENTS, "survivors": alive, "mutants": [_row(one, UNSEEN) for one in shown]})
+    else:
+        table = plain_table("mutant", "#events", "what fails, or why nothing can")
+        for one in shown:
+            row = _row(one, UNSEEN)
+            table.add_row(one.mutant.id, str(row["events"] or "-"), str(row["error"] or row["reason"] or "SURVIVES"))
+        console().print(table)
+    died = sum(one.failed is not None for one in shown)
+    verdict = f"{died} of {len(shown)} mutants die within {MOST_EVENTS} events, {len(alive)} survive"
+    if not as_json:
+        click.echo(verdict)
+    finish(Exit.FAILURE if alive else Exit.CONFORMS, verdict)
+
+
+def _row(one: "Shown", unseen: dict[str, str]) -> dict[str, object]:
+    failed = one.failed
+    return {
+        "id": one.mutant.id,
+        "part": one.mutant.operation,
+        "summary": one.mutant.summary,
+        "events": None if failed is None else len(failed.history),
+        "scope": None if failed is None else str(failed.scope),
+        "error": None if failed is None else failed.error,
+        "reason": unseen.get(one.mutant.id) if failed is None else None,
+    }
+
+
+def _document(seen: "Result", name: str) -> dict[str, object]:
+    return {
+        "verdict": "fails" if seen.failed else "conforms",
+        "implementation": name,
+        "states": seen.num_states,
+        "transitions": seen.num_transitions,
+        "merged": seen.num_merged,
+        "depth": seen.depth,
+        "exhausted": seen.is_exhausted,
+        "two_running_v2": seen.num_paired,
+        "share_two_running_v2": round(seen.num_paired / max(seen.num_states, 1), 4),
+        "events": seen.events,
+        "seconds": round(seen.seconds, 1),
+        "states_per_second": round(seen.rate, 1),
+        "scopes": [
+            {
+                "scope": str(one.scope),
+                "states": one.num_states,
+                "transitions": one.num_transitions,
+                "merged": one.num_merged,
+                "depth": one.depth,
+                "exhausted": one.is_exhausted,
+                "two_running_v2": one.num_paired,
+            }
+            for one in seen.explored
+        ],
+        "failure": None
+        if seen.failed is None
+        else {"scope": str(seen.failed.scope), "error": seen.failed.error, "history": _history(seen.failed)},
+    }
+
+
+def _print(seen: "Result") -> None:
+    table = plain_table("scope", "#states", "#transitions", "#merged", "#depth", "exhausted")
+    for one in seen.explored:
+        counts = (one.num_states, one.num_transitions, one.num_merged, one.depth)
+        table.add_row(str(one.scope), *(f"{count:,}" for count in counts), "yes" if one.is_exhausted else "no")
+    counts = (seen.num_states, seen.num_transitions, seen.num_merged, seen.depth)
+    table.add_row("all", *(f"{count:,}" for count in counts), "yes" if seen.is_exhausted else "no")
+    console().print(table)
+    click.echo(f"events: {', '.join(f'{kind} {count:,}' for kind, count in seen.events.items())}")
+    share = seen.num_paired / max(seen.num_states, 1)
+    click.echo(f"two running V2 requests: {seen.num_paired:,} states, {share:.0%}")
+    click.echo(f"{seen.seconds:.1f} s, {seen.rate:.0f} states a second")
+    if seen.failed is not None:
+        click.echo(f"FAILURE: {seen.failed.error}")
+        click.echo(f"Shortest history, {seen.failed.scope}:")
+        for line in _history(seen.failed):
+            click.echo(f"  {line}")
+
+
+def _history(failed: "Failed") -> list[str]:
+    return [f"{place}. {event}" for place, event in enumerate(failed.history, 1)]
