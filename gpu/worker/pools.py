@@ -54,7 +54,9 @@ class Pools:
             side: {one.name: _empty_buffers(one, sizes, device) for one in description.components_of(side)}
             for side in Side
         }
-        self._movable = {side: pool_of(description, side, self.kv[side], gpu.KVBuffers) for side in Side}
+        self._movable = {
+            side: pool_of(description, side, self.kv[side], gpu.KVBuffers, gpu.KVBuffers.of_indexer) for side in Side
+        }
         self.window = description.window
         self.full_to_swa = torch.zeros(sizes.num_slots, dtype=torch.int64, device=device)
         self.swa_kv: Buffers = {one.name: _empty_buffers(one, sizes, device) for one in description.swa_components}

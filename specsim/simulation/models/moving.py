@@ -71,6 +71,7 @@ def pool_of(
     side: Side,
     buffers: Mapping[str, Sequence[ArrayT]],
     collect: Callable[[list[ArrayT]], Sequence[ArrayT]] = list,
+    collect_indexers: Callable[[list[ArrayT], int], Sequence[ArrayT]] | None = None,
 ) -> Pool[ArrayT]:
     """Return the pool of a side.
 
@@ -80,18 +81,25 @@ def pool_of(
         The buffers of every component, one a layer, by name.
     collect : callable
         Makes what a launch over many buffers takes.
+    collect_indexers : callable or None
+        Makes what a launch over many indexers takes, of buffers and the bytes of a key; None where that is a list.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: indexers of the side whose keys differ in width, or are as wide as no key.
     """
     components = description.components_of(side)
     unknown = _immovable(components)
     if unknown is not None:
         return ImmovablePool(unknown)
     sorts = {layout: {one.name: buffers[one.name] for one in components if one.layout is layout} for layout in Layout}
+    rows = collect(layer_by_layer(sorts[Layout.SLOTS]))
     indexers = [one for one in components if one.layout is Layout.INDEXER_PAGES]
-    return LaidOutPool(
-        collect(layer_by_layer(sorts[Layout.SLOTS])),
-        collect(layer_by_layer(sorts[Layout.INDEXER_PAGES])),
-        indexer_width(indexers[0]) if indexers else 0,
-    )
+    if not indexers:
+        return LaidOutPool(rows)
+    pages, width = layer_by_layer(sorts[Layout.INDEXER_PAGES]), _same_width(indexers)
+    return LaidOutPool(rows, pages if collect_indexers is None else collect_indexers(pages, width), width)
 
 
 def layer_by_layer(buffers: Mapping[str, Sequence[ArrayT]]) -> list[ArrayT]:
@@ -120,6 +128,21 @@ def indexer_width(component: KVComponent) -> int:
             because="a row of an indexer has 64 keys, and a scale for each 128 bytes of them",
         )
     return num_groups * INDEXER_GROUP
+
+
+def _same_width(indexers: Sequence[KVComponent]) -> int:
+    """Return the bytes of a key of all indexers of a side, which move in one launch."""
+    width, *others = (indexer_width(one) for one in indexers)
+    for one, other in zip(indexers[1:], others, strict=True):
+        if other != width:
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION,
+                what=f"bytes of a key of the {one.side.value.lower()} component {one.name!r}",
+                got=other,
+                expected=f"{width}, as of {indexers[0].name!r}",
+                because="all indexers of a side move in one launch",
+            )
+    return width
 
 
 def sides_that_move(config: SpecConfig, page_size: int, is_v1: bool) -> tuple[Side, ...]:

@@ -8,7 +8,7 @@ import pytest
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker import reclaim, stages, v1
 from specsim.gpu.worker.carried import Carried
-from specsim.gpu.worker.v1 import GpuWorkerV1
+from specsim.gpu.worker.pools import Pools
 from specsim.phases import merge_batch
 from specsim.rejection import SpecRejection
 from specsim.simulation.synchronous import IterationLedger
@@ -50,15 +50,15 @@ def mapping(change):
 
 
 def assigning_other_than_trees():
-    """Return ``_assign`` that leaves ranges of four positions, which trees of a chain have, out of the map."""
-    original = GpuWorkerV1._assign
+    """Return ``assign_slots`` that leaves ranges of four positions, which trees of a chain have, out of the map."""
+    original = Pools.assign_slots
 
-    def assign(self, uploaded):
-        _, starts, ends, _ = uploaded
+    def assign_slots(self, assigned):
+        _, starts, ends, *_ = assigned
         if (ends - starts != 4).all():
-            original(self, uploaded)
+            original(self, assigned)
 
-    return assign
+    return assign_slots
 
 
 def swapped(self, other):
@@ -96,8 +96,8 @@ FAULTS = {
     ),
     "merged in the wrong order": (Carried, "joined_by", swapped, "req_pool_indices"),
     "trees in slots that the map does not name": (
-        v1.GpuWorkerV1,
-        "_assign",
+        Pools,
+        "assign_slots",
         assigning_other_than_trees(),
         "VerifyOutput.target_predict",
     ),

@@ -137,6 +137,15 @@ def test_the_width_of_an_indexer_key_follows_from_its_pages():
         assert caught.value.reason is Reason.BAD_CONFIGURATION
 
 
+def test_indexers_of_different_widths_are_refused_by_name():
+    told = describe(HashModel(target_pool=PoolKind.DSA), "numpy")
+    (indexer,) = (one for one in told.components_of(Side.TARGET) if one.layout is Layout.INDEXER_PAGES)
+    wider = replace(indexer, name="wider", row_shape=(64 * 264,))
+    with pytest.raises(SpecRejection, match="'wider'") as refused:
+        Pools.of(replace(told, kv_components=(*told.kv_components, wider)), SIZES)
+    assert refused.value.reason is Reason.BAD_CONFIGURATION
+
+
 def test_pages_of_an_indexer_hold_every_slot():
     assert KVComponent("k", (8448,), "uint8", 1, Side.TARGET, Layout.INDEXER_PAGES).buffer_shape(65) == (2, 8448)
     assert KVComponent("k", (3, 2), "uint8", 1, Side.TARGET).buffer_shape(65) == (65, 3, 2)
