@@ -7,8 +7,8 @@ from typing import Any
 from specsim.host.stopping import FinishReason
 from specsim.properties.mutants.record import Mutant
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.scheduler import PrefillBatch, Scheduler
+from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
+from specsim.simulation.scheduler import Scheduler
 
 
 class OldRetractionScheduler(Scheduler):
@@ -70,6 +70,16 @@ class CuttingScheduler(Scheduler):
         return replace(batch, chunks=chunks)
 
 
+class HastyScheduler(Scheduler):
+    """Lets a window pass over a prompt that the prefix cache is still to have."""
+
+    def _evict(self, request: Request) -> None:
+        """Give SWA slots back as an engine without a cache does."""
+        memory, self.memory = self.memory, replace(self.memory, cache=None)
+        super()._evict(request)
+        self.memory = memory
+
+
 class StaleRelayWorker(ReferenceWorker):
     """Starts the first draft in a row from where its owner before stopped."""
 
@@ -91,6 +101,7 @@ _SCHEDULERS: tuple[tuple[str, str, str, Callable[..., Scheduler]], ...] = (
     ("OWN-1191", "allocate_chunk", "A retracted request keeps its committed length.", RememberingScheduler),
     ("OWN-1192", "release_retracted", "A retraction is not counted by who schedules.", OldRetractionScheduler),
     ("OWN-1193", "chunk_length", "The token behind a chunk inside a prompt is output.", CuttingScheduler),
+    ("OWN-1195", "evict_behind_window", "A prompt loses its window before the cache has it.", HastyScheduler),
 )
 
 MUTANTS = (

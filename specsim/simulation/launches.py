@@ -7,8 +7,7 @@ from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import TokenLogprob
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.scheduler import PrefillBatch
+from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.streams import Streams, Ticket
 from specsim.simulation.worker import Iteration, MapReader, TellingWorker, Worker
 

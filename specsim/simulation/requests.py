@@ -11,7 +11,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
 from specsim.simulation.logprobs import TokenLogprob
-from specsim.simulation.memory import Holding
+from specsim.simulation.memory import Holding, SlotRange
 
 TOKEN_TEXT: TokenText = chr
 """Text of a token of the simulated models: their tokens are bytes or small numbers, one character each."""
@@ -166,3 +166,16 @@ class Request:
     def abort(self) -> None:
         """End where it stands."""
         self.finish = Finish(FinishReason.ABORT, len(self.output), "".join(map(TOKEN_TEXT, self.output)))
+
+
+@dataclass(frozen=True)
+class PrefillBatch:
+    """What one turn runs of prompts: requests, their chunks, and the slots that these got.
+
+    ``joining`` are those that have just been admitted.
+    """
+
+    requests: tuple[Request, ...]
+    chunks: tuple[PromptChunk, ...]
+    ranges: tuple[SlotRange, ...]
+    joining: tuple[Request, ...]

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from specsim.config import PoolSizes, SpecConfig
@@ -11,24 +11,11 @@ from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.memory import Holding, SlotRange, match_prefix, with_swa_slots
 from specsim.simulation.pools import build_memory, check_texts, decode_sizes
-from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.reservations import Reservations
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.submission import check_request
 from specsim.simulation.telling import tell_end
-
-
-@dataclass(frozen=True)
-class PrefillBatch:
-    """What one turn runs of prompts: requests, their chunks, and the slots that these got.
-
-    ``joining`` are those that have just been admitted.
-    """
-
-    requests: tuple[Request, ...]
-    chunks: tuple[PromptChunk, ...]
-    ranges: tuple[SlotRange, ...]
-    joining: tuple[Request, ...]
 
 
 class Scheduler:
@@ -91,6 +78,11 @@ class Scheduler:
     def holders(self) -> list[Request]:
         """The requests that have a row."""
         return [*self.running, *([] if self.mid_prompt is None else [self.mid_prompt])]
+
+    @property
+    def in_prefill(self) -> list[Request]:
+        """Those of them whose prompt is not resolved to its end."""
+        return [*self.unanswered, *([] if self.mid_prompt is None else [self.mid_prompt])]
 
     @property
     def has_requests(self) -> bool:
@@ -246,17 +238,21 @@ class Scheduler:
 
     def check_ledger(self) -> None:
         """Raise AssertionError unless every slot and row has exactly one owner and every length its place."""
-        in_prefill = [*self.unanswered, *([] if self.mid_prompt is None else [self.mid_prompt])]
         holdings = {request.request_id: request.holding for request in self.holders}
         self._part("Ledger")(self.memory).check(holdings)
-        check_texts(self.holders, in_prefill, self.allocates_ahead)
+        check_texts(self.holders, self.in_prefill, self.allocates_ahead)
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""
         return self._room().demand(request)
 
     def _evict(self, request: Request) -> None:
-        """Give back the SWA slots of a request that no later forward reads; the worker is told with the next ranges."""
+        """Give back the SWA slots of a request that no later forward reads; the worker is told with the next ranges.
+
+        A prompt on its way to the prefix cache keeps its own: whoever hits it sees the window before its end.
+        """
+        if self.memory.cache is not None and any(request is one for one in self.in_prefill):
+            return
         lost: list[int] = self._part("evict_behind_window")(self.memory, request.holding, request.num_committed)
         if lost:
             self._observer(Tag.SWA)

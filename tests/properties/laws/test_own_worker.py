@@ -20,12 +20,10 @@ ON_OPERATIONS = {
     "reads.kept_reads_are_full_reads",
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
-    "swa_engine.what_a_window_sees_has_its_slot",
-    "swa_engine.windows_change_no_token",
     "worker_pages.beams_begin_with_the_end_of_their_text",
 }
-"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, need pools of a
-sliding window, which a worker may lack, or ask what the reference's own worker keeps."""
+"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, or ask what the
+reference's own worker keeps."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 

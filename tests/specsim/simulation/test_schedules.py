@@ -1,6 +1,8 @@
 """Schedules by hand: what overlaps, who is a zombie, who gives way, what a chunk leaves behind, who ends by abort."""
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +16,7 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
@@ -153,6 +156,21 @@ def test_a_prompt_starts_behind_what_is_cached_of_it(loop, is_overlapped):
     assert (reach.counts[Tag.PREFIX], [one.output for one in requests]) == (2, [plain(one) for one in requests])
     memory = run.scheduler.memory
     assert memory.allocator.num_free + memory.cache.num_cached == run.scheduler.sizes.num_slots - 1
+
+
+def test_a_prompt_keeps_what_its_window_has_passed_until_it_is_cached():
+    reach, model = Reach(), replace(MODEL, target_pool=PoolKind.SWA, window=2)
+    requests = [Request(number, [1, 2, 3, 4, 5, 6, 7, 8, number], 9) for number in range(2)]
+    schedule = Schedule(is_overlapped=True, has_prefix_cache=True)
+    worker = ReferenceWorker(CHAIN, load_model(model), sizes_for(CHAIN, requests, 1, 1, model.window, schedule))
+    run = Engine(worker, 1, 1, schedule=schedule, observer=reach)
+    for request in requests:
+        run.submit(request)
+    run.run()
+    assert (reach.counts[Tag.PREFIX], [one.output for one in requests]) == (1, [plain(one) for one in requests])
+    memory = run.scheduler.memory
+    front = memory.cache.match(list(pairwise(range(1, 9)))).slots
+    assert [slot > 0 for slot in memory.swa.swa_slots(front)] == [True] * 7
 
 
 @pytest.mark.parametrize("page_size", [2, 4, 16])
