@@ -151,7 +151,7 @@ def run_property(
     Entries are checked at every call, where the layer can: what no contract allows is named instead of read.
     """
     if max_examples < 1 or not is_runnable(one, backend):
-        return PropertyReport(0, False, missing=max_examples >= 1), None
+        return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
     examples = held = margin_cases = 0
     undecided = ""
     smallest: Any = None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from specsim.properties.mutants import Mutant, all_mutants
-from specsim.properties.soak.setups import DrawSetup, draw_brief_texts, draw_setup
+from specsim.properties.soak.setups import DrawSetup, draw_brief_texts, draw_recurrent, draw_setup
 from specsim.properties.soak.subject import REFERENCE, Subject
 
 
@@ -41,6 +41,6 @@ FAULTS = (
     Fault("OWN-207"),
     Fault("S03"),
     # recurrent state of another step, and of another owner
-    Fault("OWN-1420"),
-    Fault("OWN-1427"),
+    Fault("OWN-1420", draw_recurrent),
+    Fault("OWN-1427", draw_recurrent),
 )

@@ -95,6 +95,13 @@ def draw_setup(random: Random) -> Setup:
     return with_pools(_draw_plain_setup(random))
 
 
+def draw_recurrent(random: Random) -> Setup:
+    """Draw a machine whose target has recurrent states."""
+    setup = draw_setup(random)
+    model = replace(setup.model, target_pool=random.choice(sorted(RECURRENT_KINDS)))
+    return replace(setup, model=model, schedule=replace(setup.schedule, has_prefix_cache=False))
+
+
 def with_pools(setup: Setup) -> Setup:
     """Return a machine whose model stores its KV in pools of other kinds, as its seed decides.
 

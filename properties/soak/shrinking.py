@@ -165,7 +165,8 @@ def _simpler_actions(action: Action) -> Iterator[Action]:
     if not isinstance(asked, Asked):
         return
     for name, plain in _PLAIN:
-        if vars(asked)[name] != plain:
+        is_too_short = name == "max_new_tokens" and asked.min_new_tokens > 1
+        if vars(asked)[name] != plain and not is_too_short:
             simpler: dict[str, object] = {name: plain}
             yield Action(action.rule, Asked(**{**vars(asked), **simpler}))
     for length in (1, len(asked.prompt) // 2):

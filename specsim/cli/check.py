@@ -161,9 +161,11 @@ def _print_report(report: "Report", verdict: str, written: Written, examples: in
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
-    held = len(report.properties) - unrun - failed - undecided
+    untried = sum(1 for entry in report.properties.values() if not (entry.examples or entry.missing or entry.failed))
+    held = len(report.properties) - unrun - failed - undecided - untried
     click.echo(f"\n{report.implementation} defines {_defined(report)}")
-    click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing")
+    left_out = f", {untried} got no example" if untried else ""
+    click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing{left_out}")
     reach = [count for entry in report.properties.values() for count in entry.reach.values()]
     if reach:
         click.echo(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
@@ -62,15 +61,13 @@ class Scheduler:
         self.memory = build_memory(operations, sizes, shuffle_seed, schedule.has_prefix_cache, has_pair_keys, window)
         self.slots, self.rows = self.memory.allocator, self.memory.rows
         self.waiting: deque[Request] = deque()
-        self.running: list[Request] = []
         self.mid_prompt: Request | None = None
+        self.running: list[Request] = []
         self.unanswered: list[Request] = []
         self.finished: list[Request] = []
         self._sizes = decode_sizes(config, allocates_ahead)
-        self._operations = operations
-        self._part = operations.host
+        self._operations, self._part = operations, operations.host
         self._schedule, self._observer = schedule, observer
-        self._room = partial(Reservations, self.memory, config, self._sizes, schedule)
         self._used_rows: set[int] = set()
         self._untold: list[int] = []
 
@@ -270,6 +267,10 @@ class Scheduler:
             return None
         request = self.waiting[0]
         return request if self._room().may_join(request, self.holders) else None
+
+    def _room(self) -> Reservations:
+        """Return what is kept free; an engine that takes over brings other memory than there is at the start."""
+        return Reservations(self.memory, self.config, self._sizes, self._schedule)
 
     def _join(self, request: Request) -> None:
         self.waiting.popleft()
