@@ -22,6 +22,9 @@ from specsim.simulation.scheduler import Scheduler
 SHORT = 5
 """Events of the histories that all scopes are tried with before any scope goes on."""
 
+OFTEN = 3
+"""Scopes in which two V2 requests run in one of so many states go on before the others."""
+
 MOST_STATES = 10_000_000
 """Digests of so many states are a gigabyte."""
 
@@ -145,10 +148,13 @@ class Exploration:
         return tuple(reversed(events))
 
 
-def _turn_of(one: Exploration) -> tuple[bool, bool, int]:
-    """Return when a scope is due: short histories of all scopes, then those in which two V2 requests run."""
-    is_long = one.num_levels >= SHORT
-    return is_long, is_long and not one.explored.num_paired, one.num_levels
+def _turn_of(one: Exploration) -> tuple[int, int]:
+    """Return when a scope is due: short histories of all scopes, then those in which two V2 requests often run."""
+    if one.num_levels < SHORT:
+        return 0, one.num_levels
+    num_paired = one.explored.num_paired
+    is_often_paired = num_paired * OFTEN >= one.explored.num_states
+    return 1 if is_often_paired else 2 if num_paired else 3, one.num_levels
 
 
 @dataclass
@@ -225,7 +231,8 @@ def explore(
         Whose operations, parts and scheduler are tried; the reference has what it lacks.
     scopes : sequence of Scope
         A level of each is explored before the next level of any, up to histories of ``SHORT`` events; then the scopes
-        in which two V2 requests have run go on first. A failure has a shortest history of its scope.
+        in which two V2 requests run in one of ``OFTEN`` states go on first, and those last in which they never do.
+        A failure has a shortest history of its scope.
     most_states, most_seconds : number
         Where to stop.
     most_events : int or None

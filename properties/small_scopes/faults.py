@@ -62,6 +62,7 @@ def show(mutant: Mutant, most_events: int = MOST_EVENTS) -> Shown:
 UNSEEN: dict[str, str] = {
     "OWN-1153": "Room is made before a batch is prepared, so that none is refused.",
     "OWN-1157": "The scheduler writes rows by what the books say; of the range it asks whether there was a hit.",
+    "OWN-1167": "With pair keys that position is final in both pools, so that nothing wrong is cached.",
     "OWN-1177": "It takes three requests: two have to be left.",
     "OWN-1178": "It takes three requests: a second retraction has to be due.",
     "OWN-1180": "The scheduler notes whom it takes slots from when it does, and not by the list.",
@@ -74,6 +75,9 @@ UNSEEN: dict[str, str] = {
     "OWN-1123": "With one level on pages of two slots, no beam reaches a second page.",
     "OWN-1124": "Trees of three nodes take more slots for nodes than for drafts, as far as these are used.",
     "OWN-1126": "Every small scope speculates.",
+    **dict.fromkeys(
+        ("OWN-1228", "OWN-1229", "OWN-1230", "OWN-1231", "OWN-1232"), "No layer of a small scope sees a sliding window."
+    ),
     **dict.fromkeys(("OWN-1185", "OWN-1186", "OWN-1187"), "While nothing is wrong, nobody misses what a ledger sees."),
 }
 """Mutants that no history of a small scope can show, and why."""

@@ -26,8 +26,8 @@ PROMPT = 2
 LONG_PROMPT = {1: 3, 2: 4}
 """Prompts of which a front can be cached, by page size: the last token is computed again, and has no pair."""
 
-OUTPUT_LENGTHS = (1, 2, 4)
-"""Where the output of a request ends: with its first token, inside its first run, or in a later one."""
+OUTPUT_LENGTHS = (1, 2, 6)
+"""Where the output of a request ends: with its first token, inside its first run, or so late that two run together."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from specsim.properties.mutants import all_mutants
 from specsim.properties.small_scopes.canonical import canonical
 from specsim.properties.small_scopes.copies import Copies
 from specsim.properties.small_scopes.events import Event, events_of
-from specsim.properties.small_scopes.explore import explore
+from specsim.properties.small_scopes.explore import SHORT, explore
 from specsim.properties.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
 from specsim.properties.small_scopes.invariants import check, settle
-from specsim.properties.small_scopes.scopes import CHAIN, STAR, Scope, all_scopes
+from specsim.properties.small_scopes.scopes import CHAIN, OUTPUT_LENGTHS, STAR, Scope, all_scopes
 from specsim.properties.small_scopes.state import World
 from specsim.properties.small_scopes.turns import begin_decode, happen
 from specsim.properties.small_scopes.twins import TwinParts
@@ -43,7 +43,8 @@ def play(world, *events):
 
 
 def admitted(*numbers):
-    return [event for number in numbers for event in (Event("admit", number, 4), Event("prefill"))]
+    longest = max(OUTPUT_LENGTHS)
+    return [event for number in numbers for event in (Event("admit", number, longest), Event("prefill"))]
 
 
 def test_a_small_scope_is_exhausted():
@@ -61,6 +62,15 @@ def test_five_thousand_states_conform():
     assert seen.num_states >= 5_000
     assert all(seen.events[kind] for kind in ("late result", "resume", "chunk", "row used again"))
     assert seen.num_paired > 0
+
+
+def test_scopes_in_which_two_v2_requests_often_run_go_on_first():
+    seen = explore(REFERENCE, [replace(V1, num_slots=10), replace(CACHED, has_prefix_cache=False)], most_states=1_200)
+    assert seen.failed is None, seen.failed.error
+    alone, paired = seen.explored
+    assert (alone.depth, alone.is_exhausted) == (SHORT, False)
+    assert paired.depth >= SHORT
+    assert 3 * seen.num_paired >= seen.num_states
 
 
 @pytest.mark.parametrize("scope", [V2, CACHED])
@@ -123,5 +133,5 @@ class CachesTooMuch(Scheduler):
 def test_a_text_is_cached_no_further_than_both_pools_have_it():
     faulty = replace(REFERENCE, scheduler=CachesTooMuch)
     seen = explore(faulty, [replace(CACHED, is_v1=True, num_slots=12)], most_events=4)
-    assert [event.kind for event in seen.failed.history] == ["admit", "prefill", "decode"]
+    assert [event.kind for event in seen.failed.history] == ["admit", "prefill", "decode", "decode"]
     assert "draft of the cached text" in seen.failed.error
