@@ -43,8 +43,11 @@ def run_alone(setup: Setup, request: Request) -> Alone:
 
 def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
     """Decode requests in the reference, slot by slot, undisturbed and with room for all; return them at their ends."""
-    loop, sizes, count = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, setup.sizes(), len(requests)
-    roomy = replace(sizes, num_slots=count * sizes.row_width + 1, num_rows=count + 1, page_size=1)
+    loop, count = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, len(requests)
+    # NOTE: prompts are not run in chunks here, so that a window reaches further than it does on the machine.
+    sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
+    num_slots, num_swa_slots = count * sizes.row_width + 1, count * sizes.num_swa_slots
+    roomy = replace(sizes, num_slots=num_slots, num_rows=count + 1, num_swa_slots=num_swa_slots)
     engine = Engine(loop(setup.config, load_model(setup.model), roomy, reads=Reads.KEPT), count)
     for request in requests:
         engine.submit(request.fresh())

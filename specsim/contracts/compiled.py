@@ -27,7 +27,7 @@ from specsim.contracts.lists import NoList, forms_and_place
 from specsim.contracts.memory import check_memory
 from specsim.contracts.source import bind_source, key_source
 
-MOST_REMEMBERED = 128
+MOST_REMEMBERED = 32
 """Calls of an operation that are remembered: more of them save no time in long runs, and cost megabytes."""
 
 OutputForm = tuple[tuple[int, ...], str]
