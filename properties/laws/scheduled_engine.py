@@ -89,10 +89,14 @@ def committed_kv_outlives_every_schedule(backend: Backend, run: ScheduledRun) ->
 
 
 def an_abort_ends_at_the_next_result(backend: Backend, run: ScheduledRun) -> None:
-    """A running request that is aborted ends with its next result: V1 outputs one token of it, V2 all of them."""
+    """A running request that is aborted ends with its next result: V1 outputs one token of it, V2 all of them.
+
+    Whatever it owns goes back.
+    """
     engine = run.engine(backend)
     flagged: dict[int, int] = {}
     for step in play(run, engine):
+        engine.scheduler.check_ledger()
         for request in engine.scheduler.finished:
             if request.request_id in flagged and run.scenario.is_v1:
                 got, expected = len(request.output), flagged[request.request_id] + 1
