@@ -8,7 +8,7 @@ from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array,
 from specsim.properties.strategies.compact import Accepted, accepted
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.sampling import empty_row, entry
-from specsim.properties.strategies.malformed.structure import malformed_path
+from specsim.properties.strategies.malformed.structure import PATHS
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 
 TEMPERATURES = (0.0, 1.0, 0.5, 2.0, 0.7, 2.0**-20)
@@ -50,7 +50,7 @@ def _rows(paths: Accepted, vocab: int, kind: str, source: Bulk) -> Array:
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "gather_output_logprobs": (
-        malformed_path,
+        *PATHS,
         entry("logits", float("inf")),
         empty_row("logits", -float("inf")),
         entry("temperature", 2.0**21),

@@ -16,7 +16,7 @@ from specsim.properties.strategies.arrays import (
 )
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.malformed.arguments import with_entry
-from specsim.properties.strategies.malformed.structure import malformed_path, one_less, one_more
+from specsim.properties.strategies.malformed.structure import PATHS, one_less, one_more
 
 FAR = 2**31 - 1
 TRAILING = ((3,), (), (2, 3), (1,), (17,), (0,))
@@ -80,6 +80,6 @@ def state_written_twice(arguments: Arguments, where: int) -> Arguments:
 
 
 FAULTS = {
-    "get_recurrent_steps": (malformed_path, one_more("num_accepted_tokens"), one_less("num_accepted_tokens")),
+    "get_recurrent_steps": (*PATHS, one_more("num_accepted_tokens"), one_less("num_accepted_tokens")),
     "commit_recurrent_states": (state_written_twice,),
 }

@@ -93,6 +93,15 @@ def malformed_path(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "accept_index", where, value)
 
 
+def path_beside_its_root(arguments: Arguments, where: int) -> Arguments:
+    """An accepted path starts one node behind the root of its request."""
+    paths = arguments["accept_index"]
+    if not paths.size:
+        return arguments
+    request = where % len(paths)
+    return with_entry(arguments, "accept_index", request * paths.shape[1], paths[request, 0] + 1)
+
+
 def slot_written_twice(arguments: Arguments, where: int) -> Arguments:
     """Two pairs of a move have one target."""
     targets = arguments["target_slots"]
@@ -129,6 +138,22 @@ def page_outside_the_pool(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "page_table", where, -1 if where % 2 else 2**20)
 
 
+def fewer_keys_than_queries(arguments: Arguments, where: int) -> Arguments:
+    """A request has one key less than it has queries."""
+    counts = np.diff(arguments["cu_seqlens_q"])
+    if not len(counts):
+        return arguments
+    return with_entry(arguments, "cache_seqlens", where, max(int(counts[where % len(counts)]) - 1, 0))
+
+
+def longer_than_its_row(arguments: Arguments, where: int) -> Arguments:
+    """The accepted positions of a request end one behind its row of the table."""
+    counts, width = (arguments["accept_index"] >= 0).sum(axis=1), arguments["req_to_token"].shape[1]
+    if not len(counts):
+        return arguments
+    return with_entry(arguments, "seq_lens", where, width - int(counts[where % len(counts)]) + 1)
+
+
 def one_more(name: str) -> Fault:
     """Return the fault that a size, or one entry of an array of lengths, is one too large."""
 
@@ -155,9 +180,17 @@ def one_less(name: str) -> Fault:
     return fault
 
 
-_OFFSETS = (one_more("cu_seqlens_q"), one_less("cu_seqlens_q"), one_less("cache_seqlens"), page_outside_the_pool)
+_OFFSETS = (
+    one_more("cu_seqlens_q"),
+    one_less("cu_seqlens_q"),
+    one_less("cache_seqlens"),
+    fewer_keys_than_queries,
+    page_outside_the_pool,
+)
 
 _LINKS = (backward_child, backward_sibling, *malformed_sampling.SECOND_LINKS)
+
+PATHS: tuple[Fault, ...] = (malformed_path, path_beside_its_root)
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "select_top_k_tokens": (scores_absent,),
@@ -165,9 +198,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "reconstruct_indices_from_tree_mask": (flipped_visibility,),
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
     "verify_tree_greedy": (*_LINKS, foreign_node),
-    "gather_accept_tokens": (malformed_path,),
-    "fill_accept_out_cache_loc": (malformed_path,),
-    "compact_accepted_to_front": (malformed_path,),
+    "gather_accept_tokens": PATHS,
+    "fill_accept_out_cache_loc": PATHS,
+    "compact_accepted_to_front": PATHS,
     "move_kv_cache": (slot_written_twice,),
     "assign_req_to_token_pool": (
         row_claimed_twice,
@@ -183,12 +216,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         one_less("seq_lens"),
     ),
     "generate_attn_arg_prefill": (one_more("kv_lens"), one_more("num_accepted_tokens")),
-    "remap_accepted_slots": (malformed_path, row_claimed_twice, one_more("seq_lens")),
+    "remap_accepted_slots": (*PATHS, row_claimed_twice, longer_than_its_row),
     "target_forward": _OFFSETS,
     "draft_extend_forward": _OFFSETS,
     "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
     "generate_token_bitmask": _LINKS,
     "verify_tree_greedy_from_logits": (*_LINKS, foreign_node),
-    "generate_simulated_accept_index": (malformed_path, one_more("simulated_num_tokens")),
+    "generate_simulated_accept_index": (*PATHS, one_more("simulated_num_tokens")),
     **malformed_sampling.FAULTS,
 }

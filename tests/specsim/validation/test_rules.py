@@ -5,13 +5,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from specsim.contracts.binding import bind
+from specsim.contracts.compiled import compile_contract
+from specsim.contracts.kinds import NUMPY
 from specsim.discovery import modules_of
 from specsim.operations import ALL_GROUPS, RECORDS
 from specsim.properties.generated.agreement import reference
 from specsim.properties.strategies.malformed.faults import calls
 from specsim.rejection import Reason, SpecRejection
 from specsim.validation import STRUCTURE
+from specsim.validation.checking import check_values
 from specsim.validation.rule import Fault, Rule
 
 SEARCH = settings(
@@ -21,6 +23,8 @@ SEARCH = settings(
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate,),
 )
+MAX_SEARCHES = 4
+"""What one search draws depends on the constants of the modules that happen to be loaded; a rule waits for the next."""
 
 
 def test_rules_stand_in_the_module_of_their_group():
@@ -52,14 +56,16 @@ def test_sentences_are_sentences_and_causes_are_clauses():
     assert [rule.because for rule in rules if rule.because.endswith(".") or rule.because[0].isupper()] == []
 
 
-def broken_by(case, operation, rules):
-    """Return which of the rules of an operation a call breaks that agrees with its contract."""
+def first_broken(case, operation):
+    """Return the rule that rejects a call which agrees with its contract: each relies on those before it."""
     carried = reference().carry(operation, case)
+    contract = RECORDS[operation].contract
     try:
-        axes = bind(operation, RECORDS[operation].contract, carried)
+        checked = compile_contract(operation, contract, NUMPY).check(carried)
+        check_values(operation, contract, carried, checked)
     except SpecRejection:
-        return []
-    return [rule for rule in rules if rule.find(carried, axes) is not None]
+        return None
+    return next((rule for rule in STRUCTURE[operation] if rule.find(carried, checked.axes) is not None), None)
 
 
 def test_every_rule_is_broken_by_some_bad_call():
@@ -68,11 +74,14 @@ def test_every_rule_is_broken_by_some_bad_call():
         waiting = list(rules)
 
         def is_last(case, operation=operation, waiting=waiting):
-            broken = broken_by(case, operation, waiting)
-            waiting[:] = [rule for rule in waiting if rule not in broken]
+            broken = first_broken(case, operation)
+            waiting[:] = [rule for rule in waiting if rule is not broken]
             return not waiting
 
-        with suppress(NoSuchExample):
-            find(calls(operation), is_last, settings=SEARCH, random=Random(1))
+        for seed in range(MAX_SEARCHES):
+            with suppress(NoSuchExample):
+                find(calls(operation), is_last, settings=SEARCH, random=Random(seed))
+            if not waiting:
+                break
         unbroken += [f"{operation}: {rule.sentence}" for rule in waiting]
     assert unbroken == []
