@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from specsim.conformance.arrays import Array
+from specsim.counts import floor_to
 from specsim.operations.outputs import GetRecurrentStepsOutputs
 from specsim.validation.checking import check_call
 
@@ -53,7 +54,7 @@ def get_recurrent_steps(
         length, count = int(seq_lens[request]), int(num_accepted_tokens[request])
         commit_step[request] = accept_index[request, count - 1] - root
         if interval and length // interval != (length + count) // interval:
-            crossing = (length + count) // interval * interval
+            crossing = floor_to(length + count, interval)
             snapshot_step[request] = accept_index[request, crossing - length - 1] - root
     return GetRecurrentStepsOutputs(commit_step, snapshot_step)
 

@@ -138,7 +138,8 @@ class ToyModel:
         form = FORMS[kind_of(self.language_model, side)]
         if self._may_keep and isinstance(kv, KVPool) and kv.is_kept:
             if form.is_plain:
-                return run(KeptForwards(kv, kv.layers()), kv.layers())
+                layers = kv.layers()
+                return run(KeptForwards(kv, layers), layers)
             return run(KeptForwards(kv, StoredTags.of(form, kv)), blank(form, kv))
         if form.is_plain:
             return run(self._operations, layer_by_layer(kv))

@@ -5,7 +5,7 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.reference.worker.choices import ChoiceRows
-from specsim.reference.worker.sampling import SAMPLED_DTYPES
+from specsim.reference.worker.sampling import distribution_logits
 from specsim.simulation.logprobs import Told, most_top, told_of
 from specsim.simulation.models.batches import TargetOutput
 
@@ -39,9 +39,8 @@ def tell(
     num_top = most_top(asked)
     if num_top is None:
         return ((),) * len(row)
-    logits = output.logits if output.sampling_logits is None else output.sampling_logits
     scored = operations.gather_output_logprobs(
-        logits=logits if logits.dtype in SAMPLED_DTYPES else logits.astype(np.float32),
+        logits=distribution_logits(output),
         accept_index=accept_index,
         predict=predict,
         temperature=choices.parameters(row)["temperature"],

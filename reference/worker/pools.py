@@ -194,20 +194,15 @@ class Pools:
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, for comparison."""
-        return {
+        named: dict[str, Any] = {
             "req_to_token": self.req_to_token,
             "target_kv": self.kv[Side.TARGET].layers(),
             "draft_kv": self.kv[Side.DRAFT].layers(),
             "states": [state for layers in self.states.values() for state in layers],
-            **(
-                {
-                    "full_to_swa": self.full_to_swa,
-                    "swa_kv": layer_by_layer(self.swa_kv),
-                }
-                if self.swa_kv
-                else {}
-            ),
         }
+        if self.swa_kv:
+            named |= {"full_to_swa": self.full_to_swa, "swa_kv": layer_by_layer(self.swa_kv)}
+        return named
 
 
 def empty_buffers(component: KVComponent, sizes: PoolSizes) -> list[Array]:

@@ -128,6 +128,12 @@ def verify_sampled(
     )
 
 
+def distribution_logits(output: TargetOutput[Array]) -> Array:
+    """Return the logits that make a distribution, those that tokens are chosen from where there are no others."""
+    logits = output.logits if output.sampling_logits is None else output.sampling_logits
+    return logits if logits.dtype in SAMPLED_DTYPES else logits.astype(np.float32)
+
+
 def sampling_logits(output: TargetOutput[Array], target_predict: Array, is_greedy: Array) -> Array:
     """Return logits that can be sampled from; those of greedy requests have the greedy choice alone on top.
 
@@ -136,9 +142,7 @@ def sampling_logits(output: TargetOutput[Array], target_predict: Array, is_greed
     is_greedy : bool [row]
         Whether the row belongs to a greedy request.
     """
-    logits = output.logits if output.sampling_logits is None else output.sampling_logits
-    if logits.dtype not in SAMPLED_DTYPES:
-        logits = logits.astype(np.float32)
+    logits = distribution_logits(output)
     if output.sampling_logits is None:
         return logits
     is_chosen = np.arange(logits.shape[1]) == target_predict[:, None]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from specsim.counts import draft_end
 from tests.worked_examples.numbers import i32, i64
 
 PAGE_SIZE, TOPK, NUM_STEPS = 4, 2, 3
@@ -51,9 +52,17 @@ def test_k5_the_same_in_pages(operations):
 
 @pytest.mark.parametrize(
     ("length", "num_steps", "last", "pages_per_beam", "reached"),
-    [(9, 5, 1, 2, 24), (11, 2, 3, 2, 24), (8, 4, 0, 1, 16), (8, 5, 0, 2, 24), (1, 1, 1, 1, 8)],
+    [
+        (9, 3, 1, 1, 16),
+        (8, 3, 0, 1, 16),
+        (9, 5, 1, 2, 24),
+        (11, 2, 3, 2, 24),
+        (8, 4, 0, 1, 16),
+        (8, 5, 0, 2, 24),
+        (1, 1, 1, 1, 8),
+    ],
 )
-def test_k5_other_sizes(length, num_steps, last, pages_per_beam, reached, computes):
+def test_k5_these_and_other_sizes(length, num_steps, last, pages_per_beam, reached, computes):
     base, num_copies = length - last, last
     rows = i32(np.stack([np.zeros(reached), np.arange(reached) + 100]))
     own = [base + beam * pages_per_beam * PAGE_SIZE + last + step for beam in range(TOPK) for step in range(num_steps)]
@@ -72,5 +81,5 @@ def test_k5_other_sizes(length, num_steps, last, pages_per_beam, reached, comput
         "source_slots": i64(tail) + 100,
         "target_slots": i64(tail) + pages_per_beam * PAGE_SIZE + 100,
     }
-    assert base + TOPK * pages_per_beam * PAGE_SIZE == reached
+    assert base + TOPK * pages_per_beam * PAGE_SIZE == reached == draft_end(length, TOPK, num_steps, PAGE_SIZE)
     computes("assign_draft_cache_locs", arguments, expected)

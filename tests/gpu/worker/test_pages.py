@@ -23,6 +23,7 @@ from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from tests.gpu.worker.test_v1 import synchronisations
 from tests.gpu.worker.v1_runs import CHAIN, MODEL, Pair, mixed_requests, pair
+from tests.worker_faults import moving_no
 
 HAS_GPU = DEVICE.type == "cuda"
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="CUDA graphs exist on a GPU only")
@@ -151,17 +152,6 @@ def test_k6_the_host_knows_what_chains_free(length, accepted, freed):
     assert got.tolist() == [[place >= freed for place in range(8)]]
 
 
-def moving_no(side):
-    """Return ``move_kv`` that leaves the buffers of a side as they are."""
-    original = Pools.move_kv
-
-    def move_kv(self, moved, *arguments):
-        if moved is not side:
-            original(self, moved, *arguments)
-
-    return move_kv
-
-
 def keeping_a_page_more(*arguments):
     """Find what is freed, and keep the first page of it."""
     is_evicted = ORIGINAL_NODES(*arguments)
@@ -177,8 +167,8 @@ def taking_the_first(seq_lens, window, accepted, *arguments):
 
 ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_front
 FAULTS = {
-    "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT), "draft_kv"),
-    "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET), "target_kv"),
+    "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "draft_kv"),
+    "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = nobody"),
     "slots of whoever came first": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
 }

@@ -1,4 +1,4 @@
-"""Captured iterations on every kind of pool agree with the reference, phase by phase and byte by byte."""
+"""Captured iterations on every kind of pool agree with the reference: every phase, and every row of a slot."""
 
 import numpy as np
 import pytest

@@ -13,6 +13,7 @@ from specsim.phases import merge_batch
 from specsim.rejection import SpecRejection
 from specsim.simulation.synchronous import IterationLedger
 from tests.gpu.worker.v1_runs import CHAIN, PERFECT, joining_and_leaving, pair
+from tests.worker_faults import keeping_what_is_borrowed
 
 
 def evicting(change):
@@ -64,11 +65,6 @@ def assigning_other_than_trees():
 def swapped(self, other):
     """Join, but put the draft inputs in the wrong order behind rows in the right one."""
     return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
-
-
-def keeping_what_is_borrowed(self, topk, num_steps):
-    """Borrow draft slots and give none of them back."""
-    return self.allocate_verify_slots(topk * num_steps)
 
 
 LEAKED = r"owners of slot \d+ = nobody"

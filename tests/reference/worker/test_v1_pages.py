@@ -26,6 +26,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.synchronous import IterationLedger
+from tests.worker_faults import keeping_what_is_borrowed, moving_no
 
 TREE, MODEL = SpecConfig(2, 3, 8), HashModel(32, 3, 0.8)
 SCENARIO = Scenario(
@@ -67,17 +68,6 @@ def test_every_phase_on_pages_is_that_of_v2(topk, page_size):
     both_workers_decode_alike(REFERENCE, replace(SCENARIO, config=config, page_size=page_size))
 
 
-def moving_no(side):
-    """Return ``move_kv`` that leaves the buffers of a side as they are."""
-    original = Pools.move_kv
-
-    def move_kv(self, moved, *arguments):
-        if moved is not side:
-            original(self, moved, *arguments)
-
-    return move_kv
-
-
 def freeing_all_but(num_kept):
     """Return ``_move_to_the_front`` that keeps some of the slots that fall free."""
     original = reclaim._move_to_the_front
@@ -107,17 +97,12 @@ def drafting_side_by_side(phase, config, model, pools, verify_slots, operations,
     return ORIGINAL_DRAFT(phase, config, model, pools, verify_slots, operations)
 
 
-def keeping_what_is_borrowed(self, topk, num_steps):
-    """Borrow draft slots and give none of them back."""
-    return self.allocate_verify_slots(topk * num_steps)
-
-
 ORIGINAL_DRAFT = v1.draft
 LEAKED = r"owners of page \d+ = nobody"
 FAULTS = {
-    "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT), "in front of beam 1"),
+    "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
     "beams lie side by side": (v1, "draft", drafting_side_by_side, "in front of beam 1"),
-    "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET), "target_kv"),
+    "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "the first page behind was kept": (reclaim, "_move_to_the_front", freeing_all_but(4), LEAKED),
     "nothing was freed": (reclaim, "_move_to_the_front", freeing_all_but(99), LEAKED),
     "lengths stayed": (

@@ -34,7 +34,7 @@ def engine(loop, config, schedule, sizes=None, observer=None):
 @pytest.mark.parametrize("loop", [ReferenceWorkerV1, ReferenceWorker])
 @pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
 def test_a_long_text_needs_slots_for_its_window_and_its_drafts_alone(loop, config):
-    reach, run = Reach(), None
+    reach = Reach()
     run = engine(loop, config, Schedule(prefill_chunk=3), observer=reach)
     swa, most = run.scheduler.memory.swa, 0
     while run.has_work:
