@@ -4,6 +4,7 @@ Row 0 absorbs the requests that pad a batch, slot 0 what they write.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -42,14 +43,6 @@ class Pools:
     ) -> None:
         rows = sizes.num_rows
         self.req_to_token = torch.zeros((rows, sizes.row_width), dtype=torch.int32, device=device)
-        self.seq_lens = torch.ones(rows, dtype=torch.int64, device=device)
-        self.bonus_tokens = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.topk_p = torch.zeros((rows, topk), dtype=torch.float32, device=device)
-        self.topk_index = torch.zeros((rows, topk), dtype=torch.int64, device=device)
-        self.hidden_states: Tensor | None = None
-        if description.has_draft_hidden:
-            shape, dtype = (rows, description.draft_hidden_width), getattr(torch, description.hidden_dtype)
-            self.hidden_states = torch.zeros(shape, dtype=dtype, device=device)
         self.kv = {
             side: {one.name: _empty_buffers(one, sizes, device) for one in description.components_of(side)}
             for side in Side
@@ -61,15 +54,28 @@ class Pools:
         self.full_to_swa = torch.zeros(sizes.num_slots, dtype=torch.int64, device=device)
         self.swa_kv: Buffers = {one.name: _empty_buffers(one, sizes, device) for one in description.swa_components}
         self._swa_rows = gpu.KVBuffers(layer_by_layer(self.swa_kv))
-        components = description.state_components
         self.states: Buffers = {
             one.name: [
                 torch.zeros((rows, *one.row_shape), dtype=getattr(torch, one.dtype), device=device)
                 for _ in range(one.num_layers)
             ]
-            for one in components
+            for one in description.state_components
         }
         self._state_buffers = gpu.KVBuffers(layer_by_layer(self.states))
+        self._description = description
+        self._make_rows(topk, num_nodes)
+
+    def _make_rows(self, topk: int, num_nodes: int) -> None:
+        """Make what depends on the sizes of drafts: what starts one, by row, and the states after its nodes."""
+        description, rows, device = self._description, len(self.req_to_token), self.req_to_token.device
+        self.seq_lens = torch.ones(rows, dtype=torch.int64, device=device)
+        self.bonus_tokens = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.topk_p = torch.zeros((rows, topk), dtype=torch.float32, device=device)
+        self.topk_index = torch.zeros((rows, topk), dtype=torch.int64, device=device)
+        self.hidden_states: Tensor | None = None
+        if description.has_draft_hidden:
+            shape, dtype = (rows, description.draft_hidden_width), getattr(torch, description.hidden_dtype)
+            self.hidden_states = torch.zeros(shape, dtype=dtype, device=device)
         self._steps: dict[tuple[int, ...], gpu.KVBuffers] = {}
         self._scratch: Buffers = {
             one.name: [
@@ -81,8 +87,14 @@ class Pools:
                 )
                 for _ in range(one.num_layers)
             ]
-            for one in components
+            for one in description.state_components
         }
+
+    def resized(self, topk: int, num_nodes: int) -> "Pools":
+        """Return the same maps, KV and states for drafts of other sizes, which start from rows of their own."""
+        resized = copy(self)
+        resized._make_rows(topk, num_nodes)
+        return resized
 
     def move_kv(self, side: Side, target_slots: Tensor, source_slots: Tensor) -> None:
         """Copy all that a side stores by slot: every buffer with a row a slot in one launch (semantics C.6).

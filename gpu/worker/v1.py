@@ -62,6 +62,8 @@ class GpuWorkerV1:
         Pad batches to buckets in eager mode too; graphs always do.
     has_dp_attention : bool
         Other ranks wait for the forwards of this one, so that the extend runs without requests too.
+    pools : Pools or None
+        Those of another worker, whose maps, KV and states this one goes on in; None for pools of its own.
 
     Raises
     ------
@@ -85,6 +87,7 @@ class GpuWorkerV1:
         use_graphs: bool | None = None,
         pads: bool = False,
         has_dp_attention: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         description = require_model(model, "torch")
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
@@ -98,10 +101,11 @@ class GpuWorkerV1:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         hot = description.hot_token_id
+        widths = config.topk, config.num_draft_tokens
         self._setting = Setting(
             config,
             model,
-            Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE),
+            Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths),
             ChoiceRows(sizes.num_rows, DEVICE),
             None if hot is None else device_array(hot, DEVICE),
             sizes.page_size,
@@ -189,6 +193,18 @@ class GpuWorkerV1:
         self._carried = self._extend(unfinished, extend_input, config.num_steps)
         self._phases = (draft_input, stages.verify_input, stages.verify_output, extend_input)
         return Iteration.of(truncation, config.num_draft_tokens)
+
+    def resized(self, config: SpecConfig) -> "GpuWorkerV1":
+        """Return a worker of other sizes in the same maps, KV and states, with graphs and an empty batch of its own."""
+        return type(self)(
+            config,
+            self.model,
+            self.sizes,
+            self.use_graphs,
+            self._pads,
+            self.has_dp_attention,
+            self._setting.pools,
+        )
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

@@ -72,6 +72,8 @@ class GpuWorker:
         Capture and replay; by default wherever there is a GPU and the model can be captured.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
+    pools : Pools or None
+        Those of another worker, whose maps, KV and states this one goes on in; None for pools of its own.
 
     Raises
     ------
@@ -90,6 +92,7 @@ class GpuWorker:
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         description = require_model(model, "torch")
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
@@ -101,7 +104,8 @@ class GpuWorker:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        self._pools = Pools(description, config.topk, config.num_draft_tokens, sizes, DEVICE)
+        widths = config.topk, config.num_draft_tokens
+        self._pools = Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths)
         hot = description.hot_token_id
         self._hot_token_id = None if hot is None else device_array(hot, DEVICE)
         self._pads = pads or self.use_graphs
@@ -163,6 +167,10 @@ class GpuWorker:
             self._constrain(middle, rows)
         self._phases = self._finish(device_rows, kind, middle)
         self._score(device_rows, middle, rows)
+
+    def resized(self, config: SpecConfig) -> "GpuWorker":
+        """Return a worker of other sizes in the same maps, KV and states, with graphs of its own."""
+        return type(self)(config, self.model, self.sizes, self.use_graphs, self._pads, self._pools)
 
     def rewinder(self) -> Callable[[], None]:
         """Return a function that brings the lengths back to what they are now, to run one iteration many times."""

@@ -8,7 +8,7 @@ from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import SIZES, draw_setup
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.setups import Setup
-from specsim.properties.soak.subject import PoolsOnce, Subject
+from specsim.properties.soak.subject import Subject
 from specsim.rejection import SpecRejection
 from specsim.rules import REASONS_FOR_V1, ServerConfig, resolve
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
@@ -56,7 +56,7 @@ def _build_worker(subject: Subject, setup: Setup) -> object:
     """Return the worker that is tried, one of the implementation's own in particular, whatever it refuses."""
     build = subject.backend.own_worker(setup.is_v1)
     if build is None:
-        return subject.worker(setup, setup.config, PoolsOnce())
+        return subject.worker(setup)
     return build(setup.config, model_for(subject.backend, setup.model), setup.sizes())
 
 

@@ -31,7 +31,7 @@ class Failure:
 
 @dataclass
 class Played:
-    """What a machine came to."""
+    """What a machine came to; ``untried`` has why a rule was not tried, by its name and the kind of worker."""
 
     num_steps: int = 0
     num_decodes: int = 0
@@ -39,6 +39,7 @@ class Played:
     num_leaked: int = 0
     reach: Counter[Tag] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
+    untried: dict[str, str] = field(default_factory=dict)
     failure: Failure | None = None
 
 
@@ -61,6 +62,8 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked
         played.reach, played.reused = machine.reach.counts, machine.reused
+        if machine.untried is not None:
+            played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
     if error is not None:
         played.failure = _failure(setup, actions, error)
     return played

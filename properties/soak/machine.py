@@ -7,8 +7,6 @@ from dataclasses import replace
 from specsim.assertion import require, require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Completed
-from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
 from specsim.phases import DraftInput
@@ -26,19 +24,14 @@ from specsim.properties.soak.contents import (
     check_window,
 )
 from specsim.properties.soak.setups import Setup
-from specsim.properties.soak.subject import REFERENCE, PoolsOnce, Subject
+from specsim.properties.soak.sides import Sides
+from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
-from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
-from specsim.simulation.events import Observer, Reach, ignore
-from specsim.simulation.history import first_divergence
-from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.events import Reach
 from specsim.simulation.requests import Request
-from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.worker import SynchronousWorker, TellingWorker, Worker
+from specsim.simulation.worker import TellingWorker
 
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
@@ -66,35 +59,33 @@ class Machine:
         self.num_decodes = 0
         self.num_wide_decodes = 0
         self.reused: Counter[str] = Counter()
-        self._subject = subject
-        self._pools = PoolsOnce()
-        worker = subject.worker(setup, setup.config, self._pools)
-        is_v1 = isinstance(worker, SynchronousWorker)
-        self._schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
-        self.engine = self._engine(worker, subject, self.reach)
-        self._engines = {setup.config: self.engine}
-        self._believed: Engine | None = None
-        if subject.has_own_worker(setup.is_v1) and not self._schedule.is_overlapped:
-            loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
-            believed = loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT)
-            self._believed = self._engine(
-                believed, Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore
-            )
+        self._sides = Sides(subject, setup, self.reach)
+        self._is_overlapped = self._sides.schedule.is_overlapped
         self._expected: dict[int, ExpectedTags] = {}
         self._last_owner: dict[int, int] = {}
         self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.config: Fresh(setup)}
-        self._drafts = Drafts(setup) if setup.compares_drafts and self._believed is None else None
+        self._drafts = Drafts(setup) if setup.compares_drafts and self._sides.is_alone else None
         self._sampled = SampledOutputs()
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
 
     @property
+    def engine(self) -> Engine:
+        """The engine that is tried."""
+        return self._sides.tried
+
+    @property
     def engines(self) -> list[Engine]:
         """The engine that is tried, and the one that is believed if they run in lockstep."""
-        return [self.engine, *([] if self._believed is None else [self._believed])]
+        return self._sides.engines
+
+    @property
+    def untried(self) -> str | None:
+        """Why the worker that is tried gives no other one its place, if it does not."""
+        return self._sides.untried
 
     @property
     def config(self) -> SpecConfig:
@@ -103,9 +94,8 @@ class Machine:
 
     @property
     def configs(self) -> tuple[SpecConfig, ...]:
-        """The sizes that engines on these pools may have; only pools of the reference can be shared."""
-        is_own = self._subject.has_own_worker(self.setup.is_v1)
-        return (self.setup.config, *(() if is_own else self.setup.other_configs))
+        """The sizes that engines on these pools may have."""
+        return self._sides.configs
 
     def submit(self, asked: Asked) -> None:
         """Ask for an output."""
@@ -113,8 +103,7 @@ class Machine:
         self.asked.append(asked)
         is_told = isinstance(self.engine.worker, TellingWorker)
         requests = [asked.request(number, is_told) for _ in self.engines]
-        for engine, request in zip(self.engines, requests, strict=True):
-            engine.submit(request)
+        self._sides.submit(requests)
         self.watched[number] = Watch(requests[0])
 
     def abort(self, number: int) -> None:
@@ -140,34 +129,24 @@ class Machine:
         """Let an engine of these sizes go on in the same pools and rows, the one of before if there was one."""
         if config == self.config:
             return
-        if config not in self._engines:
-            worker = self._subject.worker(self.setup, config, self._pools)
-            self._engines[config] = self._engine(worker, self._subject, self.reach)
-            self._fresh[config] = Fresh(replace(self.setup, config=config))
         self._sampled.check(self._current_setup)
-        before, self.engine = self.engine, self._engines[config]
-        self.engine.take_over(before)
+        self._sides.change(config)
+        if config not in self._fresh:
+            self._fresh[config] = Fresh(replace(self.setup, config=config))
 
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
         before = self.engine.num_iterations
         carried, rows = self._carried()
         owners = self._owners()
-        resolved = [engine.step() for engine in self.engines]
+        resolved = self._sides.step()
         self.num_decodes += self.engine.num_iterations - before
-        self.num_wide_decodes += resolved[0] is not None and len(resolved[0].num_accepted_tokens) >= WIDE_BATCH
-        if rows and resolved[0] is not None:
+        self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
+        if rows and resolved is not None:
             started_from = require_kind("phase 0", self.engine.worker.phases()[0], DraftInput)
             check_hand_over(carried, rows, started_from)
-        if self._drafts is not None and resolved[0] is not None and not self._schedule.is_overlapped:
+        if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
-        if self._believed is None:
-            return
-        one, other = ((iteration is not None) for iteration in resolved)
-        require(one == other, f"an iteration after {before}", one, other)
-        if one:
-            divergence = first_divergence(before, self._believed.worker.phases(), self.engine.worker.phases())
-            require(divergence is None, "lockstep", divergence, "no divergence")
 
     def check(self) -> None:
         """Raise AssertionError where something does not hold that always does."""
@@ -225,7 +204,7 @@ class Machine:
 
     def _carried(self) -> tuple[Mapping[str, Array], list[int]]:
         """Return what the next drafts start from, and whose; nothing where it may be on its way."""
-        rows = [] if self._schedule.is_overlapped else [request.row for request in self.engine.scheduler.running]
+        rows = [] if self._is_overlapped else [request.row for request in self.engine.scheduler.running]
         state = self.engine.worker.state() if rows else {}
         return {name: state[name].copy() for name in CARRIED if name in state}, rows
 
@@ -268,31 +247,13 @@ class Machine:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
             check_contents(state, request, expected)
-            check_window(state, request, scheduler.memory, self._schedule.is_overlapped)
-            if not self._schedule.is_overlapped:
+            check_window(state, request, scheduler.memory, self._is_overlapped)
+            if not self._is_overlapped:
                 check_relay(state, request)
                 check_states(state, request, expected)
         self._num_looks += 1
-        if not self._schedule.is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
+        if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
             check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.config])
-
-    def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
-        setup = self.setup
-        candidates, adaptive = setup.candidates, None
-        if candidates:
-            adaptive = AdaptiveController(
-                candidates[-1], AdaptiveConfig((AdaptiveSlot(1, candidates),), warmup=2, interval=2)
-            )
-        return Engine(
-            worker,
-            setup.max_batch,
-            setup.shuffle_seed,
-            adaptive=adaptive,
-            schedule=self._schedule,
-            operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
-            observer=observer,
-            make_scheduler=subject.backend.scheduler or Scheduler,
-        )
 
 
 def _all_that_counts(request: Request) -> Ended:

@@ -46,7 +46,10 @@ Machines = Generator[Measured, None, None]
 
 @dataclass
 class Soaked:
-    """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end."""
+    """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
+
+    ``untried`` has the rules that some machines could not try, and why.
+    """
 
     seed: int
     num_steps: int = 0
@@ -56,6 +59,7 @@ class Soaked:
     num_leaked: int = 0
     reach: Counter[Tag] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
+    untried: dict[str, str] = field(default_factory=dict)
     failures: dict[int, Failure] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
     seconds: float = 0.0
@@ -69,6 +73,7 @@ class Soaked:
         self.num_leaked += played.num_leaked
         self.reach.update(played.reach)
         self.reused.update(played.reused)
+        self.untried.update(played.untried)
         if played.failure is not None:
             self.failures[number] = played.failure
 

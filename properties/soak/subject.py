@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.properties.laws.support.histories import build_worker
 from specsim.properties.soak.setups import Setup
 from specsim.reference.models import load_model
-from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.worker import Worker
 
@@ -36,27 +33,14 @@ class Subject:
         """Whether the functions of the reference are tried, as they are."""
         return replace(self.backend, name=REFERENCE.name, scheduler=None) == REFERENCE
 
-    def worker(self, setup: Setup, config: SpecConfig, make_pools: MakePools) -> Worker:
-        """Return the worker that is tried; one of the implementation's own makes its pools itself."""
-        sizes = setup.sizes()
+    def worker(self, setup: Setup) -> Worker:
+        """Return the worker that is tried."""
+        config, sizes = setup.config, setup.sizes()
         if self.has_own_worker(setup.is_v1):
             return build_worker(self.backend, config, setup.model, sizes, setup.is_v1)
         loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
         if self.is_reference:
-            return loop(config, load_model(setup.model), sizes, reads=Reads.DRAWN, make_pools=make_pools)
+            return loop(config, load_model(setup.model), sizes, reads=Reads.DRAWN)
         operations = Completed(self.backend, REFERENCE)
         model = load_model(setup.model, operations)
-        return loop(config, model, sizes, operations=operations, make_pools=make_pools)
-
-
-class PoolsOnce:
-    """Makes the pools of a machine: workers that follow each other find there what those before them left."""
-
-    def __init__(self) -> None:
-        self._pools: Pools | None = None
-
-    def __call__(self, description: ModelDescription, sizes: PoolSizes, reads: Reads) -> Pools:
-        """Return the pools that all workers share."""
-        if self._pools is None:
-            self._pools = Pools.of(description, sizes, reads)
-        return self._pools
+        return loop(config, model, sizes, operations=operations)

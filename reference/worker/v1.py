@@ -157,6 +157,19 @@ class ReferenceWorkerV1:
         self._phases = (draft_input, verify_input, verify_output, extend_input)
         return Iteration.of(truncation, config.num_draft_tokens)
 
+    def resized(self, config: SpecConfig) -> "ReferenceWorkerV1":
+        """Return a worker of other sizes in the same pools and maps, with an empty batch of its own."""
+        return type(self)(
+            config,
+            self.model,
+            self.sizes,
+            self._operations,
+            self.name,
+            self.device,
+            self.has_dp_attention,
+            make_pools=lambda *_: self._pools,
+        )
+
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""
         return self._told

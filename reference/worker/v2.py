@@ -141,6 +141,12 @@ class ReferenceWorker:
             num_accepted_tokens=verify_output.num_accepted_tokens,
         )
 
+    def resized(self, config: SpecConfig) -> "ReferenceWorker":
+        """Return a worker of other sizes in the same pools and maps; what starts drafts waits in rows of its own."""
+        return type(self)(
+            config, self.model, self.sizes, operations=self._operations, make_pools=lambda *_: self._pools
+        )
+
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""
         return self._told

@@ -131,7 +131,7 @@ def _document(
         "reach": {tag.value: soaked.reach[tag] for tag in REQUIRED},
         "events": {tag.value: soaked.reach[tag] for tag in OWN},
         "reused_after": {end: soaked.reused[end] for end in ENDS},
-        "not_required": NOT_YET,
+        "not_required": NOT_YET | soaked.untried,
         "seconds": round(soaked.seconds, 1),
         "rss_mib": [round(size, 1) for size in soaked.rss_mib],
         "complaints": wrong,
@@ -162,6 +162,8 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         table.add_row(name, f"{hits:,}")
     table.add_row("seconds for 20,000 steps", f"{soaked.seconds * 20_000 / soaked.num_steps:.0f}")
     console().print(table)
+    for what, because in soaked.untried.items():
+        click.echo(f"not tried: {what}, because {because}")
     for line in wrong:
         click.echo(f"FAILURE: {line}")
     for number, failure in shortest.items():

@@ -24,11 +24,17 @@ def untold(worker: TellingWorker, request: Request) -> list[str]:
         return [f"request {request.request_id}, tokens that are told of: {tokens} is not {request.output}"]
     expected = told_alone(worker, request)
     for place, (got, wanted) in enumerate(zip(request.logprobs, expected, strict=True)):
-        same = got.token == wanted.token and [token for token, _ in got.top] == [token for token, _ in wanted.top]
-        scores = [np.array([one.logprob, *(score for _, score in one.top)]) for one in (wanted, got)]
-        if not same or not is_rounded_logprob(scores[0], scores[1], worker.model.description.vocab_size).all():
+        if not is_same_score(wanted, got, worker.model.description.vocab_size):
             return [f"request {request.request_id}, logprobs[{place}]: {got} is not {wanted}"]
     return []
+
+
+def is_same_score(expected: TokenLogprob, got: TokenLogprob, vocab_size: int) -> bool:
+    """Return whether a token and its alternatives are the same, and their scores alike but for their rounding."""
+    if expected.token != got.token or [token for token, _ in expected.top] != [token for token, _ in got.top]:
+        return False
+    scores = [np.array([one.logprob, *(score for _, score in one.top)]) for one in (expected, got)]
+    return bool(is_rounded_logprob(scores[0], scores[1], vocab_size).all())
 
 
 def told_alone(worker: TellingWorker, request: Request) -> list[TokenLogprob]:

@@ -92,6 +92,19 @@ class TellingWorker(Worker, Protocol):
 
 
 @runtime_checkable
+class ResizableWorker(Worker, Protocol):
+    """A worker whose memory another one of other sizes can go on in, and give back later.
+
+    The two share the request-to-token map, the pools, recurrent states and the SWA slots of full ones, in place:
+    either finds there what the other has written since. They take turns, and between two turns every request loses its
+    row, so that nothing that waits by row to start a draft is handed over; texts of the prefix cache keep their slots.
+    """
+
+    def resized(self, config: SpecConfig) -> Worker:
+        """Return a worker of these sizes on the model and in the memory of this one."""
+
+
+@runtime_checkable
 class SynchronousWorker(Worker, Protocol):
     """A V1 worker: it allocates and frees slots, and ends requests, inside an iteration.
 

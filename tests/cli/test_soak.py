@@ -79,3 +79,12 @@ def test_workers_of_both_kinds_take_the_place_of_the_reference(specsim, tmp_path
     got = specsim("soak", "two_workers", "--steps", 150, "--seed", 1, "--json")
     assert got.exit_code == 0, got.stdout
     assert json.loads(got.stdout)["machines"] > 1
+    assert json.loads(got.stdout)["not_required"] == {}
+
+
+def test_a_worker_that_no_other_one_follows_is_told_of(specsim, tmp_path):
+    fixed = "FixedWorker has no resized(config)"
+    (tmp_path / "fixed.py").write_text("WORKER = 'tests.properties.changing_workers.FixedWorker'\n")
+    asked = "soak", "fixed", "--steps", 10, "--seed", 1
+    assert f"not tried: change engine (V2), because {fixed}" in specsim(*asked).stdout
+    assert json.loads(specsim(*asked, "--json").stdout)["not_required"] == {"change engine (V2)": fixed}

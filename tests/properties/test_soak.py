@@ -20,7 +20,6 @@ from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
 from specsim.properties.soak.verdict import complaints
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.kv_pool import KVPool
 from specsim.simulation.schedule import Schedule
 
 MOST_STEPS = 500
@@ -89,48 +88,6 @@ def test_a_prompt_in_chunks_takes_the_room_of_texts_that_nobody_uses():
     prompts = [tuple((number * place + number) % VOCABULARY for place in range(30)) for number in (1, 3, 5)]
     crowd = [Action("admit", Asked(prompt, 10)) for prompt in prompts]
     assert replay(reference(), setup, crowd) is None
-
-
-def changing_setup():
-    return Setup(
-        config=SpecConfig(1, 2, 3),
-        model=HashModel(VOCABULARY, 5),
-        max_batch=2,
-        schedule=Schedule(has_prefix_cache=True),
-        other_configs=(SpecConfig(3, 2, 6),),
-        num_spare_slots=60,
-        longest_prompt=12,
-        longest_output=24,
-    )
-
-
-def there_and_back():
-    prompts = (3, 1, 4, 1, 5, 9, 2, 6, 5), (3, 1, 4, 1, 5, 8)
-    turns = (Action("step"), Action("step"), Action("change engine", 1), Action("step"), Action("change engine", 0))
-    return [*(Action("admit", Asked(prompt, 24)) for prompt in prompts), *turns, *turns]
-
-
-class CountingApart(Subject):
-    """The reference, whose engines share buffers, while each of them counts its own writes alone."""
-
-    def worker(self, setup, config, make_pools):
-        def apart(description, sizes, reads):
-            pools = make_pools(description, sizes, reads)
-            return replace(
-                pools, kv={side: KVPool(dict(pool), sizes.num_slots, True) for side, pool in pools.kv.items()}
-            )
-
-        return super().worker(setup, config, apart)
-
-
-def test_engines_of_several_widths_take_turns_on_the_same_pools():
-    assert replay(reference(), changing_setup(), there_and_back()) is None
-
-
-def test_what_an_engine_knows_of_before_another_one_wrote_is_found_out():
-    failure = replay(CountingApart(load("specsim.reference")), changing_setup(), there_and_back())
-    assert failure is not None
-    assert failure.error.startswith(("output of request", "target_kv", "draft_kv"))
 
 
 def test_runs_count_the_same_in_any_number_of_processes():

@@ -1,0 +1,129 @@
+"""The engine that is tried, and the one that is believed where the two run in lockstep; both change places together."""
+
+from dataclasses import replace
+
+from specsim.assertion import require
+from specsim.config import SpecConfig
+from specsim.conformance.backend import Completed
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
+from specsim.phases import Phase
+from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.subject import REFERENCE, Subject
+from specsim.reference.models import load_model
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.engine import Engine
+from specsim.simulation.events import Observer, ignore
+from specsim.simulation.history import first_divergence
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.requests import Request
+from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.told_pairs import ToldPairs
+from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWorker, Worker
+
+
+class Sides:
+    """One engine, or an implementation's and the reference's in lockstep.
+
+    Lockstep needs iterations that are resolved when they are launched. An engine of other sizes is made of the worker
+    that runs (``ResizableWorker``); ``untried`` says why there is none, if there is none.
+    """
+
+    def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:
+        self._setup = setup
+        worker = subject.worker(setup)
+        is_v1 = isinstance(worker, SynchronousWorker)
+        self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+        self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
+        workers: list[Worker] = [worker]
+        if subject.has_own_worker(setup.is_v1) and not self.schedule.is_overlapped:
+            loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
+            workers.append(loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT))
+            self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
+        self.engines = self._around(workers)
+        self._known = {setup.config: self.engines}
+        self._told = ToldPairs(worker.model.description.vocab_size)
+        is_resizable = isinstance(worker, ResizableWorker)
+        self.configs = (setup.config, *(setup.other_configs if is_resizable else ()))
+        self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
+
+    @property
+    def tried(self) -> Engine:
+        """The engine that is tried."""
+        return self.engines[0]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing runs beside the engine that is tried."""
+        return len(self.engines) == 1
+
+    def submit(self, requests: list[Request]) -> None:
+        """Ask each engine for the same output, by a request of its own."""
+        for engine, request in zip(self.engines, requests, strict=True):
+            engine.submit(request)
+        if not self.is_alone:
+            self._told.add(requests[1], requests[0])
+
+    def change(self, config: SpecConfig) -> None:
+        """Let engines of these sizes go on in the same pools and rows, those of before if there were any.
+
+        Sizes that a worker refuses on pages are not asked for again.
+        """
+        if config not in self._known:
+            try:
+                self._known[config] = self._around([_resized(engine.worker, config) for engine in self.engines])
+            except SpecRejection as refusal:
+                if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.page_size == 1:
+                    raise
+                self.configs = tuple(known for known in self.configs if known != config)
+                self.untried = f"{type(self.tried.worker).__name__} refuses to be resized: {refusal}"
+                return
+        before, self.engines = self.engines, self._known[config]
+        for one, other in zip(self.engines, before, strict=True):
+            require(one.worker.config == config, "sizes of the worker that goes on", one.worker.config, config)
+            one.take_over(other)
+
+    def step(self) -> Iteration | None:
+        """Take the next turns, and compare what their phases handed over and what users are told."""
+        number = self.tried.num_iterations
+        resolved = [engine.step() for engine in self.engines]
+        if self.is_alone:
+            return resolved[0]
+        got, expected = ((iteration is not None) for iteration in resolved)
+        require(got == expected, f"an iteration after {number}", got, expected)
+        divergence = first_divergence(number, *reversed(self._phases())) if got else None
+        divergence = divergence or self._told.first_divergence(number)
+        require(divergence is None, "lockstep", divergence, "no divergence")
+        return resolved[0]
+
+    def _phases(self) -> list[tuple[Phase, ...]]:
+        return [engine.worker.phases() for engine in self.engines]
+
+    def _around(self, workers: list[Worker]) -> list[Engine]:
+        """Return an engine around each worker."""
+        return [self._engine(worker, *parts) for worker, parts in zip(workers, self._parts, strict=True)]
+
+    def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
+        setup = self._setup
+        candidates, adaptive = setup.candidates, None
+        if candidates:
+            adaptive = AdaptiveController(
+                candidates[-1], AdaptiveConfig((AdaptiveSlot(1, candidates),), warmup=2, interval=2)
+            )
+        return Engine(
+            worker,
+            setup.max_batch,
+            setup.shuffle_seed,
+            adaptive=adaptive,
+            schedule=self.schedule,
+            operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
+            observer=observer,
+            make_scheduler=subject.backend.scheduler or Scheduler,
+        )
+
+
+def _resized(worker: Worker, config: SpecConfig) -> Worker:
+    resized = worker.resized(config) if isinstance(worker, ResizableWorker) else worker
+    require(resized.config == config, "sizes of a resized worker", resized.config, config)
+    return resized

@@ -1,0 +1,33 @@
+"""Workers on the device go on in each other's pools, in lockstep with the reference's, which do the same."""
+
+import pytest
+
+from specsim.config import SpecConfig
+from specsim.conformance.backend import load
+from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.soak.asked import Asked
+from specsim.properties.soak.history import replay
+from specsim.properties.soak.rules import Action
+from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.subject import Subject
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.schedule import Schedule
+
+STEP, THERE, BACK = Action("step"), Action("change engine", 1), Action("change engine", 0)
+
+
+@pytest.mark.parametrize(("is_v1", "pool"), [(False, PoolKind.HYBRID), (True, PoolKind.MHA)], ids=["V2", "V1"])
+def test_workers_of_two_widths_take_turns_on_the_same_pools(is_v1, pool):
+    setup = Setup(
+        config=SpecConfig(1, 1, 2),
+        model=HashModel(VOCABULARY, 5, target_pool=pool),
+        max_batch=1,
+        schedule=Schedule(has_prefix_cache=pool is PoolKind.MHA),
+        is_v1=is_v1,
+        other_configs=(SpecConfig(2, 1, 3),),
+        longest_prompt=4,
+        longest_output=4,
+    )
+    actions = [Action("admit", Asked((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
+    assert replay(Subject(load("specsim.gpu")), setup, actions) is None
