@@ -28,6 +28,11 @@ class Failure:
     error: str
     kind: str
 
+    def lines(self) -> list[str]:
+        """Return the history as users read it, a line an action."""
+        actions = [f"{place}. {action}" for place, action in enumerate(self.actions, 1)]
+        return [str(self.setup), *actions, "then step until nothing is left to do, or until it fails"]
+
 
 @dataclass
 class Played:

@@ -20,7 +20,7 @@ SHORT_TEXT = 32
 MOST_BATCH = 4096
 """Requests that run at once: engines capture no larger batches."""
 
-MOST_SLOTS = 20_000_000
+MOST_SLOTS = 16_000_000
 """Slots of all pools of a simulation together, a few gigabytes of tags."""
 
 MOST_PAGE = 1 << 12

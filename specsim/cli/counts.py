@@ -29,3 +29,7 @@ class Count(click.ParamType[int]):
         what = param.opts[0] if param is not None else "a number"
         expected = f"{self._least:,} to {self._most:,}"
         raise Failed(f"{what} is {number}, but should be {expected}, because {self._because}", Exit.USAGE)
+
+
+JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
+SEED = Count(0, 2**32 - 1, "a seed is one word")

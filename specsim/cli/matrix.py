@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.counts import Count
+from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import OURS, load_implementation, need_device, need_suite
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
 from specsim.cli.output import EXIT_CODES, Exit, Failed, announce, finish, print_json, progress
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from specsim.properties.soak.subject import Subject
 
 LAYERS = {"reference": "specsim.reference", "gpu": OURS}
-JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
-SEED = Count(0, 2**32 - 1, "a seed is one word")
 HISTORIES = Count(1, 1_000_000, "that is a day of one core for each cell; other seeds take the rest")
 HISTORY = Count(0, 999_999, "a cell has no more histories than that")
 REPLAYS = Count(0, 100_000, "each of them runs a whole history")

@@ -92,7 +92,7 @@ def print_matrix(report: Report) -> None:
         click.echo(f"FAILURE: {line}")
     for (cell, _, number), failure in report.shortest.items():
         click.echo(f"\nShortest history {number} of {cell}: {failure.error}")
-        for line in _history(failure):
+        for line in failure.lines():
             click.echo(f"  {line}")
     for one in result.cells:
         for number in (*one.failures, *one.short)[:1]:
@@ -131,7 +131,7 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
             "history": number,
             "error": failure.error,
             "replay": _replay_line(report, one, number),
-            "shortest": _history(report.shortest[place]) if place in report.shortest else None,
+            "shortest": report.shortest[place].lines() if place in report.shortest else None,
         }
         for number, failure in one.failures.items()
         for place in [(one.cell.name, one.mode, number)]
@@ -147,11 +147,6 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
         "failures": failures,
         "short": {str(number): missing for number, missing in one.short.items()},
     }
-
-
-def _history(failure: "Failure") -> list[str]:
-    actions = [f"{place}. {action}" for place, action in enumerate(failure.actions, 1)]
-    return [str(failure.setup), *actions, "then step until nothing is left to do, or until it fails"]
 
 
 def _replay_line(report: Report, one: "CellResult", number: int) -> str:

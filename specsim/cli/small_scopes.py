@@ -38,7 +38,8 @@ def show_small_mutants(as_json: bool) -> NoReturn:
     """Show the mutants of parts and scheduling to every short history, and print which of them die."""
     from specsim.properties.small_scopes.faults import MOST_EVENTS, UNSEEN, mutants_of_parts, show
 
-    mutants, shown = mutants_of_parts(), list["Shown"]()
+    mutants = mutants_of_parts()
+    shown: list[Shown] = []
     with progress("soak") as on_progress, redirect_stdout(sys.stderr):
         for place, mutant in enumerate(mutants, 1):
             shown.append(show(mutant))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli.counts import Count
+from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.output import (
     EXIT_CODES,
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
 REFERENCE = "specsim.reference"
 STEPS = Count(1, 100_000_000, "that is a week of one core; other seeds take the rest")
-JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
 STATES = Count(1, 10_000_000, "what is known of so many fills a gigabyte")
 SECONDS = Count(1, 86_400, "a scope that a day does not exhaust is not small")
-SEED = Count(0, 2**32 - 1, "a seed is one word")
 MACHINE = Count(0, 100_000_000, "no run has more steps than that, and a machine takes at least one")
 REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 
@@ -140,7 +138,7 @@ def _document(
                 "machine": number,
                 "error": failure.error,
                 "replay": lines[number],
-                "shortest": _history(shortest[number]) if number in shortest else None,
+                "shortest": shortest[number].lines() if number in shortest else None,
             }
             for number, failure in soaked.failures.items()
         ],
@@ -168,15 +166,10 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         click.echo(f"FAILURE: {line}")
     for number, failure in shortest.items():
         click.echo(f"\nShortest history of machine {number}: {failure.error}")
-        for line in _history(failure):
+        for line in failure.lines():
             click.echo(f"  {line}")
     for line in lines.values():
         click.echo(f"replay: {line}")
-
-
-def _history(failure: "Failure") -> list[str]:
-    actions = [f"{place}. {action}" for place, action in enumerate(failure.actions, 1)]
-    return [str(failure.setup), *actions, "then step until nothing is left to do, or until it fails"]
 
 
 def _replay_line(implementation: str, seed: int, number: int) -> str:

@@ -234,7 +234,7 @@ def load(name: str) -> Backend:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
         arrays = importlib.import_module(carriers[kind])
         own = ("WORKER", "WORKER_V1", "SCHEDULER")
-        worker, worker_v1, scheduler = (_import_class(vars(module).get(name)) for name in own)
+        worker, worker_v1, scheduler = (_import_class(vars(module).get(attribute)) for attribute in own)
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:

@@ -35,13 +35,16 @@ class Launcher:
     def __init__(self, worker: Worker, operations: HostFunctions, seed: int | None) -> None:
         self._worker = worker
         self._streams = Streams(operations, seed)
-        self._is_lazy = seed is not None
+        # NOTE: asked once: each of these looks at every member of a protocol.
+        self._reader = worker if seed is not None and isinstance(worker, MapReader) else None
+        self._teller = worker if isinstance(worker, TellingWorker) else None
         self._num_launched = 0
 
     def prefill(self, batch: PrefillBatch) -> Launched:
         """Queue the slots and choices of joining requests, and the forward over some chunks."""
         worker, joining = self._worker, [(one.row, one.choice) for one in batch.joining]
-        rows, told = [request.row for request in batch.requests], self._nothing_told()
+        rows = [request.row for request in batch.requests]
+        told: list[tuple[TokenLogprob, ...]] = []
 
         def write() -> None:
             worker.assign_slots(batch.ranges)
@@ -59,11 +62,12 @@ class Launcher:
 
     def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: int | None) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
-        worker, rows, told = self._worker, [request.row for request in requests], self._nothing_told()
+        worker, reader = self._worker, self._reader
+        rows = [request.row for request in requests]
+        told: list[tuple[TokenLogprob, ...]] = []
         if ranges:
             self._write(lambda: worker.assign_slots(ranges))
-        if self._is_lazy and isinstance(worker, MapReader):
-            reader = worker
+        if reader is not None:
             read = self._streams.enqueue(self._event(reads_map=True), reader.read_map)
 
             def decode() -> Iteration:
@@ -110,11 +114,7 @@ class Launcher:
         self._num_launched += 1
         return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)
 
-    @staticmethod
-    def _nothing_told() -> list[tuple[TokenLogprob, ...]]:
-        return []
-
     def _tell(self, told: list[tuple[TokenLogprob, ...]]) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""
-        if isinstance(self._worker, TellingWorker):
-            told += self._worker.told()
+        if self._teller is not None:
+            told += self._teller.told()

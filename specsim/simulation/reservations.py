@@ -1,12 +1,12 @@
 """How much room is kept for requests, by kind of slot: whether one more may join, and whether a chunk finds slots."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
-from specsim.simulation.memory import DecodeSizes, Memory, positions_of_decode
+from specsim.simulation.memory import Allocator, DecodeSizes, Memory, positions_of_decode
 from specsim.simulation.pools import most_positions, most_seen
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
@@ -35,8 +35,7 @@ class Reservations:
 
     def may_join(self, request: Request, holders: Sequence[Request]) -> bool:
         """Return whether there is room for one more, beside what is kept for those that have some."""
-        promised = self._missing(holders, self._reserved)
-        if self._reserved(request) > self._available_full - promised:
+        if self._reserved(request) > self._available_full - self._missing(holders):
             return False
         if self.memory.swa is None:
             return True
@@ -44,12 +43,11 @@ class Reservations:
 
     def has_room(self, start: int, end: int, num_hit: int) -> bool:
         """Return whether positions can be allocated; what is hit in the cache may be all that could be forgotten."""
-        size, memory = self.memory.page_size, self.memory
+        size, swa = self.memory.page_size, self.memory.swa
         need = ceil_to(end, size) - ceil_to(start, size)
-        if memory.swa is None:
-            return need <= max(memory.allocator.num_free, self._available_full - num_hit)
-        is_full_there = need <= max(memory.swa.full.num_free, self._available_full - num_hit)
-        return is_full_there and need <= max(memory.swa.swa.num_free, self._available_swa - num_hit)
+        if need > max(self._full.num_free, self._available_full - num_hit):
+            return False
+        return swa is None or need <= max(swa.swa.num_free, self._available_swa - num_hit)
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""
@@ -60,11 +58,15 @@ class Reservations:
         return self._reserved_swa(request, len(request.prompt) + request.max_new_tokens)
 
     @property
+    def _full(self) -> Allocator:
+        """Who hands out full slots, whatever is left of SWA slots."""
+        return self.memory.allocator if self.memory.swa is None else self.memory.swa.full
+
+    @property
     def _available_full(self) -> int:
         """How many slots are free, or would be if the cache forgot what nobody uses."""
-        memory = self.memory
-        free = memory.allocator.num_free if memory.swa is None else memory.swa.full.num_free
-        return free + (0 if memory.cache is None else memory.cache.num_evictable)
+        cache = self.memory.cache
+        return self._full.num_free + (0 if cache is None else cache.num_evictable)
 
     @property
     def _available_swa(self) -> int:
@@ -74,22 +76,24 @@ class Reservations:
             return 0
         if memory.cache is None:
             return memory.swa.swa.num_free
-        num_without = memory.swa.swa_slots(sorted(memory.cache.slots)).count(0)
+        num_without = memory.swa.swa_slots(tuple(memory.cache.slots)).count(0)
         return memory.swa.swa.num_free + max(0, memory.cache.num_evictable - num_without)
 
-    def _missing(self, holders: Sequence[Request], reserved: Callable[[Request], int]) -> int:
+    def _missing(self, holders: Sequence[Request]) -> int:
+        """Return what is kept for those that have some, beyond what they have."""
         size = self.memory.page_size
-        return sum(max(0, reserved(one) - ceil_to(len(one.slots), size)) for one in holders)
+        return sum(max(0, self._reserved(one) - ceil_to(len(one.slots), size)) for one in holders)
 
     def _missing_swa(self, holders: Sequence[Request]) -> int:
-        """Return what is kept for those that have some, beyond what they have."""
-        swa = self.memory.swa
+        """Return the same of SWA slots."""
+        swa, num_missing = self.memory.swa, 0
         if swa is None:
             return 0
-        num_left = [len(one.fill) - one.num_committed for one in holders]
-        reserved = [self._reserved_swa(one, left) for one, left in zip(holders, num_left, strict=True)]
-        held = [len(one.slots) - swa.swa_slots(one.slots).count(0) for one in holders]
-        return sum(max(0, most - ceil_to(has, self.memory.page_size)) for most, has in zip(reserved, held, strict=True))
+        for one in holders:
+            num_held = len(one.slots) - swa.swa_slots(one.slots).count(0)
+            reserved = self._reserved_swa(one, len(one.fill) - one.num_committed)
+            num_missing += max(0, reserved - ceil_to(num_held, self.memory.page_size))
+        return num_missing
 
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""

@@ -151,7 +151,7 @@ class Scheduler:
             self.unanswered.append(request)
         if not requests:
             return None
-        return PrefillBatch(tuple(requests), tuple(chunks), self._told(ranges), tuple(joining))
+        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self._told(ranges)), tuple(joining))
 
     def publish(self, request: Request, end: int) -> SlotRange:
         """Leave the text up to the end of a resolved chunk to the prefix cache; return what the row says from now on.
@@ -211,9 +211,9 @@ class Scheduler:
     def prepare_for_decode(self) -> list[SlotRange]:
         """Allocate what every running V2 request may need before its next result is known; return what changed."""
         if not self.allocates_ahead:
-            return list(self._told([]))
+            return self._told([])
         holdings = [request.holding for request in self.running]
-        return list(self._told(self._part("prepare_for_decode")(self.memory, holdings, self._sizes)))
+        return self._told(self._part("prepare_for_decode")(self.memory, holdings, self._sizes))
 
     def finish(self) -> list[Request]:
         """Release every request that has ended and return them; what they give back is free when all have."""
@@ -255,11 +255,11 @@ class Scheduler:
             self._observer(Tag.SWA)
             self._untold += lost
 
-    def _told(self, ranges: Sequence[SlotRange]) -> tuple[SlotRange, ...]:
+    def _told(self, ranges: Sequence[SlotRange]) -> list[SlotRange]:
         """Return ranges as a worker is told of them, and what lost its SWA slots; each with what its slots have now."""
         lost = [SlotRange(0, 0, 0, (), remapped=tuple(self._untold))] if self._untold else []
         self._untold = []
-        return tuple(with_swa_slots(self.memory, [*ranges, *lost]))
+        return with_swa_slots(self.memory, [*ranges, *lost])
 
     def _next_waiting(self) -> Request | None:
         """Return the first of the queue if it may join."""

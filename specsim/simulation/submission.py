@@ -6,7 +6,7 @@ from specsim.simulation.pools import most_positions
 from specsim.simulation.requests import Request
 
 
-def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_swa_slots: int = 0) -> None:
+def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_swa_slots: int) -> None:
     """Raise unless a request could run alone, which may hold so many SWA slots at once.
 
     Raises
@@ -29,20 +29,13 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
             expected=f"below {limit}",
             because="the context has to hold an output token",
         )
-    need, num_slots = most_positions(config, request, sizes.page_size), sizes.num_slots - sizes.page_size
-    for reason, most, because in (
-        (Reason.ROW_TOO_SHORT, sizes.row_width + sizes.page_size - 1, "a row holds no more"),
-        (Reason.OUT_OF_SLOTS, num_slots, "the pool has no more slots"),
+    size, which = sizes.page_size, " that a window may reach at once"
+    need, most_swa = most_positions(config, request, size), max(0, sizes.num_swa_slots - size)
+    for reason, got, of, most, because in (
+        (Reason.ROW_TOO_SHORT, need, "", sizes.row_width + size - 1, "a row holds no more"),
+        (Reason.OUT_OF_SLOTS, need, "", sizes.num_slots - size, "the pool has no more slots"),
+        (Reason.OUT_OF_SLOTS, num_swa_slots, which, most_swa, "the SWA pool has no more slots"),
     ):
-        if need > most:
-            what, expected = "positions of the request", f"at most {most}"
-            raise SpecRejection(reason, what=what, got=need, expected=expected, because=because)
-    most = max(0, sizes.num_swa_slots - sizes.page_size)
-    if num_swa_slots > most:
-        raise SpecRejection(
-            Reason.OUT_OF_SLOTS,
-            what="positions of the request that a window may reach at once",
-            got=num_swa_slots,
-            expected=f"at most {most}",
-            because="the SWA pool has no more slots",
-        )
+        if got > most:
+            what, expected = f"positions of the request{of}", f"at most {most}"
+            raise SpecRejection(reason, what=what, got=got, expected=expected, because=because)

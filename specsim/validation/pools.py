@@ -3,7 +3,7 @@
 import numpy as np
 
 from specsim.rejection import Reason
-from specsim.validation.common import TARGETS, repeated_slot
+from specsim.validation.common import TARGETS, fault_in, repeated_slot
 from specsim.validation.rule import Arguments, Fault, rule
 
 
@@ -11,9 +11,8 @@ from specsim.validation.rule import Arguments, Fault, rule
 def _the_dump_stays_the_dump(arguments: Arguments, axes: Arguments) -> Fault | None:
     """`full_to_swa[0]` is 0."""
     del axes
-    for slot in arguments["full_to_swa"][:1][arguments["full_to_swa"][:1] != 0]:
-        return Fault("full_to_swa[0]", int(slot), "0")
-    return None
+    dump = arguments["full_to_swa"][:1]
+    return fault_in(dump, dump != 0, "full_to_swa", "0")
 
 
 @rule(Reason.UNMAPPED_SLOT, "the window's part of a token moves with the rest of it")

@@ -4,8 +4,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from specsim.assertion import require
+from specsim.counts import floor_to
 from specsim.simulation.memory.holding import Holding, Memory
 from specsim.simulation.memory.window import num_behind_window
+
+Claims = list[tuple[str, tuple[int, ...]]]
+"""Owners, and the pages that each has."""
 
 
 class Ledger:
@@ -35,15 +39,13 @@ class Ledger:
 
     def _check_pages(self, holdings: Mapping[Hashable, Holding]) -> None:
         allocator, cache, size = self._memory.allocator, self._memory.cache, self._memory.page_size
-        claims = [("the free list", allocator.free_pages)]
+        claims: Claims = [("the free list", allocator.free_pages)]
         claims.append(("the group of frees", _pages(allocator.freed_in_group, size)))
         claims.append(("the prefix cache", _pages(() if cache is None else cache.slots, size)))
         for name, holding in holdings.items():
             claims.append((f"request {name}", _pages(holding.slots[holding.books.num_protected :], size)))
-        what, everything = "page" if size > 1 else "slot", range(1, allocator.num_slots // size)
-        claimed = [page for _, pages in claims for page in pages]
-        if len(claimed) != len(everything) or set(claimed) != set(everything):
-            _complain_of_owners(what, everything, claims)
+        what = "page" if size > 1 else "slot"
+        _check_owners(what, range(1, allocator.num_slots // size), claims)
         handed_out = {page for owner, pages in claims[2:] for page in pages}
         require(
             handed_out == allocator.owned_pages, f"owned {what}s", sorted(allocator.owned_pages), sorted(handed_out)
@@ -63,25 +65,18 @@ class Ledger:
         swa, size = self._memory.swa, self._memory.page_size
         if swa is None:
             return
-        slots = [page * size + place for page in range(swa.num_slots // size) for place in range(size)]
-        given = dict(zip(slots, swa.swa_slots(slots), strict=True))
-        owners: dict[int, list[str]] = {}
-        claims = [("the free list", page) for page in swa.swa.free_pages]
-        claims += [("the group of frees", page) for page in _pages(swa.swa.freed_in_group, size)]
+        given = swa.swa_slots(range(floor_to(swa.num_slots, size)))
+        claims: Claims = [("the free list", swa.swa.free_pages)]
+        claims.append(("the group of frees", _pages(swa.swa.freed_in_group, size)))
         for page in range(swa.num_slots // size):
-            of_page = [given[page * size + place] for place in range(size)]
+            of_page = list(given[page * size : page * size + size])
             first = of_page[0]
             expected = list(range(first, first + size)) if first else [0] * size
             require(of_page == expected and first % size == 0, f"SWA slots of page {page}", of_page, expected)
             if first:
                 require(page in swa.owned_pages, f"owner of page {page}, which has SWA slots", "nobody", "one")
-                claims.append((f"page {page}", first // size))
-        for owner, page in claims:
-            owners.setdefault(page, []).append(owner)
-        for page in range(1, swa.swa.num_slots // size):
-            owned_by = owners.pop(page, [])
-            require(len(owned_by) == 1, f"owners of SWA page {page}", owned_by or "nobody", "one")
-        require(not owners, "SWA pages that nobody can own", owners, "none")
+                claims.append((f"page {page}", (first // size,)))
+        _check_owners("SWA page", range(1, swa.swa.num_slots // size), claims)
         for name, holding in holdings.items():
             self._check_window(f"request {name}", holding, [given[slot] > 0 for slot in holding.slots])
 
@@ -114,8 +109,11 @@ class Ledger:
             require(slot == expected, f"slot of position {position} of {what}", slot, expected)
 
 
-def _complain_of_owners(what: str, everything: range, claims: Sequence[tuple[str, Iterable[int]]]) -> None:
+def _check_owners(what: str, everything: range, claims: Claims) -> None:
     """Raise AssertionError at the first page that has no owner or several, or that nobody can own."""
+    claimed = [page for _, pages in claims for page in pages]
+    if len(claimed) == len(everything) and set(claimed) == set(everything):
+        return
     owners: dict[int, list[str]] = {}
     for owner, pages in claims:
         for page in pages:

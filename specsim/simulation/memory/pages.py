@@ -111,13 +111,12 @@ class PagedAllocator(ABC):
 
     def backup(self) -> Snapshot:
         """Return who owns what, for ``restore``."""
-        group = None if self._group is None else tuple(self._group)
-        return Snapshot(self.free_pages, group, frozenset(self._free.owned))
+        return Snapshot(self.free_pages, self._collected, frozenset(self._free.owned))
 
     def restore(self, before: Snapshot) -> None:
         """Take back what was handed out since a backup, as if it had never been."""
         freed = before.owned - self._free.owned
-        if freed or before.group != self.backup().group:
+        if freed or before.group != self._collected:
             raise SpecRejection(
                 Reason.DOUBLE_FREE,
                 what=f"{self._free.what}s freed since the backup",
@@ -126,6 +125,10 @@ class PagedAllocator(ABC):
                 because="they would belong to their old owners again",
             )
         self._free.replace(before.free, before.owned)
+
+    @property
+    def _collected(self) -> tuple[int, ...] | None:
+        return None if self._group is None else tuple(self._group)
 
     def _require_owned(self, slots: Sequence[int]) -> None:
         if len(set(slots)) < len(slots):

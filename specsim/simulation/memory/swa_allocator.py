@@ -1,6 +1,7 @@
 """Slots of two pools at once: one of the layers that see everything, one of those that see a sliding window."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,14 +130,7 @@ class SwaAllocator:
         self._take([slot for slot in returned if self._map[slot]])
 
     def evict(self, slots: Sequence[int]) -> None:
-        """Take back the SWA slots of whole pages that no window reaches any more; their full slots keep their owner.
-
-        Raises
-        ------
-        SpecRejection
-            NOT_DIVISIBLE: a page is named in part; DOUBLE_FREE: a slot is named twice, or has no SWA slot. Nothing was
-            taken back.
-        """
+        """Take back the SWA slots of whole pages that no window reaches any more; their full slots keep their owner."""
         self._check_pages(slots)
         gone = [slot for slot in slots if not 0 < slot < len(self._map) or not self._map[slot]]
         if gone or len(set(slots)) < len(slots):
@@ -144,14 +138,7 @@ class SwaAllocator:
         self._take(slots)
 
     def hand_over(self, slots: Sequence[int], to: Sequence[int]) -> None:
-        """Give the SWA slots of some full pages to others that hold the same text and have none.
-
-        Raises
-        ------
-        SpecRejection
-            INCONSISTENT_LENGTHS: not one slot for each; NOT_DIVISIBLE: a page is named in part; UNMAPPED_SLOT: there is
-            nothing to give; DUPLICATE_SLOT: who would get one has one. Nothing was changed.
-        """
+        """Give the SWA slots of some full pages to others that hold the same text and have none."""
         for named in (slots, to):
             self._check_pages(named)
         if len(slots) != len(to):
@@ -189,8 +176,7 @@ class SwaAllocator:
 
     def backup(self) -> Snapshot:
         """Return who owns what in both pools, for ``restore``."""
-        kept = self._full.backup()
-        return Snapshot(kept.free, kept.group, kept.owned, SwaSnapshot(self._swa.backup(), tuple(self._map.tolist())))
+        return replace(self._full.backup(), swa=SwaSnapshot(self._swa.backup(), tuple(self._map.tolist())))
 
     def restore(self, before: Snapshot) -> None:
         """Take back what was handed out since a backup, in both pools, as if it had never been.
@@ -205,7 +191,7 @@ class SwaAllocator:
         freed = sorted(before.swa.pages.owned - self._swa.backup().owned)
         if freed:
             raise double_free("SWA page", freed)
-        self._full.restore(Snapshot(before.free, before.group, before.owned))
+        self._full.restore(replace(before, swa=None))
         self._swa.restore(before.swa.pages)
         self._map[:] = before.swa.full_to_swa
 

@@ -98,17 +98,18 @@ class KVPool(dict[str, Sequence[Array]]):
     @contextmanager
     def writing(self) -> Iterator[list[Array]]:
         """Hand out every buffer, layer by layer; slots in which an entry differs afterwards were written."""
-        before = [(name, layer.copy()) for name, column in self.items() for layer in column] if self._is_watched else []
+        if not self._is_watched:
+            yield self.layers()
+            return
+        before = [(name, layer, layer.copy()) for name, column in self.items() for layer in column]
         try:
             yield self.layers()
         finally:
             is_written: Array = np.zeros(self._num_slots, dtype=np.bool_)
-            now = [layer for column in self.values() for layer in column]
-            for (name, entries), buffer in zip(before, now, strict=False):
+            for name, layer, entries in before:
                 layout = self._layouts.get(name, Layout.SLOTS)
-                is_written |= _slots_that_differ(entries, buffer, layout)[: self._num_slots]
-            if self._is_watched:
-                self._door(self._versions, np.flatnonzero(is_written))
+                is_written |= _slots_that_differ(entries, layer, layout)[: self._num_slots]
+            self._door(self._versions, np.flatnonzero(is_written))
 
     def words(self, key: Hashable, summarise: Summarise) -> Words:
         """Return one word a slot, int64 [slot]: what ``summarise`` makes of the slots.
