@@ -3,9 +3,8 @@
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import AdaptiveRun, adaptive_runs
-from specsim.properties.property import Property
 from specsim.simulation.models.ground_truth import greedy_decode
 
 _CALLED = ("adapt_num_steps", "build_tree", "route_batch_size", "target_verify_metadata", "verify_tree_greedy")
@@ -40,16 +39,7 @@ def batches_draft_as_many_steps_as_was_decided(backend: Backend, run: AdaptiveRu
 
 
 PROPERTIES = tuple(
-    Property(
-        f"adaptive_engine.{law.__name__}",
-        number,
-        _CALLED,
-        adaptive_runs,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("adaptive_engine", law, adaptive_runs, _CALLED, number)
     for law, number in (
         (adapting_steps_change_no_output, "P01"),
         (batches_draft_as_many_steps_as_was_decided, "P60"),

@@ -2,12 +2,12 @@
 
 from specsim.conformance.backend import Backend
 from specsim.host.choice import TokenChoice
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import ConstrainedRun, constrained_runs
-from specsim.properties.property import Property
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 
+_READ = ("traverse_tree", "truncate_at_stop")
 _WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy", "waits_for_result")
 
 
@@ -42,24 +42,6 @@ def matchers_read_the_output_and_nothing_else(backend: Backend, run: Constrained
 
 
 PROPERTIES = (
-    Property(
-        "constrained_engine.constrained_output_is_that_of_plain_decoding",
-        "P01",
-        _WALKED,
-        constrained_runs,
-        constrained_output_is_that_of_plain_decoding,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    ),
-    Property(
-        "constrained_engine.matchers_read_the_output_and_nothing_else",
-        "P53",
-        ("traverse_tree", "truncate_at_stop"),
-        constrained_runs,
-        matchers_read_the_output_and_nothing_else,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    ),
+    state_of_runs("constrained_engine", constrained_output_is_that_of_plain_decoding, constrained_runs, _WALKED, "P01"),
+    state_of_runs("constrained_engine", matchers_read_the_output_and_nothing_else, constrained_runs, _READ, "P53"),
 )

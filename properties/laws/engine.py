@@ -1,9 +1,8 @@
 """Laws of whole runs: what is output, what is accepted, and who owns which slot."""
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, play, scenarios, start
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 
@@ -113,16 +112,7 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
 
 
 PROPERTIES = tuple(
-    Property(
-        f"engine.{law.__name__}",
-        catalogue,
-        SPINE,
-        scenarios,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("engine", law, scenarios, SPINE, catalogue)
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P06", acceptance_is_what_the_draft_promises),

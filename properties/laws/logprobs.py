@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import is_rounded_logprob
@@ -15,8 +14,9 @@ from specsim.properties.laws.support.checks import (
     require,
     require_equal,
     state,
+    take_requests,
 )
-from specsim.properties.strategies import logprobs as logprob_strategies
+from specsim.properties.strategies.logprobs import gather_output_logprobs
 
 _LEAST = -float(np.finfo(np.float32).max)
 
@@ -59,12 +59,7 @@ def requests_are_scored_one_by_one(backend: Backend, case: Case) -> None:
     num_nodes, width = len(case["predict"]) // max(num_requests, 1), case["accept_index"].shape[1]
     whole = outputs_of(backend, "gather_output_logprobs", case)
     for requests in arrangements(num_requests):
-        part = {**case, "token_ids": case["token_ids"][requests]}
-        if case["temperature"] is not None:
-            part["temperature"] = case["temperature"][requests]
-        for name in ("logits", "predict"):
-            values = case[name].reshape(num_requests, num_nodes, *case[name].shape[1:])
-            part[name] = values[requests].reshape(-1, *case[name].shape[1:])
+        part = take_requests(case, ("logits", "predict", "temperature", "token_ids"), num_requests, requests)
         shift = (np.arange(len(requests)) - np.array(requests)) * num_nodes
         paths = case["accept_index"][requests]
         part["accept_index"] = np.where(paths < 0, -1, paths + shift[:, None]).astype(np.int32)
@@ -107,15 +102,11 @@ def _require_close(what: str, got: float, score: float, case: Case) -> None:
     require(bool(is_rounded_logprob(wanted, found, case["logits"].shape[1])[0]), what, got, str(expected))
 
 
-def _cases() -> SearchStrategy[Case]:
-    return logprob_strategies.gather_output_logprobs()
-
-
 _GATHER = ("gather_output_logprobs",)
 
 PROPERTIES = (
-    state("logprobs", tokens_are_scored_by_the_row_they_came_from, _cases, _GATHER, "P28"),
-    state("logprobs", listed_tokens_are_scored_like_any_other, _cases, _GATHER, "P28"),
-    state("logprobs", the_most_probable_come_first, _cases, _GATHER, "P28"),
-    state("logprobs", requests_are_scored_one_by_one, _cases, _GATHER, "P31"),
+    state("logprobs", tokens_are_scored_by_the_row_they_came_from, gather_output_logprobs, _GATHER, "P28"),
+    state("logprobs", listed_tokens_are_scored_like_any_other, gather_output_logprobs, _GATHER, "P28"),
+    state("logprobs", the_most_probable_come_first, gather_output_logprobs, _GATHER, "P28"),
+    state("logprobs", requests_are_scored_one_by_one, gather_output_logprobs, _GATHER, "P31"),
 )

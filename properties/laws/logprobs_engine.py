@@ -7,9 +7,9 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
+from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, start, tree_scenarios
 from specsim.properties.laws.support.told import check_told
-from specsim.properties.property import Property
 from specsim.simulation.worker import TellingWorker
 
 TEMPERATURES = (None, None, 0.7, 2.0)
@@ -51,14 +51,7 @@ def told_runs(draw: DrawFn) -> ToldRun:
 
 
 PROPERTIES = (
-    Property(
-        "logprobs_engine.tokens_are_told_of_as_plain_decoding_would",
-        "P28",
-        ("gather_output_logprobs",),
-        told_runs,
-        tokens_are_told_of_as_plain_decoding_would,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
+    state_of_runs(
+        "logprobs_engine", tokens_are_told_of_as_plain_decoding_would, told_runs, ("gather_output_logprobs",), "P28"
     ),
 )

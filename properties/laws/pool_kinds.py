@@ -4,7 +4,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.engine import SPINE
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import believed_worker, play, start
 from specsim.properties.laws.support.pool_runs import (
     COMPOSED,
@@ -15,7 +15,6 @@ from specsim.properties.laws.support.pool_runs import (
     unmovable_runs,
 )
 from specsim.properties.laws.worker import check_tags_at, expected_tags
-from specsim.properties.property import Property
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
@@ -64,7 +63,7 @@ def recurrent_state_is_behind_the_last_token(backend: Backend, run: PoolRun) -> 
 def storage_changes_no_phase(backend: Backend, run: PoolRun) -> None:
     """Every phase hands over what the reference's does where both sides store plain keys and values."""
     plain = run.stored_in(PoolKind.MHA, PoolKind.MHA).scenario
-    reference, engine = start(believed_worker(plain, run.sizes), plain), run.engine(backend)
+    reference, engine = start(believed_worker(plain), plain), run.engine(backend)
     for number, (expected, got) in enumerate(play([reference, engine], run.scenario)):
         require((expected is None) == (got is None), f"iteration {number}", got, expected)
         if expected is not None:
@@ -89,16 +88,7 @@ def a_pool_that_cannot_move_is_refused(backend: Backend, run: PoolRun) -> None:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"pool_kinds.{law.__name__}",
-        catalogue,
-        OPERATIONS,
-        strategy,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("pool_kinds", law, strategy, OPERATIONS, catalogue)
     for catalogue, strategy, law in (
         ("P40", composed_runs, all_of_an_entry_moves),
         ("P44", recurrent_runs, recurrent_state_is_behind_the_last_token),

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from specsim.conformance.backend import Backend
 from specsim.host.stopping import FinishReason
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.scheduled_runs import (
     ScheduledRun,
     aborted_runs,
@@ -15,7 +15,6 @@ from specsim.properties.laws.support.scheduled_runs import (
     scheduled_runs,
 )
 from specsim.properties.laws.worker import check_tags, expected_tags
-from specsim.properties.property import Property
 from specsim.simulation.models.ground_truth import greedy_decode
 
 DECISIONS = (
@@ -126,16 +125,7 @@ def overlap_changes_no_counter(backend: Backend, run: ScheduledRun) -> None:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"scheduled_engine.{law.__name__}",
-        catalogue,
-        DECISIONS,
-        strategy,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue)
     for law, catalogue, strategy in (
         (schedules_change_no_token, "P55", scheduled_runs),
         (schedules_lose_no_slot, "P38", scheduled_runs),

@@ -11,9 +11,8 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import ceil_to
 from specsim.properties.laws.scheduled_engine import DECISIONS, schedules_change_no_token
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, overlapped_runs, play, scheduled_runs
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.pool_kinds import SWA_COMPONENT, SWA_KEYS, SWA_VALUES, PoolKind
 from specsim.simulation.pools import most_seen
@@ -133,16 +132,7 @@ def _with_window(run: ScheduledRun, window: int, num_spare_swa_slots: int) -> Sc
 
 
 PROPERTIES = tuple(
-    Property(
-        f"swa_engine.{law.__name__}",
-        "P45",
-        (*DECISIONS, *SLIDING),
-        strategy,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("swa_engine", law, strategy, (*DECISIONS, *SLIDING), "P45")
     for law, strategy in (
         (windows_change_no_token, overlapped_window_runs),
         (what_a_window_sees_has_its_slot, window_runs),

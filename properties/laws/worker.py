@@ -1,6 +1,7 @@
 """Laws of the state that a worker carries: KV tags of target and draft, proposals, and agreement step by step."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.hashing import digest
 from specsim.properties.laws.engine import SPINE
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (
     Scenario,
     believed_worker,
@@ -18,7 +19,6 @@ from specsim.properties.laws.support.histories import (
     start,
     trees_or_any_scenario,
 )
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.history import first_divergence
@@ -142,16 +142,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
 
 PROPERTIES = (
     *(
-        Property(
-            f"worker.{law.__name__}",
-            catalogue,
-            SPINE,
-            scenarios,
-            law,
-            is_slow=True,
-            fills_missing=True,
-            runs_worker=True,
-        )
+        state_of_runs("worker", law, scenarios, SPINE, catalogue)
         for catalogue, law in (
             ("P40", committed_kv_is_that_of_a_fresh_prefill),
             ("P48", draft_cache_is_that_of_a_fresh_prefill),
@@ -159,15 +150,8 @@ PROPERTIES = (
             ("P51", draft_starts_from_the_committed_length),
         )
     ),
-    Property(
-        "worker.agrees_with_the_reference_in_lockstep",
-        "P62",
-        SPINE,
-        trees_or_any_scenario,
-        agrees_with_the_reference_in_lockstep,
-        is_slow=True,
-        fills_missing=True,
+    replace(
+        state_of_runs("worker", agrees_with_the_reference_in_lockstep, trees_or_any_scenario, SPINE, "P62"),
         least_examples=8,
-        runs_worker=True,
     ),
 )

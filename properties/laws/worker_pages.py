@@ -5,7 +5,7 @@ from dataclasses import replace
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.counts import beam_stride, floor_to
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (
     Scenario,
     believed_worker,
@@ -100,16 +100,7 @@ def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario)
 
 
 PROPERTIES = (
-    Property(
-        "worker_pages.requests_on_pages_keep_what_is_theirs",
-        "P38",
-        OPERATIONS,
-        paged_scenarios,
-        requests_on_pages_keep_what_is_theirs,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    ),
+    state_of_runs("worker_pages", requests_on_pages_keep_what_is_theirs, paged_scenarios, OPERATIONS, "P38"),
     Property(
         "worker_pages.beams_begin_with_the_end_of_their_text",
         "P42",

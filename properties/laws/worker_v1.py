@@ -5,7 +5,7 @@ from dataclasses import replace
 from specsim.conformance.backend import Backend, load
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
-from specsim.properties.laws.support.checks import require, require_kind
+from specsim.properties.laws.support.checks import require, require_kind, state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, play, start, v1_scenarios
 from specsim.properties.laws.worker import (
     agrees_with_the_reference_in_lockstep,
@@ -118,16 +118,7 @@ def _rows(phase: Phase) -> list[int]:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"worker_v1.{law.__name__}",
-        catalogue,
-        OPERATIONS,
-        v1_scenarios,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        runs_worker=True,
-    )
+    state_of_runs("worker_v1", law, v1_scenarios, OPERATIONS, catalogue)
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P38", slots_have_one_owner),

@@ -12,7 +12,7 @@ Array = Any
 
 
 def _scored(
-    node_of: Any = lambda node, place, request, num_nodes: node,
+    node_of: Any = lambda node, place, first, num_nodes: node,
     token_of: Any = lambda predict, node, place, first: predict[node],
     temperature_of: Any = lambda temperature, request, entry, num_nodes: temperature[request],
     row_of: Any = log_softmax,
@@ -104,13 +104,13 @@ def _padding_wraps(arguments: Named) -> None:
 
 
 def _listed_by_entry(outputs: Named, arguments: Named) -> None:
-    asked, width = arguments["token_ids"], arguments["accept_index"].shape[1]
+    asked, width, temperature = arguments["token_ids"], arguments["accept_index"].shape[1], arguments["temperature"]
     for entry, node in enumerate(arguments["accept_index"].reshape(-1).tolist()):
-        if node >= 0 and asked.size:
-            row = rounded(log_softmax(arguments["logits"][node], 1.0), arguments["is_clamped"])
+        if node >= 0:
+            one = 1.0 if temperature is None else float(temperature[entry // width])
+            row = rounded(log_softmax(arguments["logits"][node], one), arguments["is_clamped"])
             tokens = asked[entry % len(asked)]
-            if (tokens != asked[entry // width]).any():
-                outputs["listed_logprobs"][entry] = row[tokens]
+            outputs["listed_logprobs"][entry] = np.where(tokens < 0, 0.0, row[tokens])
 
 
 _GATHER = "gather_output_logprobs"

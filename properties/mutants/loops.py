@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.host.stopping import FinishReason
-from specsim.properties.mutants.record import Mutant
+from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.scheduler import Scheduler
@@ -92,10 +92,6 @@ class StaleRelayWorker(ReferenceWorker):
         return following
 
 
-def _same(correct: Any) -> Any:
-    return correct
-
-
 _SCHEDULERS: tuple[tuple[str, str, str, Callable[..., Scheduler]], ...] = (
     ("OWN-1190", "release_finished", "A slot of an aborted request is lost.", LeakingScheduler),
     ("OWN-1191", "allocate_chunk", "A retracted request keeps its committed length.", RememberingScheduler),
@@ -105,12 +101,12 @@ _SCHEDULERS: tuple[tuple[str, str, str, Callable[..., Scheduler]], ...] = (
 )
 
 MUTANTS = (
-    *(Mutant(number, name, fault, _same, scheduler=kind) for number, name, fault, kind in _SCHEDULERS),
+    *(Mutant(number, name, fault, unchanged, scheduler=kind) for number, name, fault, kind in _SCHEDULERS),
     Mutant(
         "OWN-1194",
         "assign_req_to_token_pool",
         "A row is used again with the length of its owner before.",
-        _same,
+        unchanged,
         worker=StaleRelayWorker,
     ),
 )

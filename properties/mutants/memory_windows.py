@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from specsim.counts import ceil_to
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding, unchanged
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.memory import Holding, Memory, SlotRange, Snapshot
-from specsim.simulation.models.description import ModelDescription, Side
-from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.worker import Worker
+from specsim.simulation.models.description import Side
 
 Method = Callable[..., Any]
 
@@ -183,7 +182,7 @@ class _MovesFullSlots(Pools):
 
     def move_kv(self, side: Side, target_slots: Any, source_slots: Any, operations: Any) -> None:
         """Copy slots of every buffer of a side that has full slots."""
-        replace(Pools(**vars(self)), swa_kv={}).move_kv(side, target_slots, source_slots, operations)
+        Pools.move_kv(replace(self, swa_kv={}), side, target_slots, source_slots, operations)
 
 
 class _KeepsTheMap(Pools):
@@ -192,7 +191,7 @@ class _KeepsTheMap(Pools):
     def assign_slots(self, ranges: Sequence[SlotRange], operations: Any) -> None:
         """Write SWA slots where there were none."""
         known = self.full_to_swa.copy()
-        Pools(**vars(self)).assign_slots(ranges, operations)
+        super().assign_slots(ranges, operations)
         self.full_to_swa[known > 0] = known[known > 0]
 
 
@@ -201,22 +200,11 @@ class _MapsByPlace(Pools):
 
     def window_keys(self, page_table: Any, out_cache_loc: Any) -> Any:
         """Return full slots."""
-        keys = Pools(**vars(self)).window_keys(page_table, out_cache_loc)
+        keys = super().window_keys(page_table, out_cache_loc)
         if keys is None:
             return None
         num_slots = len(next(iter(self.swa_kv.values()))[0])
         return replace(keys, out_cache_loc=out_cache_loc % num_slots, page_table=page_table % num_slots)
-
-
-def _with_pools(kind: type[Pools]) -> Callable[..., Worker]:
-    def make(description: ModelDescription, sizes: Any, reads: Reads) -> Pools:
-        return kind(**vars(Pools.of(description, sizes, reads)))
-
-    return lambda config, model, sizes: ReferenceWorker(config, model, sizes, make_pools=make)
-
-
-def _same(correct: Any) -> Any:
-    return correct
 
 
 _ALLOCATOR: tuple[tuple[int, str, dict[str, Method]], ...] = (
@@ -260,14 +248,17 @@ _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
     ("OWN-1232", "Ledger", "Windows are not looked at.", overriding(_check_window=_unseen)),
 )
 
-_WORKERS: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
-    ("OWN-1240", "The accepted path moves in full slots alone.", _with_pools(_MovesFullSlots)),
-    ("OWN-1241", "A slot that is used again keeps its SWA slot of before.", _with_pools(_KeepsTheMap)),
-    ("OWN-1242", "Full slots are taken for SWA slots.", _with_pools(_MapsByPlace)),
+_POOLS: tuple[tuple[str, str, type[Pools]], ...] = (
+    ("OWN-1240", "The accepted path moves in full slots alone.", _MovesFullSlots),
+    ("OWN-1241", "A slot that is used again keeps its SWA slot of before.", _KeepsTheMap),
+    ("OWN-1242", "Full slots are taken for SWA slots.", _MapsByPlace),
 )
 
 MUTANTS = (
     *(Mutant(f"OWN-{number}", "SwaAllocator", summary, overriding(**faults)) for number, summary, faults in _ALLOCATOR),
     *(Mutant(*row) for row in _ROWS),
-    *(Mutant(number, "translate_move_slots", summary, _same, worker) for number, summary, worker in _WORKERS),
+    *(
+        Mutant(number, "translate_move_slots", summary, unchanged, partial(ReferenceWorker, make_pools=kind.of))
+        for number, summary, kind in _POOLS
+    ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specsim.config import INDEXER_PAGE_KEYS, PoolSizes
-from specsim.properties.mutants.record import Mutant, Named
+from specsim.properties.mutants.record import Mutant, Named, unchanged
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.description import KVComponent, Layout, ModelDescription, Side
@@ -184,16 +184,12 @@ class _SumsAlone(Pools):
         Pools.reset_states(replace(self, states=dict(list(self.states.items())[:1])), row)
 
 
-def _same(correct: Any) -> Any:
-    return correct
-
-
 _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
     ("OWN-1400", "The last component or layer stays behind.", _moving(_with_rows(lambda rows: rows[:-1]))),
     ("OWN-1401", "The first component or layer stays behind.", _moving(_with_rows(lambda rows: rows[1:]))),
     ("OWN-1402", "Scales stay behind.", _moving(_without(lambda one: one.name.endswith("scales")))),
     ("OWN-1403", "Data stay behind.", _moving(_without(lambda one: one.name.endswith("data")))),
-    ("OWN-1404", "Scales of keys alone move.", _moving(_without(lambda one: one.name == "value_scales"))),
+    ("OWN-1404", "Of the scales, those of keys alone move.", _moving(_without(lambda one: one.name == "value_scales"))),
     ("OWN-1405", "The indexer stays behind.", _moving(_without(lambda one: one.layout is Layout.INDEXER_PAGES))),
     ("OWN-1406", "The indexer moves without latent and rope.", _moving(_with_rows(lambda rows: []))),
     ("OWN-1407", "The indexer moves by whole pages.", _moving(_WholePages)),
@@ -228,7 +224,7 @@ _OF_STATES: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
 """In which recurrent state is kept."""
 
 MUTANTS = tuple(
-    Mutant(number, operation, summary, _same, worker)
+    Mutant(number, operation, summary, unchanged, worker)
     for operation, planted in (("move_kv_cache", _PLANTED), ("commit_recurrent_states", _OF_STATES))
     for number, summary, worker in planted
 )

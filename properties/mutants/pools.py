@@ -43,11 +43,19 @@ def _moved(
             for pair in pairs_of(len(slots)):
                 target, source = slots[pair]
                 froms, tos = read(target, source, head_dim), written(target, source, head_dim)
-                for (page, first, size), (to_page, to_first, _) in zip(froms, tos, strict=False):
+                for (page, first, size), (to_page, to_first, _) in zip(froms, tos, strict=True):
                     row = before[page % len(buffer)][first : first + size].copy()
-                    buffer[to_page % len(buffer)][to_first : to_first + len(row)] = row
+                    place = buffer[to_page % len(buffer)][to_first : to_first + len(row)]
+                    place[:] = row[: len(place)]
 
     return instead(move_indexer_cache)
+
+
+def _laid_out(parts_of: Callable[[int, int], Parts]) -> Callable[[Function], Function]:
+    """Inject a move by other parts of an entry, the same of both slots."""
+    return _moved(
+        lambda target, source, width: parts_of(source, width), lambda target, source, width: parts_of(target, width)
+    )
 
 
 def _read(target: int, source: int, width: int) -> Parts:
@@ -123,16 +131,13 @@ MUTANTS = (
         "OWN-1300",
         _INDEXER,
         "Keys move without their scales.",
-        _moved(lambda target, source, width: _both(source, width)[:1]),
+        _laid_out(lambda slot, width: _both(slot, width)[:1]),
     ),
     Mutant(
         "OWN-1301",
         _INDEXER,
         "Scales move without their keys.",
-        _moved(
-            lambda target, source, width: _both(source, width)[1:],
-            lambda target, source, width: _both(target, width)[1:],
-        ),
+        _laid_out(lambda slot, width: _both(slot, width)[1:]),
     ),
     Mutant("OWN-1302", _INDEXER, "The page of the target is read.", _moved(_read_on_page)),
     Mutant(
@@ -157,19 +162,13 @@ MUTANTS = (
         "OWN-1306",
         _INDEXER,
         "A key and its scale are taken to lie side by side.",
-        _moved(
-            lambda target, source, width: _interleaved(source, width),
-            lambda target, source, width: _interleaved(target, width),
-        ),
+        _laid_out(_interleaved),
     ),
     Mutant(
         "OWN-1307",
         _INDEXER,
         "A key of any width has one scale of four bytes.",
-        _moved(
-            lambda target, source, width: _scale_of_four_bytes(source, width),
-            lambda target, source, width: _scale_of_four_bytes(target, width),
-        ),
+        _laid_out(_scale_of_four_bytes),
     ),
     Mutant(
         "OWN-1308",

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from specsim.conformance.backend import load
-from specsim.properties.mutants.record import Mutant
+from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.description import ModelDescription, Side
@@ -61,10 +61,6 @@ def _sides_share_a_count(description: ModelDescription, sizes: Any, reads: Reads
     return Pools(**{**vars(pools), "kv": {Side.TARGET: pools.kv[Side.TARGET], Side.DRAFT: unseen}})
 
 
-def _same(correct: Any) -> Any:
-    return correct
-
-
 _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
     ("OWN-801", "A move writes past the door.", _moved_past_the_door),
     ("OWN-802", "No write is counted.", _with_door(lambda versions, slots: None)),
@@ -78,4 +74,4 @@ _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
     ),
 )
 
-MUTANTS = tuple(Mutant(number, "move_kv_cache", fault, _same, worker) for number, fault, worker in _PLANTED)
+MUTANTS = tuple(Mutant(number, "move_kv_cache", fault, unchanged, worker) for number, fault, worker in _PLANTED)

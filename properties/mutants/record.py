@@ -53,6 +53,11 @@ class Mutant:
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 
+def unchanged(correct: Function) -> Function:
+    """Inject nothing: the fault is in a worker or a scheduler."""
+    return correct
+
+
 def instead(function: Function) -> Callable[[Function], Function]:
     """Inject a whole re-implementation; its input is checked like that of the original."""
 

@@ -1,7 +1,6 @@
 """Faults in what is kept of recurrent states."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,16 +31,23 @@ def _at(path: list[int], place: int) -> int:
     return path[min(max(place, 0), len(path) - 1)]
 
 
-def _crossing(path: list[int], length: int, count: int, interval: int, late: int = 0, early: int = 0) -> int:
-    """Return the snapshot of lengths that are counted late, or of a crossing that is looked for early."""
-    start, end = length - early, length + count - late
-    return _at(path, end // interval * interval - length - 1) if start // interval != end // interval else -1
+def _snapshot(node_of: Callable[[list[int], int], int] = _at, late: int = 0, early: int = 0) -> Callable[..., int]:
+    """Return a snapshot by lengths that are counted late, or by a crossing that is looked for early.
+
+    ``node_of`` gets the path and the place on it of the node behind which the snapshot is.
+    """
+
+    def snapshot(path: list[int], length: int, count: int, interval: int) -> int:
+        start, end = length - early, length + count - late
+        crossing = end // interval * interval
+        return node_of(path, crossing - length - 1) if start // interval != end // interval else -1
+
+    return snapshot
 
 
 def _global_numbers(outputs: Named, arguments: Named) -> None:
-    outputs["commit_step"] = (
-        outputs["commit_step"] + np.arange(len(outputs["commit_step"])) * (arguments["num_draft_tokens"])
-    )
+    roots = np.arange(len(outputs["commit_step"])) * arguments["num_draft_tokens"]
+    outputs["commit_step"] = outputs["commit_step"] + roots
 
 
 def _global_snapshots(outputs: Named, arguments: Named) -> None:
@@ -63,38 +69,65 @@ def _snapshots_of_the_first(outputs: Named, arguments: Named) -> None:
 
 
 def _kept(
-    step_of: Any = lambda step, request, num_nodes, slot: step,
-    place_of: Any = lambda request, slot: request,
-    slot_of: Any = lambda request, slot: slot,
-    buffers_of: Any = range,
-    pairs_of: Any = lambda pairs: pairs,
-    value_of: Any = lambda value: value,
-    skips: bool = True,
+    place_of: Any = lambda request, slot: request, slot_of: Any = lambda request, slot: slot, skips: bool = True
 ) -> Callable[[Function], Function]:
-    """Inject copies from another step or place, to another slot, or of some buffers; nothing wraps unless it should."""
+    """Inject copies from another place, or to another slot; nothing wraps unless it should."""
 
-    def commit_recurrent_states(
-        state_buffers: Sequence[Array],
-        step_buffers: Sequence[Array],
-        state_slots: Array,
-        commit_step: Array,
-        snapshot_slots: Array,
-        snapshot_step: Array,
-    ) -> None:
-        pairs = pairs_of([(state_slots, commit_step), (snapshot_slots, snapshot_step)])
-        for number in buffers_of(len(state_buffers)):
-            states, steps = state_buffers[number], step_buffers[number]
-            places, nodes = steps.shape[:2]
-            for slots, step in pairs:
-                for request in range(len(slots)):
-                    slot, node = int(slots[request]), int(step[request])
-                    if skips and (slot < 0 or node < 0):
-                        continue
-                    node = step_of(node, request, nodes, slot)
-                    place = place_of(request, slot) % places
-                    states[slot_of(request, slot) % len(states)] = value_of(steps[place, node])
+    def keep(**named: Any) -> None:
+        for states, steps in zip(named["state_buffers"], named["step_buffers"], strict=True):
+            for slots, nodes in (
+                (named["state_slots"], named["commit_step"]),
+                (named["snapshot_slots"], named["snapshot_step"]),
+            ):
+                for request, (slot, node) in enumerate(zip(slots.tolist(), nodes.tolist(), strict=True)):
+                    if not skips or (slot >= 0 and node >= 0):
+                        place = place_of(request, slot) % len(steps)
+                        states[slot_of(request, slot) % len(states)] = steps[place, node]
 
-    return instead(commit_recurrent_states)
+    return instead(keep)
+
+
+def _at_other_steps(step_of: Callable[[Array, int], Array]) -> Callable[[Function], Function]:
+    """Inject other nodes where there is one; ``step_of`` sees them and the nodes of a tree."""
+
+    def change(arguments: Named) -> None:
+        num_nodes = arguments["step_buffers"][0].shape[1] if arguments["step_buffers"] else 0
+        for name in ("commit_step", "snapshot_step"):
+            steps = arguments[name]
+            arguments[name] = np.where(steps < 0, -1, step_of(steps, num_nodes))
+
+    return given(change)
+
+
+def _with_components(kept: slice) -> Callable[[Function], Function]:
+    """Inject that only some components are kept."""
+
+    def change(arguments: Named) -> None:
+        for name in ("state_buffers", "step_buffers"):
+            arguments[name] = arguments[name][kept]
+
+    return given(change)
+
+
+def _nobody(name: str) -> Callable[[Function], Function]:
+    """Inject that no request has a state, or a snapshot."""
+
+    def change(arguments: Named) -> None:
+        arguments[name] = np.full_like(arguments[name], -1)
+
+    return given(change)
+
+
+def _snapshots_of_the_end(arguments: Named) -> None:
+    arguments["snapshot_step"] = np.where(arguments["snapshot_step"] < 0, -1, arguments["commit_step"])
+
+
+def _steps_of_the_next(arguments: Named) -> None:
+    arguments["step_buffers"] = [np.roll(steps, -1, axis=0) for steps in arguments["step_buffers"]]
+
+
+def _halved(arguments: Named) -> None:
+    arguments["step_buffers"] = [_half(steps) for steps in arguments["step_buffers"]]
 
 
 def _half(value: Array) -> Array:
@@ -139,73 +172,47 @@ MUTANTS = (
         "OWN-1334",
         _STEPS,
         "A length that ends exactly at a snapshot passes it.",
-        _steps(None, partial(_crossing, late=1)),
+        _steps(None, _snapshot(late=1)),
     ),
     Mutant(
         "OWN-1335",
         _STEPS,
         "A length that starts at a snapshot takes it once more.",
-        _steps(None, partial(_crossing, early=1)),
+        _steps(None, _snapshot(early=1)),
     ),
     Mutant(
         "OWN-1336",
         _STEPS,
         "The snapshot is taken one node late.",
-        _steps(
-            None,
-            lambda path, length, count, interval: (
-                _at(path, (length + count) // interval * interval - length)
-                if length // interval != (length + count) // interval
-                else -1
-            ),
-        ),
+        _steps(None, _snapshot(lambda path, place: _at(path, place + 1))),
     ),
     Mutant(
         "OWN-1337",
         _STEPS,
         "The snapshot is taken one node early.",
-        _steps(
-            None,
-            lambda path, length, count, interval: (
-                _at(path, (length + count) // interval * interval - length - 2)
-                if length // interval != (length + count) // interval
-                else -1
-            ),
-        ),
+        _steps(None, _snapshot(lambda path, place: _at(path, place - 1))),
     ),
     Mutant(
         "OWN-1338",
         _STEPS,
         "The snapshot is the state that is committed.",
-        _steps(
-            None,
-            lambda path, length, count, interval: (
-                path[-1] if length // interval != (length + count) // interval else -1
-            ),
-        ),
+        _steps(None, _snapshot(lambda path, place: path[-1])),
     ),
     Mutant(
         "OWN-1339",
         _STEPS,
         "Places on the path are taken for nodes of a snapshot.",
-        _steps(
-            None,
-            lambda path, length, count, interval: (
-                (length + count) // interval * interval - length - 1
-                if length // interval != (length + count) // interval
-                else -1
-            ),
-        ),
+        _steps(None, _snapshot(lambda path, place: place)),
     ),
     Mutant("OWN-1340", _STEPS, "Snapshots are numbered in the batch.", returning(_global_snapshots)),
     Mutant("OWN-1341", _STEPS, "Lengths are those after the verify.", given(_lengths_after_verify)),
     Mutant("OWN-1342", _STEPS, "Only the first request has a snapshot.", returning(_snapshots_of_the_first)),
-    Mutant("V25", _COMMIT, "States pass through half precision.", _kept(value_of=_half)),
+    Mutant("V25", _COMMIT, "States pass through half precision.", given(_halved)),
     Mutant(
         "K15",
         _COMMIT,
         "Every verified node advances the state.",
-        _kept(step_of=lambda step, request, num_nodes, slot: num_nodes - 1),
+        _at_other_steps(lambda steps, num_nodes: np.full_like(steps, num_nodes - 1)),
     ),
     Mutant(
         "K17",
@@ -219,26 +226,24 @@ MUTANTS = (
         "OWN-1352",
         _COMMIT,
         "Only the first component is kept.",
-        _kept(buffers_of=lambda count: range(min(count, 1))),
+        _with_components(slice(1)),
     ),
-    Mutant("OWN-1353", _COMMIT, "The last component is left out.", _kept(buffers_of=lambda count: range(count - 1))),
-    Mutant("OWN-1354", _COMMIT, "Snapshots are not taken.", _kept(pairs_of=lambda pairs: pairs[:1])),
-    Mutant("OWN-1355", _COMMIT, "Only snapshots are taken.", _kept(pairs_of=lambda pairs: pairs[1:])),
+    Mutant("OWN-1353", _COMMIT, "The last component is left out.", _with_components(slice(-1))),
+    Mutant("OWN-1354", _COMMIT, "Snapshots are not taken.", _nobody("snapshot_slots")),
+    Mutant("OWN-1355", _COMMIT, "Only snapshots are taken.", _nobody("state_slots")),
     Mutant(
         "OWN-1356",
         _COMMIT,
         "A snapshot is the state that is committed.",
-        _kept(pairs_of=lambda pairs: [pairs[0], (np.where(pairs[1][1] < 0, -1, pairs[1][0]), pairs[0][1])]),
+        given(_snapshots_of_the_end),
     ),
     Mutant("OWN-1357", _COMMIT, "Steps and slots of -1 wrap to the last.", _kept(skips=False)),
     Mutant(
         "OWN-1358",
         _COMMIT,
         "The state before the node is kept.",
-        _kept(step_of=lambda step, request, num_nodes, slot: max(step - 1, 0)),
+        _at_other_steps(lambda steps, num_nodes: np.maximum(steps - 1, 0)),
     ),
-    Mutant(
-        "OWN-1359", _COMMIT, "Steps are those of the next request.", _kept(place_of=lambda request, slot: request + 1)
-    ),
+    Mutant("OWN-1359", _COMMIT, "Steps are those of the next request.", given(_steps_of_the_next)),
     Mutant("OWN-1360", _COMMIT, "Only the first entry of a state is kept.", given(_first_entry_only)),
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from specsim.properties.mutants.record import Mutant, overriding
+from specsim.properties.mutants.record import Mutant, overriding, unchanged
 from specsim.properties.reach.sizes import Dimension
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -112,10 +112,6 @@ def _spoil_second_owners(correct: Any, worker: Any, rows: Sequence[int], chunks:
     return following
 
 
-def _same(correct: Any) -> Any:
-    return correct
-
-
 _PLANTED: tuple[tuple[str, str, Callable[[Build], Build]], ...] = (
     ("OWN-871", "Prompts of 33 tokens and more lose their last entry.", partial(faulty_from, Dimension.PROMPT, 33)),
     ("OWN-872", "The token 33 of an output and those behind it are wrong.", partial(faulty_from, Dimension.OUTPUT, 33)),
@@ -129,6 +125,6 @@ _PLANTED: tuple[tuple[str, str, Callable[[Build], Build]], ...] = (
 )
 
 MUTANTS = tuple(
-    Mutant(number, "verify_tree_greedy", fault, _same, plant(ReferenceWorker), worker_v1=plant(ReferenceWorkerV1))
+    Mutant(number, "verify_tree_greedy", fault, unchanged, plant(ReferenceWorker), worker_v1=plant(ReferenceWorkerV1))
     for number, fault, plant in _PLANTED
 )

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from specsim.host.choice import TokenChoice
-from specsim.properties.mutants.record import Mutant
+from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import Told, most_top
 from specsim.simulation.requests import PromptChunk
@@ -66,10 +65,6 @@ class RootTeller(ReferenceWorker):
         return tuple(own[:1] for own in self._told)
 
 
-def _same(correct: Any) -> Any:
-    return correct
-
-
 _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-1391", "Scores are those of the iteration before.", LateTeller),
     ("OWN-1392", "Scores are those of the next request.", NeighbourTeller),
@@ -78,4 +73,6 @@ _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-1395", "Of what an iteration accepts only the first token is told of.", RootTeller),
 )
 
-MUTANTS = tuple(Mutant(number, "gather_output_logprobs", fault, _same, worker=kind) for number, fault, kind in _WORKERS)
+MUTANTS = tuple(
+    Mutant(number, "gather_output_logprobs", fault, unchanged, worker=kind) for number, fault, kind in _WORKERS
+)

@@ -1,6 +1,7 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "require_present",
     "require_rounded",
     "state",
+    "state_of_runs",
     "take_blocks",
     "take_requests",
 ]
@@ -119,3 +121,15 @@ def state(
 ) -> Property:
     """Return the property that a law states, named after its function."""
     return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law)
+
+
+def state_of_runs(
+    group: str,
+    law: Callable[[Backend, Any], None],
+    strategy: Callable[[], SearchStrategy[Any]],
+    operations: Sequence[str],
+    catalogue: str = "",
+) -> Property:
+    """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
+    stated = state(group, law, strategy, operations, catalogue)
+    return replace(stated, is_slow=True, fills_missing=True, runs_worker=True)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.tagged_slots import TaggedSlots
 from specsim.properties.strategies.memory import MemoryHistory
-from specsim.simulation.memory import DecodeSizes, Holding, Memory, SlotRange, with_swa_slots
+from specsim.simulation.memory import DecodeSizes, Holding, SlotRange, with_swa_slots
+from specsim.simulation.pools import build_memory
 
 
 @dataclass
@@ -45,14 +47,9 @@ class MemoryState:
     def __init__(self, backend: Backend, history: MemoryHistory) -> None:
         self.part = backend.host
         num_slots, size = (history.num_pages + 1) * history.page_size, history.page_size
-        allocator, swa = self._allocator(num_slots, size), None
-        if history.window:
-            allocator = swa = self.part("SwaAllocator")(
-                allocator, self._allocator((history.num_swa_pages + 1) * size, size)
-            )
-        cache = self.part("RadixCache")(size) if history.has_cache else None
-        rows = self.part("RowAllocator")(history.num_rows)
-        self.memory = Memory(allocator, rows, history.row_width, cache, history.has_pair_keys, swa, history.window)
+        num_swa_slots = (history.num_swa_pages + 1) * size if history.window else 0
+        sizes = PoolSizes(num_slots, history.num_rows, history.row_width, size, num_swa_slots)
+        self.memory = build_memory(backend, sizes, None, history.has_cache, history.has_pair_keys, history.window)
         self.history, self.size = history, size
         self.sizes: DecodeSizes = history.sizes
         self.device = TaggedSlots(int(history.has_pair_keys), history.window)
@@ -93,9 +90,6 @@ class MemoryState:
             if self.memory.swa is None or 0 not in self.memory.swa.swa_slots(slots[max(0, end - seen) : end])
         ]
         return ends[-1]
-
-    def _allocator(self, num_slots: int, size: int) -> Any:
-        return self.part("SlotAllocator")(num_slots) if size == 1 else self.part("PageAllocator")(num_slots, size)
 
     def key(self, text: Sequence[int]) -> list[Any]:
         """Return the key of a text."""

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from specsim.assertion import require_present
+from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend
 from specsim.simulation.memory import DecodeSizes, Holding, Memory, SwaSlots
+from specsim.simulation.pools import build_memory
 
 PROMPTS = ((0, 1, 2, 0, 1, 2, 0), (0, 1, 2, 0, 1, 2, 1, 1, 0))
 SIZES = DecodeSizes(1, 1, 2, allocates_ahead=True)
@@ -32,8 +34,7 @@ class Kept:
 def in_good_order(backend: Backend, page_size: int) -> Kept:
     """Return two requests after their prompts and one decode, each with scratch."""
     part, num_slots = backend.host, 30 * page_size
-    allocator = part("SlotAllocator")(num_slots) if page_size == 1 else part("PageAllocator")(num_slots, page_size)
-    memory = Memory(allocator, part("RowAllocator")(4), 60, part("RadixCache")(page_size))
+    memory = build_memory(backend, PoolSizes(num_slots, 4, 60, page_size), None, has_cache=True, has_pair_keys=False)
     holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
     for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
         part("admit_request")(memory, holding, prompt)
@@ -46,10 +47,8 @@ def in_good_order(backend: Backend, page_size: int) -> Kept:
 def with_windows(backend: Backend, page_size: int) -> Kept:
     """Return the same with SWA slots, of which the first request has lost those of a page behind its window."""
     part, num_slots = backend.host, 30 * page_size
-    sizes = (num_slots,) if page_size == 1 else (num_slots, page_size)
-    kind = part("SlotAllocator" if page_size == 1 else "PageAllocator")
-    swa = part("SwaAllocator")(kind(*sizes), kind(*sizes))
-    memory = Memory(swa, part("RowAllocator")(4), 60, None, swa=swa, window=2)
+    sizes = PoolSizes(num_slots, 4, 60, page_size, num_slots)
+    memory = build_memory(backend, sizes, None, has_cache=False, has_pair_keys=False, window=2)
     holdings = {"first": Holding(part("Books")()), "second": Holding(part("Books")())}
     for holding, prompt in zip(holdings.values(), PROMPTS, strict=True):
         part("admit_request")(memory, holding, prompt)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
@@ -21,8 +21,6 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, PoolKind
-from specsim.simulation.models.toys import window_of
-from specsim.simulation.pools import sizes_for
 
 COMPOSED = (PoolKind.DSA, PoolKind.QUANTISED)
 """Kinds of several components, one of which is the combined row of MLA."""
@@ -35,15 +33,6 @@ class PoolRun:
     """A run whose model has pools of some kinds."""
 
     scenario: Scenario
-    page_size: int = 1
-
-    @property
-    def sizes(self) -> PoolSizes:
-        """What every worker of the run gets."""
-        scenario = self.scenario
-        return sizes_for(
-            scenario.config, scenario.requests(), scenario.max_batch, self.page_size, window_of(scenario.model)
-        )
 
     @property
     def kinds(self) -> tuple[PoolKind, PoolKind]:
@@ -53,17 +42,17 @@ class PoolRun:
     @property
     def must_be_refused(self) -> bool:
         """Whether a side has to move that cannot."""
-        sides = sides_that_move(self.scenario.config, self.page_size, self.scenario.is_v1)
+        sides = sides_that_move(self.scenario.config, self.scenario.page_size, self.scenario.is_v1)
         return any(kind is PoolKind.OTHER for kind in self.kinds[: len(sides)])
 
     def stored_in(self, target: PoolKind, draft: PoolKind) -> "PoolRun":
         """Return the same run of a model with other pools."""
         model = replace(self.scenario.model, target_pool=target, draft_pool=draft)
-        return replace(self, scenario=replace(self.scenario, model=model))
+        return PoolRun(replace(self.scenario, model=model))
 
     def engine(self, backend: Backend) -> Engine:
         """Return an engine around the implementation's own worker."""
-        return start(own_worker(backend, self.scenario, self.sizes), self.scenario)
+        return start(own_worker(backend, self.scenario), self.scenario)
 
 
 @st.composite
@@ -73,8 +62,8 @@ def _runs_of(
     scenario = draw(of_scenarios)
     target, draft = draw(st.sampled_from(targets)), draw(st.sampled_from(drafts))
     model = replace(scenario.model, target_pool=target, draft_pool=draft)
-    scenario = replace(scenario, model=model, is_v1=draw(st.sampled_from((False, False, True))))
-    return PoolRun(scenario, draw(st.sampled_from(PAGE_SIZES)))
+    is_v1, page_size = draw(st.sampled_from((False, False, True))), draw(st.sampled_from(PAGE_SIZES))
+    return PoolRun(replace(scenario, model=model, is_v1=is_v1, page_size=page_size))
 
 
 @st.composite
@@ -82,7 +71,7 @@ def composed_runs(draw: st.DrawFn) -> PoolRun:
     """Draw trees of a draft that is often right, so that much is moved; the law says what it is stored in."""
     scenario = draw(tree_scenarios())
     model = replace(scenario.model, agreement=draw(st.sampled_from((0.9, 0.7, 1.0))), num_right=None)
-    return PoolRun(replace(scenario, model=model), draw(st.sampled_from(PAGE_SIZES)))
+    return PoolRun(replace(scenario, model=model, page_size=draw(st.sampled_from(PAGE_SIZES))))
 
 
 @st.composite
@@ -105,8 +94,9 @@ def recurrent_runs(draw: st.DrawFn) -> PoolRun:
         max_batch=draw(st.sampled_from((2, 2, 1))),
         shuffle_seed=draw(st.integers(0, 2**16)),
         is_v1=draw(st.sampled_from((False, False, True))),
+        page_size=draw(st.sampled_from(PAGE_SIZES)),
     )
-    return PoolRun(scenario, draw(st.sampled_from(PAGE_SIZES)))
+    return PoolRun(scenario)
 
 
 def runs_of_any_kind() -> SearchStrategy[PoolRun]:
