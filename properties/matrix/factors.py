@@ -2,6 +2,7 @@
 
 from dataclasses import astuple, dataclass, fields
 from itertools import product
+from typing import Any
 
 from specsim.simulation.models.pool_kinds import PoolKind
 
@@ -52,7 +53,7 @@ class Cell:
         return "-".join((self.worker, *told, *switched_on))
 
 
-FACTORS: dict[str, tuple[Value, ...]] = {
+FACTORS: dict[str, tuple[Any, ...]] = {
     "worker": ("v1", "v2"),
     "page_size": (1, 4, 16, 64),
     "topk": (1, 4, 16),
@@ -70,4 +71,4 @@ SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
 
 def all_cells() -> list[Cell]:
     """Return the full product, allowed or not, in the order of the factors."""
-    return [Cell(**dict(zip(NAMES, values, strict=True))) for values in product(*(FACTORS[name] for name in NAMES))]  # type: ignore[arg-type]
+    return [Cell(*values) for values in product(*(FACTORS[name] for name in NAMES))]

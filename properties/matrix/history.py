@@ -9,7 +9,7 @@ from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
 from specsim.properties.soak.asked import Asked
-from specsim.properties.soak.history import Failure, describe, finish
+from specsim.properties.soak.history import Failure, failure_of, finish
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.subject import Subject
@@ -69,7 +69,7 @@ def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     if machine is not None:
         tried.counts, tried.num_leaked = count_events(machine), machine.num_leaked
     if error is not None:
-        tried.failure = Failure(setup, tuple(actions), describe(error), type(error).__name__)
+        tried.failure = failure_of(setup, actions, error)
     return tried
 
 

@@ -4,7 +4,7 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
@@ -12,9 +12,8 @@ from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.history import Tried, shortfalls, try_history
 from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.history import Failure
+from specsim.properties.soak.run import OnProgress
 from specsim.properties.soak.subject import Subject
-
-OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

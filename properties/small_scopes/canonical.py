@@ -33,9 +33,7 @@ def canonical(world: World, state: State) -> bytes:
 
 def _first_named(state: State) -> int | None:
     """Return the first live request, if there is one; what is cached has no order."""
-    for request in state.live:
-        return request.request_id
-    return None
+    return next((request.request_id for request in state.live), None)
 
 
 def _form(world: World, state: State, names: Names) -> bytes:

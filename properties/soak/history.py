@@ -70,7 +70,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
         if machine.untried is not None:
             played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
     if error is not None:
-        played.failure = _failure(setup, actions, error)
+        played.failure = failure_of(setup, actions, error)
     return played
 
 
@@ -96,11 +96,12 @@ def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure
                 applied.pop()
         finish(machine)
     except Exception as caught:  # NOTE: as above.
-        return _failure(setup, applied, caught)
+        return failure_of(setup, applied, caught)
     return None
 
 
-def _failure(setup: Setup, actions: Sequence[Action], error: Exception) -> Failure:
+def failure_of(setup: Setup, actions: Sequence[Action], error: Exception) -> Failure:
+    """Return the failure of a history that ended in an error."""
     return Failure(setup, tuple(actions), describe(error), type(error).__name__)
 
 

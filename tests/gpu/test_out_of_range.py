@@ -22,7 +22,7 @@ from tests.gpu.watched_memory import watched_memory
 GPU = load("specsim.gpu")
 FAR = {"int32": 2**31 - 1, "int64": 2**40}
 LONGEST = 60
-"""Seconds of one call; a kernel that takes longer runs on without end."""
+"""Seconds of the processor of one call; a kernel that takes longer runs on without end."""
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="only the interpreter says which memory a kernel touches")
 
@@ -39,17 +39,17 @@ def limited():
     def stop(*_):
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGPROF, stop)
 
     def call(function, arguments):
-        signal.alarm(LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         try:
             function(**arguments)
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     yield call
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGPROF, before)
 
 
 def drawn(operation, num_cases):

@@ -28,5 +28,6 @@ def test_the_machine_finds_a_fault():
     mutant = MUTANTS["K01"]
     faulty = mutant.inject(REFERENCE.functions[mutant.operation])
     machine = memory_machine(REFERENCE.with_function(mutant.operation, faulty, mutant.id))
+    # NOTE: one machine in seven shows it, and each run draws others.
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(machine, settings=QUICK)
+        run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=300))

@@ -101,8 +101,9 @@ def test_every_mutation_makes_calls_that_are_refused(name):
 @pytest.mark.filterwarnings("ignore")
 def test_every_reason_of_a_wrong_kind_is_reached():
     reached = set()
-    for operation in ("move_kv_cache", "assign_extend_cache_locs", "build_tree"):
-        for call in mutated_calls(operation, 500, 20):
+    # NOTE: an output that is too large takes a scalar that is, which one call of assign_extend_cache_locs in 300 has.
+    for operation, count in (("move_kv_cache", 500), ("assign_extend_cache_locs", 5_000), ("build_tree", 500)):
+        for call in mutated_calls(operation, count, 20):
             try:
                 ORACLE.functions[operation](**call.arguments())
             except SpecRejection as rejection:

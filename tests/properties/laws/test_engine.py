@@ -24,8 +24,9 @@ def test_the_spine_is_what_greedy_runs_call():
     functions = {name: watched(name, reference.functions[name]) for name in RECORDS}
     backend = replace(reference, functions={**reference.functions, **functions})
 
+    # NOTE: some seeds come to the last operation in their eleventh scenario.
     @seed(1)
-    @settings(max_examples=12, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(trees_or_any_scenario())
     def play(scenario):
         run_to_the_end(backend, scenario)

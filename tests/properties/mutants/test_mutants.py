@@ -13,7 +13,7 @@ from specsim.operations import RECORDS
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants, generated
 from specsim.properties.mutants.cases import draw_cases, find_breaking
-from specsim.properties.mutants.hunt import is_law
+from specsim.properties.mutants.hunt import Hunt, Options, is_law
 from specsim.properties.mutants.kills import read_kills
 from specsim.properties.mutants.matrix import kill_matrix
 from specsim.properties.mutants.record import Mutant, given, instead, returning
@@ -24,6 +24,10 @@ REFERENCE = load("specsim.reference")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 OF_OPERATIONS = {name: mutant for name, mutant in MUTANTS.items() if mutant.operation in RECORDS}
 ACCEPT_BAD_INPUT = {"OWN-05", "D11", "B01"}
+EXAMPLES = 30
+LATER_SEEDS = (2, 3, 4, 5)
+"""For what the first seed misses: what it draws depends on the modules that happen to be loaded."""
+
 DOCUMENT = Path(__file__).parents[3] / "docs" / "mutants.md"
 
 
@@ -42,20 +46,30 @@ def matrix():
     }
     laws_first = sorted(all_properties(), key=lambda one: not is_law(one.name))
     known = replace(known, rows={**known.rows, **of_laws})
-    return kill_matrix(seeds=[1], max_examples=30, properties=laws_first, known=known)
+    return kill_matrix(seeds=[1], max_examples=EXAMPLES, properties=laws_first, known=known)
+
+
+def missed_later(names, properties):
+    """Return those of some mutants that live through every later seed, too."""
+    hunt = Hunt([MUTANTS[name] for name in sorted(names)], properties, Options(EXAMPLES, False, read_kills().killers))
+    return [name for name in hunt.mutants if not any(hunt.kills_of(name, seed) for seed in LATER_SEEDS)]
 
 
 def test_no_mutant_survives(matrix):
-    assert matrix.survivors == ()
+    assert missed_later(matrix.survivors, all_properties()) == []
 
 
 def test_no_property_is_powerless(matrix):
-    assert matrix.powerless == ()
+    known = read_kills()
+    hunt = Hunt(all_mutants(), all_properties(), Options(EXAMPLES, False, known.killers, known.victims))
+    assert [name for name in matrix.powerless if hunt.first_victim(name, LATER_SEEDS) is None] == []
 
 
 def test_a_law_alone_finds_each_mutant_that_takes_only_good_input(matrix):
     asked = OF_OPERATIONS.keys() - {mutant.id for mutant in generated.MUTANTS}
-    assert {name for name in asked if not matrix.killed_by_laws[name]} == ACCEPT_BAD_INPUT
+    missed = {name for name in asked if not matrix.killed_by_laws[name]}
+    assert missed >= ACCEPT_BAD_INPUT
+    assert missed_later(missed - ACCEPT_BAD_INPUT, [one for one in all_properties() if is_law(one.name)]) == []
 
 
 def test_the_first_empty_batch_finds_whoever_crashes_on_nothing():

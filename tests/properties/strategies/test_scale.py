@@ -12,6 +12,9 @@ from specsim.properties.strategies.acceptance import SMALL_TREES
 from specsim.properties.strategies.scale import drawing_for_interpreter, draws_for_interpreter
 
 OPERATIONS = {"verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"}
+SEEDS = range(3)
+"""The second and the third are for what the first misses: what it draws depends on the modules that are loaded."""
+
 SUITE = [one for one in all_properties() if OPERATIONS & set(one.operations) and not one.is_slow]
 
 
@@ -33,7 +36,7 @@ def test_small_cases_find_every_mutant():
     mutants = [mutant for mutant in all_mutants() if mutant.operation in OPERATIONS]
     hunt = Hunt(mutants, SUITE, Options(40, False, read_kills().killers))
     with drawing_for_interpreter():
-        survivors = [mutant.id for mutant in mutants if not hunt.kills_of(mutant.id, seed=0)]
+        survivors = [mutant.id for mutant in mutants if not any(hunt.kills_of(mutant.id, seed) for seed in SEEDS)]
     assert mutants
     assert not survivors
 
