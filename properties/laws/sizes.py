@@ -7,12 +7,10 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.engine import SPINE
-from specsim.properties.laws.support.ends import RowHistory, check_ended, ending_requests, ending_scenarios
-from specsim.properties.laws.support.histories import believed_worker, own_worker, start
+from specsim.properties.laws.support.ends import ending_runs, play_ends
 from specsim.properties.laws.support.tours import (
     Tour,
     TourRun,
-    compare_step,
     play_beside_the_reference,
     runs_of_batches,
     runs_of_outputs,
@@ -58,26 +56,13 @@ def trees_of_every_width_are_decoded(backend: Backend, tour: Tour) -> None:
 
 def rows_are_used_again_after_every_end(backend: Backend, tour: Tour) -> None:
     """The same of rows whose owners ended in every way or were retracted: the next owner sees nothing of it."""
-    for scenario in ending_scenarios(tour):
-        history = RowHistory(scenario)
-        believed, tried = (
-            start(worker, scenario) for worker in (believed_worker(scenario), own_worker(backend, scenario))
-        )
-        for engine in (believed, tried):
-            for request in ending_requests(scenario):
-                engine.submit(request)
-        number = 0
-        while tried.has_work:
-            compare_step(number, believed, tried, believed.step(), tried.step())
-            history.watch(tried)
-            history.disturb((believed, tried))
-            number += 1
-        for request in tried.scheduler.finished:
-            check_ended(scenario, request)
+    for run in ending_runs(tour):
+        play_ends(backend, run)
 
 
 def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
-    for run in runs_of(tour, largest_power(backend)):
+    """Play the largest run first: a fault that begins at some size is found there at once, also while it is shrunk."""
+    for run in reversed([*runs_of(tour, largest_power(backend))]):
         play_beside_the_reference(backend, run)
 
 

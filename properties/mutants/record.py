@@ -47,8 +47,8 @@ class Mutant:
 
     def plant(self, correct: Backend) -> Backend:
         """Return an implementation with the fault."""
-        if self.worker is not None or self.scheduler is not None:
-            parts = {name: vars(self)[name] for name in ("worker", "worker_v1", "scheduler")}
+        parts = {name: vars(self)[name] for name in ("worker", "worker_v1", "scheduler")}
+        if any(part is not None for part in parts.values()):
             return replace(correct, name=self.id, **parts)
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from specsim.properties.mutants.record import Mutant, overriding, unchanged
-from specsim.properties.reach.sizes import Dimension
+from specsim.properties.reach.sizes import Dimension, Place
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.requests import PromptChunk
@@ -32,8 +32,8 @@ HITS: dict[Dimension, Callable[[int, Any, Sequence[int], Sequence[int]], bool]] 
 """When an iteration is of a dimension, and at least so large."""
 
 
-def faulty_from(dimension: Dimension, size: int, loop: Build) -> Build:
-    """Return what builds a worker that is wrong from a size on.
+def faulty_from(dimension: Dimension, size: int, place: Place) -> Build:
+    """Return what builds a worker of a place's generation that is wrong from a size on, with drafts of its form alone.
 
     Parameters
     ----------
@@ -41,16 +41,23 @@ def faulty_from(dimension: Dimension, size: int, loop: Build) -> Build:
         What has to have the size.
     size : int
         The smallest that is wrong.
-    loop : class
-        The reference's worker. The output of a V1 worker is not its own, so that faults of outputs are for V2.
+    place : Place
+        Where it is wrong.
     """
+    loop: Build = ReferenceWorkerV1 if place.is_v1 else ReferenceWorker
     if dimension is Dimension.PROMPT:
         faulty: Build = overriding(prefill=partial(_spoil_prompts, size))(loop)
-    elif dimension is Dimension.OUTPUT:
-        faulty = overriding(prefill=_note_prompts, decode=partial(_change_token, size))(loop)
-    else:
+    elif dimension is not Dimension.OUTPUT:
         faulty = overriding(decode=partial(_spoil_iterations, partial(HITS[dimension], size)))(loop)
-    return faulty
+    elif place.is_v1:
+        faulty = overriding(keep_books=_note_books, decode=partial(_change_output, size))(loop)
+    else:
+        faulty = overriding(prefill=_note_prompts, decode=partial(_change_token, size))(loop)
+
+    def build(config: Any, model: Any, sizes: Any) -> Worker:
+        return (faulty if (config.topk > 1) == place.is_tree else loop)(config, model, sizes)
+
+    return build
 
 
 def _spoil_prompts(size: int, correct: Any, worker: Any, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> Any:
@@ -76,6 +83,21 @@ def _change_token(size: int, correct: Any, worker: Any, rows: Sequence[int], num
     return replace(iteration, tokens=tokens)
 
 
+def _note_books(correct: Any, worker: Any, ledger: Any) -> None:
+    worker.books = ledger
+    correct(worker, ledger)
+
+
+def _change_output(size: int, correct: Any, worker: Any, rows: Sequence[int], num_steps: int | None = None) -> Any:
+    """Change tokens of outputs where V1 appends them, which is inside an iteration."""
+    before = [len(request.output) for request in worker.books.requests]
+    iteration = correct(worker, rows, num_steps)
+    for request, length in zip(worker.books.requests, before, strict=True):
+        first = max(size - 1, length)
+        request.output = [*request.output[:first], *(token ^ 1 for token in request.output[first:])]
+    return iteration
+
+
 def _spoil_iterations(
     hits: Hits, correct: Any, worker: Any, rows: Sequence[int], num_steps: int | None = None
 ) -> Iteration:
@@ -96,35 +118,38 @@ def _spoil(worker: Any, row: int, length: int) -> None:
         buffer[state["req_to_token"][row, length - 1]] = 0
 
 
-def _use_rows_once(loop: Build) -> Build:
-    """Return what builds a worker that spoils a prompt in a row that had an owner before."""
-    faulty: Build = overriding(prefill=_spoil_second_owners)(loop)
-    return faulty
+BOUNDS = (3, 5, 9, 17, 33, 65)
+"""Just above each power of two: what stays below one of these does not see the faults that begin there."""
+
+SUMMARIES = {
+    Dimension.PROMPT: "Prompts of {} tokens and more lose their last entry",
+    Dimension.OUTPUT: "The token {} of an output and those behind it are wrong",
+    Dimension.GROWN: "A batch that grows to {} requests or more loses entries",
+    Dimension.SHRUNK: "A batch that shrinks to {} requests or more loses entries",
+    Dimension.FULL: "A full batch of {} or more loses entries",
+    Dimension.PADDED: "A batch that lacks one request of {} or more loses entries",
+    Dimension.STEPS: "Drafts of {} steps and more lose their last entry",
+    Dimension.TOPK: "Drafts of {} children and more lose their last entry",
+}
 
 
-def _spoil_second_owners(correct: Any, worker: Any, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> Any:
-    following = correct(worker, rows, chunks)
-    used = vars(worker).setdefault("used_rows", set())
-    for row, chunk in zip(rows, chunks, strict=True):
-        if row in used:
-            _spoil(worker, row, chunk.end)
-        used.add(row)
-    return following
+def planted_place(dimension: Dimension, bound: int) -> Place:
+    """Return where the fault of a bound is: each dimension and each bound has its faults in every place in turn."""
+    places = [place for place in Place if place.is_tree or dimension is not Dimension.TOPK]
+    return places[([*Dimension].index(dimension) + BOUNDS.index(bound)) % len(places)]
 
 
-_PLANTED: tuple[tuple[str, str, Callable[[Build], Build]], ...] = (
-    ("OWN-871", "Prompts of 33 tokens and more lose their last entry.", partial(faulty_from, Dimension.PROMPT, 33)),
-    ("OWN-872", "The token 33 of an output and those behind it are wrong.", partial(faulty_from, Dimension.OUTPUT, 33)),
-    ("OWN-873", "A batch that grows to 17 requests loses entries.", partial(faulty_from, Dimension.GROWN, 17)),
-    ("OWN-874", "A batch that shrinks to 9 requests or more loses entries.", partial(faulty_from, Dimension.SHRUNK, 9)),
-    ("OWN-875", "A full batch of 8 or more loses entries.", partial(faulty_from, Dimension.FULL, 8)),
-    ("OWN-876", "A batch that lacks one request of 16 or more loses them.", partial(faulty_from, Dimension.PADDED, 16)),
-    ("OWN-877", "Drafts of 17 steps and more lose their last entry.", partial(faulty_from, Dimension.STEPS, 17)),
-    ("OWN-878", "Trees of 16 children and more lose their last entry.", partial(faulty_from, Dimension.TOPK, 16)),
-    ("OWN-879", "A row serves its first owner alone.", _use_rows_once),
-)
+def _mutant(number: int, dimension: Dimension, bound: int) -> Mutant:
+    place = planted_place(dimension, bound)
+    summary = f"{SUMMARIES[dimension].format(bound)}, with a {place}."
+    faulty = faulty_from(dimension, bound, place)
+    worker, worker_v1 = (None, faulty) if place.is_v1 else (faulty, None)
+    return Mutant(f"OWN-{number}", "verify_tree_greedy", summary, unchanged, worker, worker_v1=worker_v1)
+
 
 MUTANTS = tuple(
-    Mutant(number, "verify_tree_greedy", fault, unchanged, plant(ReferenceWorker), worker_v1=plant(ReferenceWorkerV1))
-    for number, fault, plant in _PLANTED
+    _mutant(number, dimension, bound)
+    for number, (dimension, bound) in enumerate(
+        ((dimension, bound) for dimension in Dimension for bound in BOUNDS), start=1600
+    )
 )

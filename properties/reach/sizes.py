@@ -37,12 +37,22 @@ class Dimension(StrEnum):
 
 
 class Place(StrEnum):
-    """Where a size is met: on one form of drafts, whatever the worker, or on one worker, whatever the form."""
+    """Where a size is met: one form of drafts on one worker, because each of the four has code of its own."""
 
-    CHAIN = "chain"
-    TREE = "tree"
-    V1 = "V1"
-    V2 = "V2"
+    CHAIN_V1 = "chain on V1"
+    CHAIN_V2 = "chain on V2"
+    TREE_V1 = "tree on V1"
+    TREE_V2 = "tree on V2"
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether drafts are trees."""
+        return self in (Place.TREE_V1, Place.TREE_V2)
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether the worker is that of V1."""
+        return self in (Place.CHAIN_V1, Place.TREE_V1)
 
 
 @dataclass(frozen=True)
@@ -88,12 +98,12 @@ def classes_of(dimensions: tuple[Dimension, ...], power: int) -> tuple[SizeClass
     )
 
 
-def places_of(is_tree: bool, is_v1: bool) -> tuple[Place, Place]:
-    """Return the places of a run."""
-    return Place.TREE if is_tree else Place.CHAIN, Place.V1 if is_v1 else Place.V2
+def place_of(is_tree: bool, is_v1: bool) -> Place:
+    """Return the place of a run."""
+    return next(place for place in Place if (place.is_tree, place.is_v1) == (is_tree, is_v1))
 
 
 def _exists(dimension: Dimension, size: int, place: Place) -> bool:
     if dimension is Dimension.TOPK:
-        return place is not (Place.CHAIN if size > 1 else Place.TREE)
+        return place.is_tree == (size > 1)
     return size > 1 if dimension is Dimension.PADDED else True

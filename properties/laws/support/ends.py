@@ -1,46 +1,91 @@
 """A run in which requests end in every way, two rows for all of them, so that each row has many owners."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
 from specsim.config import SpecConfig
+from specsim.conformance.backend import Backend
 from specsim.host.choice import TokenChoice
 from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario
-from specsim.properties.laws.support.tours import Tour
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, believed_worker, own_worker
+from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
-from specsim.properties.reach.sizes import places_of
+from specsim.properties.reach.sizes import Place, place_of
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import TOKEN_TEXT, Request
+from specsim.simulation.scheduler import Scheduler
 
 NUM_ROWS = 2
 
 NUM_TOKENS = 6
 """Output tokens up to an end: more than a prefill and an iteration of one step can give, so that all requests stay."""
 
-ENDS = (*End, *[End.LENGTH] * NUM_ROWS)
-"""How the requests end, by their numbers; the last ones take the rows of those before them."""
+LAST = (End.LENGTH,) * NUM_ROWS
+"""How the requests end that take the rows of those that are looked at."""
+
+ENDS = (*End, *LAST)
+"""How all requests end, by their numbers."""
 
 
-def ending_scenarios(tour: Tour) -> Iterator[Scenario]:
-    """Yield two runs of the same requests: chains on one worker, trees on the other."""
+@dataclass(frozen=True)
+class EndingRun:
+    """A run, and how its requests end, by their numbers."""
+
+    scenario: Scenario
+    ends: Sequence[End]
+
+    @property
+    def place(self) -> Place:
+        """Where rows are used again."""
+        return place_of(self.scenario.config.topk > 1, self.scenario.is_v1)
+
+
+def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[EndingRun]:
+    """Yield, for every place, a run of the same requests."""
     model, random = tour.model(tour.agreement), Random(tour.seed)
-    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS, None, 0) for _ in ENDS)
-    for config, is_v1 in ((SpecConfig(1, 1, 2), tour.seed % 2 == 1), (SpecConfig(2, 1, 3), tour.seed % 2 == 0)):
-        yield Scenario(config, model, arrivals, NUM_ROWS, shuffle_seed=tour.seed, is_v1=is_v1)
+    arrivals = tuple(Arrival(_prompt(random, model), 2 * NUM_TOKENS, None, 0) for _ in ends)
+    for place in Place:
+        config = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2)
+        scenario = Scenario(config, model, arrivals, NUM_ROWS, shuffle_seed=tour.seed, is_v1=place.is_v1)
+        yield EndingRun(scenario, ends)
 
 
-def ending_requests(scenario: Scenario) -> list[Request]:
+def play_ends(backend: Backend, run: EndingRun) -> None:
+    """Raise AssertionError unless a run is the reference's in every phase, and every output what it is alone.
+
+    Who schedules both is the implementation's scheduler, where it has one.
+    """
+    scenario, history = run.scenario, RowHistory(run)
+    believed, tried = (
+        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=backend.scheduler or Scheduler)
+        for worker in (believed_worker(scenario), own_worker(backend, scenario))
+    )
+    for engine in (believed, tried):
+        for request in ending_requests(run):
+            engine.submit(request)
+    number = 0
+    while tried.has_work:
+        num_checked = len(tried.scheduler.finished)
+        compare_step(number, believed, tried, believed.step(), tried.step())
+        for request in tried.scheduler.finished[num_checked:]:
+            check_ended(run, request)
+        history.watch(tried)
+        history.disturb((believed, tried))
+        number += 1
+
+
+def ending_requests(run: EndingRun) -> list[Request]:
     """Return fresh requests, each with the rule that ends it."""
-    requests = scenario.requests()
-    for end, request in zip(ENDS, requests, strict=True):
+    scenario, requests = run.scenario, run.scenario.requests()
+    for end, request in zip(run.ends, requests, strict=True):
         last = greedy_decode(scenario.model, request.prompt, NUM_TOKENS)[-1]
         match end:
             case End.LENGTH | End.RETRACTION:
@@ -58,9 +103,9 @@ def ending_requests(scenario: Scenario) -> list[Request]:
     return requests
 
 
-def check_ended(scenario: Scenario, request: Request) -> None:
+def check_ended(run: EndingRun, request: Request) -> None:
     """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it came to."""
-    end, what = ENDS[request.request_id], f"output of request {request.request_id}"
+    end, what, scenario = run.ends[request.request_id], f"output of request {request.request_id}", run.scenario
     if end is End.ABORT:
         whole = greedy_decode(scenario.model, request.prompt, len(request.output))
         require(request.output == whole, what, request.output, whole)
@@ -75,8 +120,8 @@ def check_ended(scenario: Scenario, request: Request) -> None:
 class RowHistory:
     """Who has each row, how its last owner left it, and who was disturbed."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self._places = places_of(scenario.config.topk > 1, scenario.is_v1)
+    def __init__(self, run: EndingRun) -> None:
+        self._place, self._ends = run.place, run.ends
         self._owners: dict[int, int] = {}
         self._left: dict[int, End] = {}
         self._disturbed: set[int] = set()
@@ -86,20 +131,20 @@ class RowHistory:
         for request in engine.scheduler.running:
             if self._owners.get(request.row) == request.request_id:
                 continue
-            for place in self._places if request.row in self._left else ():
-                reached(Reuse(self._left[request.row], place))
+            if request.row in self._left:
+                reached(Reuse(self._left[request.row], self._place))
             number = request.request_id
             self._owners[request.row] = number
-            self._left[request.row] = End.LENGTH if request.num_retractions else ENDS[number]
+            self._left[request.row] = End.LENGTH if request.num_retractions else self._ends[number]
 
     def disturb(self, engines: tuple[Engine, ...]) -> None:
         """Abort and retract those that end so, once each."""
         for number in [request.request_id for request in engines[0].scheduler.running]:
-            if ENDS[number] not in (End.ABORT, End.RETRACTION) or number in self._disturbed:
+            if self._ends[number] not in (End.ABORT, End.RETRACTION) or number in self._disturbed:
                 continue
             self._disturbed.add(number)
             for engine in engines:
-                if ENDS[number] is End.ABORT:
+                if self._ends[number] is End.ABORT:
                     engine.abort(number)
                 else:
                     (request,) = (one for one in engine.scheduler.running if one.request_id == number)
@@ -108,9 +153,9 @@ class RowHistory:
 
 
 def _prompt(random: Random, model: HashModel) -> tuple[int, ...]:
-    """Return a prompt whose output does not have its last token earlier."""
+    """Return a prompt whose output does not have its last token earlier, long enough for some of it to be missed."""
     while True:
-        prompt = tuple(random.randrange(VOCABULARY) for _ in range(random.randint(1, 4)))
+        prompt = tuple(random.randrange(VOCABULARY) for _ in range(random.randint(2, 4)))
         *before, last = greedy_decode(model, prompt, NUM_TOKENS)
         if last not in before:
             return prompt

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -21,15 +21,19 @@ from specsim.properties.laws.support.histories import (
     start,
 )
 from specsim.properties.reach.counting import reached
-from specsim.properties.reach.sizes import Dimension, SizeClass, places_of, sizes_up_to
+from specsim.properties.reach.sizes import Dimension, Place, SizeClass, place_of, sizes_up_to
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration
 
 SMALL = 4
 """Requests, rows and prompt tokens at most, where they are not what is large."""
+
+SHORT = 2
+"""Prompt tokens at most where there are many requests."""
 
 
 @dataclass(frozen=True)
@@ -56,71 +60,63 @@ class TourRun:
 
 
 def runs_of_prompts(tour: Tour, power: int) -> Iterator[TourRun]:
-    """Yield runs that have prompts of every length between them."""
-    for is_tree, is_v1, lengths in _shares(tour, power):
+    """Yield, for every place, a run that has a prompt of every length."""
+    for place in Place:
         random = Random(tour.seed)
-        arrivals = [Arrival(_tokens(random, length), random.choice((3, 4)), None, 0) for length in lengths]
-        yield TourRun("prompts", _scenario(tour, arrivals, is_tree, is_v1))
+        arrivals = [Arrival(_tokens(random, length), random.choice((3, 4)), None, 0) for length in sizes_up_to(power)]
+        yield TourRun("prompts", _scenario(tour, arrivals, place))
 
 
 def runs_of_outputs(tour: Tour, power: int) -> Iterator[TourRun]:
-    """Yield runs that have outputs of every length between them."""
-    for is_tree, is_v1, lengths in _shares(tour, power):
+    """Yield, for every place, a run that has an output of every length."""
+    for place in Place:
         random = Random(tour.seed)
+        lengths = sizes_up_to(power)
         arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), length, None, 0) for length in lengths]
-        yield TourRun("outputs", _scenario(tour, arrivals, is_tree, is_v1))
+        yield TourRun("outputs", _scenario(tour, arrivals, place))
 
 
 def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
-    """Yield, for every size, runs whose batch lacks one request, has it, and lacks it again.
+    """Yield, for every size and place, a run whose batch lacks one request, has it, and lacks it again.
 
     Outputs of all but the one that joins late are too long to end in three iterations, which are all that are run.
+    Where only the batch that is left is of a size that is looked for, that one does not join late, and where only the
+    full one is, its end is not waited for.
     """
     sizes = sizes_up_to(power)
     for size in sorted({*sizes, *(size + 1 for size in sizes)}):
-        for is_tree, is_v1 in _places(tour, size):
-            config, random = SpecConfig(2, 1, 3) if is_tree else SpecConfig(1, 1, 2), Random(tour.seed + size)
+        delay = 1 if size in sizes and size > 1 else 0
+        for place in Place:
+            config, random = SpecConfig(2, 1, 3) if place.is_tree else SpecConfig(1, 1, 2), Random(tour.seed + size)
             long = 2 + 3 * path_width(config.num_steps)
-            arrivals = [Arrival(_tokens(random, random.randint(1, SMALL)), long, None, 0) for _ in range(size - 1)]
-            arrivals.append(Arrival(_tokens(random, 2), 2, None, min(size - 1, 1)))
+            arrivals = [Arrival(_tokens(random, random.randint(1, SHORT)), long, None, 0) for _ in range(size - 1)]
+            arrivals.append(Arrival(_tokens(random, SHORT), 2, None, delay))
             model = tour.model(tour.agreement)
-            scenario = Scenario(config, model, tuple(arrivals), size, shuffle_seed=tour.seed, is_v1=is_v1)
-            yield TourRun(f"batches of up to {size}", scenario, num_turns=3)
+            scenario = Scenario(config, model, tuple(arrivals), size, shuffle_seed=tour.seed, is_v1=place.is_v1)
+            yield TourRun(f"batches of up to {size}", scenario, num_turns=1 + delay + (size - 1 in sizes))
 
 
 def runs_of_steps(tour: Tour, power: int) -> Iterator[TourRun]:
-    """Yield, for every number of steps, runs that accept a whole path and draft once more behind it."""
+    """Yield, for every number of steps and place, a run that accepts a whole path and drafts once more behind it."""
     for num_steps in sizes_up_to(power):
-        for is_tree, is_v1 in _places(tour, num_steps):
+        for place in Place:
             width = path_width(num_steps)
-            config = SpecConfig(2, num_steps, width + 1) if is_tree else SpecConfig(1, num_steps, width)
+            config = SpecConfig(2, num_steps, width + 1) if place.is_tree else SpecConfig(1, num_steps, width)
             arrivals = (Arrival(_tokens(Random(tour.seed), 2), width + 2, None, 0),)
-            scenario = Scenario(config, tour.model(1.0), arrivals, 1, shuffle_seed=tour.seed, is_v1=is_v1)
+            scenario = Scenario(config, tour.model(1.0), arrivals, 1, shuffle_seed=tour.seed, is_v1=place.is_v1)
             yield TourRun(f"{num_steps} steps", scenario)
 
 
 def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
     """Yield, for every branching factor, runs whose trees have a node for each child of the root and a few more."""
-    for topk, is_v1 in product(sizes_up_to(power), (False, True)):
+    for topk in sizes_up_to(power):
         config = SpecConfig(topk, 2, topk + 3) if topk > 1 else SpecConfig(1, 2, 3)
         # NOTE: where the draft's first choice is seldom right, its others are accepted.
         model = tour.model(0.2, max(VOCABULARY, topk + topk // 4))
         arrivals = tuple(Arrival((number, 1), 5, None, 0) for number in range(2))
-        scenario = Scenario(config, model, arrivals, 2, shuffle_seed=tour.seed, is_v1=is_v1)
-        yield TourRun(f"topk {topk}", scenario)
-
-
-def _places(tour: Tour, place: int) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Return (is_tree, is_v1) of the two runs of a size: both forms and both workers, paired in turn."""
-    is_v1 = (place + tour.seed) % 2 == 1
-    return (False, is_v1), (True, not is_v1)
-
-
-def _shares(tour: Tour, power: int) -> Iterator[tuple[bool, bool, list[int]]]:
-    """Yield is_tree, is_v1 and the sizes of their run: each size is in one run of each form and of each worker."""
-    for is_tree, is_v1 in product((False, True), (False, True)):
-        sizes = [size for size in sizes_up_to(power) if (is_tree, is_v1) in _places(tour, size)]
-        yield is_tree, is_v1, sizes
+        for is_v1 in (False, True):
+            scenario = Scenario(config, model, arrivals, 2, shuffle_seed=tour.seed, is_v1=is_v1)
+            yield TourRun(f"topk {topk}", scenario)
 
 
 def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
@@ -128,20 +124,26 @@ def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     scenario = run.scenario
     engines = [start(worker, scenario) for worker in (believed_worker(scenario), own_worker(backend, scenario))]
     believed, tried = engines
-    size = 0
+    size = num_checked = 0
     try:
         for number, (expected, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
             compare_step(number, believed, tried, expected, got)
             if got is not None:
                 size = _count_iteration(scenario, got, size)
-        for request in tried.scheduler.finished:
-            expected_output = greedy_decode(scenario.model, request.prompt, request.max_new_tokens)
-            require(request.output == expected_output, f"output {request.request_id}", request.output, expected_output)
-            _count(scenario, Dimension.PROMPT, len(request.prompt))
-            _count(scenario, Dimension.OUTPUT, len(request.output))
+            ended = tried.scheduler.finished[num_checked:]
+            num_checked += len(ended)
+            for request in ended:
+                _check_output(scenario, request)
     except AssertionError as error:
-        form, worker = "trees" if scenario.config.topk > 1 else "chains", "V1" if scenario.is_v1 else "V2"
-        raise AssertionError(f"{run.what}, {form}, {worker}: {error}") from error
+        raise AssertionError(f"{run.what}, {_place(scenario)}: {error}") from error
+
+
+def _check_output(scenario: Scenario, request: Request) -> None:
+    """Raise AssertionError unless an output is exact; count what it and its prompt came to."""
+    expected = greedy_decode(scenario.model, request.prompt, request.max_new_tokens)
+    require(request.output == expected, f"output {request.request_id}", request.output, expected)
+    _count(scenario, Dimension.PROMPT, len(request.prompt))
+    _count(scenario, Dimension.OUTPUT, len(request.output))
 
 
 def compare_step(
@@ -178,13 +180,16 @@ def _count_iteration(scenario: Scenario, iteration: Iteration, previous: int) ->
 
 
 def _count(scenario: Scenario, dimension: Dimension, size: int) -> None:
-    for place in places_of(scenario.config.topk > 1, scenario.is_v1):
-        reached(SizeClass(dimension, size, place))
+    reached(SizeClass(dimension, size, _place(scenario)))
 
 
-def _scenario(tour: Tour, arrivals: list[Arrival], is_tree: bool, is_v1: bool) -> Scenario:
-    config = SpecConfig(2, 2, 4) if is_tree else SpecConfig(1, 2, 3)
-    return Scenario(config, tour.model(tour.agreement), tuple(arrivals), SMALL, shuffle_seed=tour.seed, is_v1=is_v1)
+def _place(scenario: Scenario) -> Place:
+    return place_of(scenario.config.topk > 1, scenario.is_v1)
+
+
+def _scenario(tour: Tour, arrivals: list[Arrival], place: Place) -> Scenario:
+    config, model = SpecConfig(2, 2, 4) if place.is_tree else SpecConfig(1, 2, 3), tour.model(tour.agreement)
+    return Scenario(config, model, tuple(arrivals), SMALL, shuffle_seed=tour.seed, is_v1=place.is_v1)
 
 
 def _tokens(random: Random, count: int) -> tuple[int, ...]:

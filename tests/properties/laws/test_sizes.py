@@ -6,6 +6,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.laws.sizes import PROPERTIES
+from specsim.properties.laws.support.ends import ENDS, LAST, ending_runs, play_ends
 from specsim.properties.laws.support.tours import (
     Tour,
     play_beside_the_reference,
@@ -15,11 +16,12 @@ from specsim.properties.laws.support.tours import (
     runs_of_steps,
     runs_of_topk,
 )
-from specsim.properties.mutants.sizes import faulty_from
+from specsim.properties.mutants import ends, sizes
+from specsim.properties.mutants.ends import keeping_after
+from specsim.properties.mutants.sizes import BOUNDS, faulty_from
 from specsim.properties.reach.counting import counting_reach
+from specsim.properties.reach.ends import End, Reuse
 from specsim.properties.reach.sizes import Dimension, Place, SizeClass
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 
 REFERENCE = load("specsim.reference")
 TOUR = Tour(seed=3, agreement=0.7, num_layers=(2, 1))
@@ -30,23 +32,26 @@ RUNS_OF = {
     Dimension.TOPK: runs_of_topk,
     **dict.fromkeys((Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED), runs_of_batches),
 }
+EXISTING = [
+    (dimension, bound, place)
+    for dimension in Dimension
+    for bound in BOUNDS
+    for place in Place
+    if place.is_tree or dimension is not Dimension.TOPK
+]
+PLANTED = [one for one in EXISTING if one[2] is sizes.planted_place(*one[:2])]
 
 
-def planted(dimension, size):
-    worker, worker_v1 = (faulty_from(dimension, size, loop) for loop in (ReferenceWorker, ReferenceWorkerV1))
-    return replace(REFERENCE, worker=worker, worker_v1=worker_v1)
-
-
-def holds(backend, run):
+def holds(play, backend, run):
     try:
-        play_beside_the_reference(backend, run)
+        play(backend, run)
     except AssertionError:
         return False
     return True
 
 
-def run_of(dimension, size, power):
-    """Return a V2 run of a tour that comes to a size and to no larger one."""
+def run_of(dimension, size, power, place):
+    """Return a run of a tour in a place that comes to a size and to no larger one."""
     for run in RUNS_OF[dimension](TOUR, power):
         scenario = run.scenario
         largest = {
@@ -56,30 +61,82 @@ def run_of(dimension, size, power):
             Dimension.TOPK: scenario.config.topk,
             Dimension.SHRUNK: scenario.max_batch - 1,
         }.get(dimension, scenario.max_batch)
-        if largest == size and not scenario.is_v1:
+        form = scenario.config.topk > 1 or dimension is Dimension.TOPK
+        if largest == size and (form, scenario.is_v1) == (place.is_tree, place.is_v1):
             return run
-    raise AssertionError(f"no run comes to {dimension} {size}")
+    raise AssertionError(f"no run comes to {dimension} {size}, {place}")
 
 
-@pytest.mark.parametrize("power", [2, 4, 8, 16, 32, 64])
-@pytest.mark.parametrize("dimension", [*Dimension], ids=lambda one: one.name)
-def test_a_fault_from_a_size_on_shows_at_it_and_not_below(dimension, power):
-    faulty = planted(dimension, power + 1)
+def check_begins_at(dimension, bound, place):
+    """A fault from a bound on in one place shows in the run that comes to the bound, and in none that stays below."""
+    power = bound - 1
+    fault = {"worker_v1" if place.is_v1 else "worker": faulty_from(dimension, bound, place)}
+    faulty = replace(REFERENCE, **fault)
     is_length = dimension in (Dimension.PROMPT, Dimension.OUTPUT)
     smaller = power // 2 if is_length else power
     below = smaller + 1 if is_length else power
     with counting_reach() as counts:
-        assert holds(faulty, run_of(dimension, below, smaller))
-    assert counts[str(SizeClass(dimension, below, Place.V2))]
-    assert not holds(faulty, run_of(dimension, power + 1, power))
+        assert holds(play_beside_the_reference, faulty, run_of(dimension, below, smaller, place))
+    assert counts[str(SizeClass(dimension, below, place))]
+    assert not holds(play_beside_the_reference, faulty, run_of(dimension, bound, power, place))
+
+
+@pytest.mark.parametrize(("dimension", "bound", "place"), PLANTED, ids=str)
+def test_a_fault_from_a_size_on_shows_at_it_and_not_below(dimension, bound, place):
+    check_begins_at(dimension, bound, place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", [*Dimension], ids=lambda one: one.name)
+def test_such_a_fault_shows_in_every_place(dimension):
+    for one, bound, place in EXISTING:
+        if one is dimension:
+            check_begins_at(dimension, bound, place)
+
+
+def test_each_bound_of_each_dimension_has_a_mutant_and_each_place_has_some_of_both():
+    assert len(sizes.MUTANTS) == len(PLANTED) == len(Dimension) * len(BOUNDS)
+    for bound in BOUNDS:
+        assert {place for _, one, place in PLANTED if one == bound} == set(Place)
+    for dimension in Dimension:
+        there = {place for one, _, place in EXISTING if one is dimension}
+        assert {place for one, _, place in PLANTED if one is dimension} == there
+
+
+def test_a_fault_of_a_place_shows_in_no_other():
+    faulty = replace(REFERENCE, worker=faulty_from(Dimension.STEPS, 1, Place.TREE_V2))
+    shown = [
+        place for place in Place if not holds(play_beside_the_reference, faulty, run_of(Dimension.STEPS, 1, 1, place))
+    ]
+    assert shown == [Place.TREE_V2]
+
+
+@pytest.mark.parametrize("end", [*End], ids=lambda one: one.name)
+def test_a_row_that_keeps_something_after_one_end_shows_behind_it_alone(end):
+    place = ends.planted_place(end)
+    faulty = replace(REFERENCE, scheduler=keeping_after(end, place))
+    # NOTE: whoever was retracted comes back behind the last ones, into the row of one that ended by length.
+    left_out = {end, End.RETRACTION} if end is End.LENGTH else {end}
+    others = (*(one for one in End if one not in left_out), *LAST)
+    for which, is_found in ((others, False), (ENDS, True)):
+        (run,) = (one for one in ending_runs(TOUR, which) if one.place is place)
+        with counting_reach() as counts:
+            assert holds(play_ends, faulty, run) is not is_found
+        assert bool(counts[str(Reuse(end, place))]) is is_found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [*End], ids=lambda one: one.name)
+def test_such_a_row_shows_in_every_place(end):
+    for place in Place:
+        faulty = replace(REFERENCE, scheduler=keeping_after(end, place))
+        assert [run.place for run in ending_runs(TOUR) if not holds(play_ends, faulty, run)] == [place]
 
 
 def test_a_failure_names_the_run():
-    faulty = planted(Dimension.STEPS, 3)
-    runs = [run for run in runs_of_steps(TOUR, 2) if run.scenario.config.num_steps == 3]
-    with pytest.raises(AssertionError, match=r"^3 steps, (chains, V2|trees, V1): target_kv\[0\] after step "):
-        for run in runs:
-            play_beside_the_reference(faulty, run)
+    faulty = replace(REFERENCE, worker=faulty_from(Dimension.STEPS, 3, Place.CHAIN_V2))
+    with pytest.raises(AssertionError, match=r"^3 steps, chain on V2: target_kv\[0\] after step "):
+        play_beside_the_reference(faulty, run_of(Dimension.STEPS, 3, 2, Place.CHAIN_V2))
 
 
 @pytest.mark.slow

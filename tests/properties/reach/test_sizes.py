@@ -19,7 +19,7 @@ from specsim.properties.reach.sizes import (
     SizeClass,
     classes_of,
     largest_power,
-    places_of,
+    place_of,
     sizes_up_to,
 )
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -33,7 +33,7 @@ def test_sizes_lie_around_every_power_of_two():
     assert sizes_up_to(64) == (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
 
 
-def test_every_size_is_wanted_of_both_forms_and_both_workers():
+def test_every_size_is_wanted_of_both_forms_on_both_workers():
     wanted = classes_of((Dimension.OUTPUT, Dimension.STEPS), 64)
     assert len(wanted) == len(set(wanted)) == 2 * 17 * len(Place)
     assert {one.place for one in wanted if one.size == 33} == set(Place)
@@ -41,24 +41,23 @@ def test_every_size_is_wanted_of_both_forms_and_both_workers():
 
 def test_a_chain_has_topk_one_and_a_single_request_pads_nothing():
     assert [str(one) for one in classes_of((Dimension.TOPK,), 1)] == [
-        "topk 1, chain",
-        "topk 1, V1",
-        "topk 1, V2",
-        "topk 2, tree",
-        "topk 2, V1",
-        "topk 2, V2",
+        "topk 1, chain on V1",
+        "topk 1, chain on V2",
+        "topk 2, tree on V1",
+        "topk 2, tree on V2",
     ]
     assert {one.size for one in classes_of((Dimension.PADDED,), 2)} == {2, 3}
 
 
-def test_a_run_is_in_two_places():
-    assert places_of(is_tree=True, is_v1=False) == (Place.TREE, Place.V2)
-    assert places_of(is_tree=False, is_v1=True) == (Place.CHAIN, Place.V1)
+def test_a_place_is_a_form_on_a_worker():
+    assert place_of(is_tree=True, is_v1=False) is Place.TREE_V2
+    assert place_of(is_tree=False, is_v1=True) is Place.CHAIN_V1
+    assert [place for place in Place if place.is_tree and place.is_v1] == [Place.TREE_V1]
 
 
 def test_rows_are_wanted_again_after_every_end():
     assert len(all_reuses()) == len(End) * len(Place)
-    assert str(Reuse(End.ABORT, Place.TREE)) == "row used again after abort, tree"
+    assert str(Reuse(End.ABORT, Place.TREE_V1)) == "row used again after abort, tree on V1"
 
 
 def test_interpreted_kernels_are_tried_up_to_nine(monkeypatch):
@@ -84,11 +83,11 @@ def test_a_quick_look_leaves_out_what_is_as_long_as_many():
 def test_counts_are_those_of_who_asks():
     reached("nobody asks")
     with counting_reach() as counts:
-        reached(SizeClass(Dimension.TOPK, 3, Place.TREE))
+        reached(SizeClass(Dimension.TOPK, 3, Place.TREE_V2))
         with counting_reach() as inner:
             reached("a")
             reached("a")
-    assert counts == {"topk 3, tree": 1}
+    assert counts == {"topk 3, tree on V2": 1}
     assert inner == {"a": 2}
 
 
