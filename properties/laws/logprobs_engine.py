@@ -8,8 +8,10 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.checks import state_of_runs
-from specsim.properties.laws.support.histories import Scenario, own_worker, start, tree_scenarios
+from specsim.properties.laws.support.histories import Scenario, own_worker, tree_scenarios
 from specsim.properties.laws.support.told import check_told
+from specsim.simulation.engine import Engine
+from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import TellingWorker
 
 TEMPERATURES = (None, None, 0.7, 2.0)
@@ -23,6 +25,12 @@ class ToldRun:
     asked: tuple[int | None, ...]
     temperatures: tuple[float | None, ...]
 
+    @property
+    def schedule(self) -> Schedule:
+        """Every second run is overlapped, so that scores are asked for when another forward has been launched."""
+        seed = self.scenario.shuffle_seed
+        return Schedule(is_overlapped=seed % 2 == 1, stream_seed=seed // 2)
+
 
 def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -> None:
     """Each output token comes with the log-probability that a prefill of its text gives it, and so do alternatives."""
@@ -30,7 +38,7 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
     worker = own_worker(backend, scenario)
     if not isinstance(worker, TellingWorker):
         return
-    engine = start(worker, scenario)
+    engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=run.schedule)
     for request, asked, temperature in zip(scenario.requests(), run.asked, run.temperatures, strict=True):
         request.top_logprobs = asked
         request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)

@@ -12,6 +12,7 @@ from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (
     Scenario,
+    asking,
     believed_worker,
     own_worker,
     play,
@@ -26,6 +27,8 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.told_pairs import ToldPairs
+from specsim.simulation.worker import TellingWorker
 
 Tags = list[list[list[int]]]
 
@@ -128,14 +131,22 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
 
 
 def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
-    """Every phase of every iteration hands over what the reference's does; the first difference is named."""
+    """Every phase of every iteration hands over what the reference's does, and users are told the same.
+
+    The first difference is named.
+    """
     reference = start(believed_worker(scenario), scenario)
     engine = start(own_worker(backend, scenario), scenario)
-    for number, (expected, got) in enumerate(play([reference, engine], scenario)):
+    scenario = asking(scenario) if isinstance(engine.worker, TellingWorker) else scenario
+    asked, told = [scenario.requests() for _ in range(2)], ToldPairs(scenario.model.vocab_size)
+    for pair in zip(*asked, strict=True):
+        told.add(*pair)
+    for number, (expected, got) in enumerate(play([reference, engine], scenario, asked)):
         require((expected is None) == (got is None), f"iteration {number}", got, expected)
-        if expected is None:
-            continue
-        divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
+        divergence = None
+        if expected is not None:
+            divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
+        divergence = divergence or told.first_divergence(number)
         if divergence is not None:
             raise AssertionError(str(divergence))
 
@@ -151,7 +162,13 @@ PROPERTIES = (
         )
     ),
     replace(
-        state_of_runs("worker", agrees_with_the_reference_in_lockstep, trees_or_any_scenario, SPINE, "P62"),
+        state_of_runs(
+            "worker",
+            agrees_with_the_reference_in_lockstep,
+            trees_or_any_scenario,
+            (*SPINE, "gather_output_logprobs"),
+            "P62",
+        ),
         least_examples=8,
     ),
 )

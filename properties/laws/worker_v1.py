@@ -118,7 +118,13 @@ def _rows(phase: Phase) -> list[int]:
 
 
 PROPERTIES = tuple(
-    state_of_runs("worker_v1", law, v1_scenarios, OPERATIONS, catalogue)
+    state_of_runs(
+        "worker_v1",
+        law,
+        v1_scenarios,
+        (*OPERATIONS, "gather_output_logprobs") if catalogue == "P62" else OPERATIONS,
+        catalogue,
+    )
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P38", slots_have_one_owner),

@@ -2,11 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
+
+from specsim.assertion import require_kind
 from specsim.host.choice import TokenChoice
+from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.logprobs import Told, most_top
+from specsim.simulation.logprobs import TokenLogprob, Told, most_top
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -57,6 +64,73 @@ class GenerousTeller(ReferenceWorker):
         super().assign_choices(rows, [replace(choice, top_logprobs=most) for choice, most in pairs])
 
 
+class DraftTeller(ReferenceWorker):
+    """Scores the first token of an iteration as the draft does, if it proposed it."""
+
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and put the probabilities that its drafts started from in the place of scores."""
+        iteration = super().decode_from(read, rows, num_steps)
+        started_from = require_kind("phase 0", self._phases[0], DraftInput)
+        proposed = zip(self._told, started_from.topk_index.tolist(), started_from.topk_p.tolist(), strict=True)
+        self._told = tuple(_by_draft(own, dict(zip(tokens, scores, strict=True))) for own, tokens, scores in proposed)
+        return iteration
+
+
+class TokenLateTeller(ReferenceWorker):
+    """Tells of a token what belongs to the one before it in the same iteration."""
+
+    def told(self) -> Told:
+        """Return scores one place on; the first token keeps its own."""
+        return tuple(
+            (*own[:1], *(replace(after, logprob=one.logprob, top=one.top) for one, after in pairwise(own)))
+            for own in self._told
+        )
+
+
+class OverlappedTeller(ReferenceWorker):
+    """Tells of an iteration that was launched beside another one what belongs to the launch before."""
+
+    _before: Told = ()
+    _is_in_turn = False
+
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration; whoever comes in turn finds its own scores."""
+        self._is_in_turn = True
+        iteration = super().decode(rows, num_steps)
+        self._is_in_turn = False
+        return iteration
+
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and keep its scores for the next unless it comes in turn."""
+        iteration = super().decode_from(read, rows, num_steps)
+        scores = self._told
+        if not self._is_in_turn and len(self._before) == len(scores):
+            self._told = self._before
+        self._before = scores
+        return iteration
+
+
+class NeighbourTellerV1(ReferenceWorkerV1):
+    """Tells each request what belongs to the next one of its batch."""
+
+    def told(self) -> Told:
+        """Return everything one place on."""
+        return (*self._told[1:], *self._told[:1])
+
+
+class ShortTellerV1(ReferenceWorkerV1):
+    """Tells nothing of the token that ends a text."""
+
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and forget the last score of each request that it ended."""
+        iteration = super().decode(rows, num_steps)
+        ended = [one.finish is not None for one in self._ledger.requests]
+        counts = [len(one.output) for one in self._ledger.requests]
+        told = zip(self._told, self._ledger.requests, ended, counts, strict=True)
+        self._told = tuple(own[: count - 1 - len(one.logprobs)] if ends else own for own, one, ends, count in told)
+        return iteration
+
+
 class RootTeller(ReferenceWorker):
     """Tells of an iteration only what its first tokens are."""
 
@@ -65,14 +139,36 @@ class RootTeller(ReferenceWorker):
         return tuple(own[:1] for own in self._told)
 
 
+def _by_draft(own: tuple[TokenLogprob, ...], proposed: dict[int, float]) -> tuple[TokenLogprob, ...]:
+    return tuple(
+        replace(one, logprob=float(np.log(proposed[one.token]))) if place == 0 and proposed.get(one.token) else one
+        for place, one in enumerate(own)
+    )
+
+
 _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-1391", "Scores are those of the iteration before.", LateTeller),
     ("OWN-1392", "Scores are those of the next request.", NeighbourTeller),
     ("OWN-1393", "Nothing is told of the first token.", LateStarter),
     ("OWN-1394", "Alternatives are as many as somebody else asks for.", GenerousTeller),
     ("OWN-1395", "Of what an iteration accepts only the first token is told of.", RootTeller),
+    ("OWN-1396", "A first token is scored by the draft that proposed it.", DraftTeller),
+    ("OWN-1397", "Scores are those of the token before.", TokenLateTeller),
+    (
+        "OWN-1398",
+        "What was launched beside another forward has the scores of the launch before.",
+        OverlappedTeller,
+    ),
 )
 
-MUTANTS = tuple(
-    Mutant(number, "gather_output_logprobs", fault, unchanged, worker=kind) for number, fault, kind in _WORKERS
+_WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
+    ("OWN-1368", "V1: scores are those of the next request.", NeighbourTellerV1),
+    ("OWN-1369", "V1: nothing is told of the token that ends a text.", ShortTellerV1),
+)
+
+_OPERATION = "gather_output_logprobs"
+
+MUTANTS = (
+    *(Mutant(number, _OPERATION, fault, unchanged, worker=kind) for number, fault, kind in _WORKERS),
+    *(Mutant(number, _OPERATION, fault, unchanged, worker_v1=kind) for number, fault, kind in _WORKERS_V1),
 )

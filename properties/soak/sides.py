@@ -94,7 +94,8 @@ class Sides:
         require(got == expected, f"an iteration after {number}", got, expected)
         divergence = first_divergence(number, *reversed(self._phases())) if got else None
         divergence = divergence or self._told.first_divergence(number)
-        require(divergence is None, "lockstep", divergence, "no divergence")
+        if divergence is not None:
+            raise AssertionError(f"lockstep: {divergence}")
         return resolved[0]
 
     def _phases(self) -> list[tuple[Phase, ...]]:

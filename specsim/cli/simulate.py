@@ -124,7 +124,8 @@ def simulate(
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
     and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
-    overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells.
+    overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells, and with
+    --lockstep what all are told by both workers.
     """
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")

@@ -1,13 +1,16 @@
-"""Run the same requests through two workers and stop at the first phase in which they differ."""
+"""Run the same requests through two workers and stop at the first phase, or score of a token, in which they differ."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
+from specsim.simulation.logprobs import check_logprobs
 from specsim.simulation.recording import Phases, RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
-from specsim.simulation.worker import Worker
+from specsim.simulation.told_pairs import ToldPairs
+from specsim.simulation.worker import TellingWorker, Worker
 
 Compare = Callable[[int, Phases, Phases], Divergence | None]
 
@@ -25,6 +28,8 @@ def find_divergence(
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
 
+    Requests that ask for log-probabilities have to be told the same, in the same step.
+
     Parameters
     ----------
     expected, got : Worker
@@ -37,12 +42,22 @@ def find_divergence(
         Takes the number of an iteration and what its phases handed over in both workers.
     schedule : Schedule
         How both are scheduled. Overlapped, both queue the same work and run it in the same order.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a request asks for log-probabilities, and one of the workers tells nothing.
     """
+    for worker, request in product((expected, got), requests):
+        check_logprobs(worker.model.description, isinstance(worker, TellingWorker), request.top_logprobs)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
     engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in workers]
+    told = ToldPairs(expected.model.description.vocab_size)
     for request in requests:
-        for engine in engines:
-            engine.submit(request.fresh())
+        pair = request.fresh(), request.fresh()
+        for engine, one in zip(engines, pair, strict=True):
+            engine.submit(one)
+        told.add(*pair)
     left, right = engines
     num_compared = 0
     while left.has_work:
@@ -58,6 +73,9 @@ def find_divergence(
             if divergence is not None:
                 return divergence
             num_compared += 1
+        divergence = told.first_divergence(number)
+        if divergence is not None:
+            return divergence
         if on_step is not None:
             on_step(len(left.scheduler.finished), len(requests))
     return None

@@ -7,7 +7,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 
 
 class FixedWorker:
-    """A worker with what the protocol asks for, and no way to other sizes."""
+    """A worker with what the protocol asks for and nothing else."""
 
     LOOP = ReferenceWorker
 
@@ -28,9 +28,6 @@ class FixedWorker:
     def decode(self, rows, num_steps=None):
         return self._loop.decode(rows, num_steps)
 
-    def told(self):
-        return self._loop.told()
-
     def phases(self):
         return self._loop.phases()
 
@@ -39,7 +36,10 @@ class FixedWorker:
 
 
 class OwnWorker(FixedWorker):
-    """The same, in whose pools another one can go on."""
+    """The same, which tells of its tokens, and in whose pools another one can go on."""
+
+    def told(self):
+        return self._loop.told()
 
     def resized(self, config):
         return type(self)(config, self.model, self.sizes, self._loop.resized(config))

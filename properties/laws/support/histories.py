@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,16 @@ VOCABULARY = 32
 
 @dataclass(frozen=True)
 class Arrival:
-    """One request, and how many iterations run before it is submitted."""
+    """One request, and how many iterations run before it is submitted.
+
+    ``top_logprobs`` is how many alternatives it is told of beside the scores of its tokens; None tells it nothing.
+    """
 
     prompt: tuple[int, ...]
     max_new_tokens: int
     eos_token: int | None
     delay: int
+    top_logprobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,31 @@ class Scenario:
     def requests(self) -> list[Request]:
         """Return fresh request objects, numbered in order of arrival."""
         return [
-            Request(number, arrival.prompt, arrival.max_new_tokens, arrival.eos_token)
+            Request(
+                number,
+                arrival.prompt,
+                arrival.max_new_tokens,
+                arrival.eos_token,
+                top_logprobs=arrival.top_logprobs,
+            )
             for number, arrival in enumerate(self.arrivals)
         ]
+
+
+ASKED = (2, None, 0, 1)
+"""Alternatives that requests ask for, one after another, where any does."""
+
+ONE_IN = 3
+"""One of so many runs has requests that ask: scores take a batch another way, so that most should do without."""
+
+
+def asking(scenario: Scenario) -> Scenario:
+    """Return a run in which some requests ask for log-probabilities, or the same run, as its seed decides."""
+    if scenario.shuffle_seed % ONE_IN:
+        return scenario
+    asked = cycle(ASKED)
+    arrivals = tuple(replace(one, top_logprobs=next(asked)) for one in scenario.arrivals)
+    return replace(scenario, arrivals=arrivals)
 
 
 def configurations(max_topk: int = 4, max_steps: int = 4, max_nodes: int = 12) -> SearchStrategy[SpecConfig]:
@@ -199,9 +226,14 @@ def start(worker: Worker, scenario: Scenario) -> Engine:
     return Engine(worker, scenario.max_batch, scenario.shuffle_seed)
 
 
-def play(engines: Sequence[Engine], scenario: Scenario) -> Iterator[list[Iteration | None]]:
-    """Run engines side by side, submitting each request when its delay has passed; yield after every step."""
-    pending = [list(scenario.requests()) for _ in engines]
+def play(
+    engines: Sequence[Engine], scenario: Scenario, asked: Sequence[Sequence[Request]] = ()
+) -> Iterator[list[Iteration | None]]:
+    """Run engines side by side, submitting each request when its delay has passed; yield after every step.
+
+    ``asked`` has the requests of each engine, where somebody keeps an eye on them.
+    """
+    pending = asked or [scenario.requests() for _ in engines]
     waits = [arrival.delay for arrival in scenario.arrivals]
     arrived = 0
     while True:

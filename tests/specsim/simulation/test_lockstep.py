@@ -5,8 +5,16 @@ from dataclasses import replace
 import pytest
 
 from specsim.config import SpecConfig
+from specsim.properties.mutants.telling import (
+    DraftTeller,
+    LateTeller,
+    NeighbourTeller,
+    RootTeller,
+    TokenLateTeller,
+)
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
@@ -14,6 +22,7 @@ from specsim.simulation.recording import RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import MapReader
+from tests.properties.changing_workers import FixedWorker
 
 CONFIG, MODEL = SpecConfig(2, 2, 4), HashModel(32, 5, 0.7)
 REQUESTS = [Request(number, (number, 3), 4 + number) for number in range(3)]
@@ -82,3 +91,29 @@ def test_a_recording_reads_the_map_where_it_runs_and_gives_each_iteration_once()
     (handed_over,) = recording.take()
     assert len(handed_over) == 4
     assert recording.take() == []
+
+
+def telling(kind, is_asked=True):
+    """Compare what a worker tells with what the reference's tells, in turn and overlapped."""
+    asked = (1, 2) if is_asked else (None, None)
+    requests = [Request(number, (number, 3), 7 + number, top_logprobs=one) for number, one in enumerate(asked)]
+    sizes = sizes_for(CONFIG, requests, 2)
+    for schedule in SCHEDULES[:2]:
+        workers = (loop(CONFIG, load_model(MODEL), sizes) for loop in (ReferenceWorker, kind))
+        yield find_divergence(*workers, requests, max_batch=2, schedule=schedule)
+
+
+@pytest.mark.parametrize("kind", [DraftTeller, LateTeller, NeighbourTeller, RootTeller, TokenLateTeller])
+def test_what_users_are_told_is_compared_where_they_ask(kind):
+    for found in telling(kind):
+        assert (found.phase, found.field) == ("Request", "logprobs")
+    assert list(telling(kind, is_asked=False)) == [None, None]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES[:2], ids=["in turn", "overlapped"])
+def test_a_worker_that_tells_nothing_is_refused_where_somebody_asks(schedule):
+    silent = FixedWorker(CONFIG, load_model(MODEL), sizes_for(CONFIG, REQUESTS, 2))
+    asking = [replace(request, top_logprobs=1) for request in REQUESTS]
+    with pytest.raises(SpecRejection) as refused:
+        find_divergence(worker(), silent, asking, max_batch=2, schedule=schedule)
+    assert refused.value.reason is Reason.BAD_CONFIGURATION
