@@ -28,6 +28,7 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.validation.page > docs/operations.md
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
 	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
+	$(BIN)/python -m specsim.properties.conformance.targets_page > docs/targets.md
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only

@@ -1,0 +1,1 @@
+"""What the suite is meant to state, target by target: which properties and tests state it, and what is open."""
