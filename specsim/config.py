@@ -28,6 +28,8 @@ class TreeMaskMode(IntEnum):
 class SpecConfig:
     """Sizes of one speculative decode: branching factor, depth, and nodes sent to the target (root included).
 
+    Without a level nothing is proposed: the target sees the root alone, and outputs the token behind it.
+
     Raises
     ------
     SpecRejection
@@ -39,12 +41,14 @@ class SpecConfig:
     num_draft_tokens: int
 
     def __post_init__(self) -> None:
-        most = min(count_nodes(count_candidates(max(self.topk, 1), max(self.num_steps, 1))), MOST_NODES)
-        fewest = path_width(self.num_steps)
         if self.topk < 1:
-            raise _contradiction("topk", self.topk, "at least 1", "a draft proposes at least one candidate")
-        if self.num_steps < 1:
-            raise _contradiction("num_steps", self.num_steps, "at least 1", "a draft has at least one level")
+            raise _contradiction("topk", self.topk, "at least 1", "a level has at least one candidate")
+        if self.num_steps < 0:
+            raise _contradiction("num_steps", self.num_steps, "at least 0", "it counts levels")
+        if self.num_steps == 0 and self.topk > 1:
+            raise _contradiction("topk", self.topk, "1", "without a level nothing branches")
+        most = min(count_nodes(count_candidates(self.topk, self.num_steps)), MOST_NODES)
+        fewest = path_width(self.num_steps)
         if not fewest <= self.num_draft_tokens <= most:
             raise _contradiction(
                 "num_draft_tokens",
@@ -66,7 +70,8 @@ class SpecConfig:
         Raises
         ------
         SpecRejection
-            BAD_CONFIGURATION: a tree, whose width does not follow from its depth, or more steps than are allocated.
+            BAD_CONFIGURATION: a tree, whose width does not follow from its depth, more steps than are allocated, or
+            fewer than none.
         """
         if num_steps is None or num_steps == self.num_steps:
             return self

@@ -44,7 +44,10 @@ def count_draft_nodes(num_draft_tokens: Any) -> Any:
 
 
 def count_candidates(topk: int, num_steps: int) -> int:
-    """Return how many nodes a draft of ``num_steps`` levels proposes before pruning (root excluded)."""
+    """Return how many nodes a draft of ``num_steps`` levels proposes before pruning (root excluded).
+
+    A chain may have no level, and then proposes nothing.
+    """
     return topk + (num_steps - 1) * topk * topk
 
 

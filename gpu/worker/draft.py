@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from specsim import gpu
 from specsim.config import SpecConfig
+from specsim.counts import ROOTS_PER_TREE
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
 from specsim.gpu.worker.pools import Pools
 from specsim.phases import DraftInput, VerifyInput
@@ -23,11 +25,13 @@ def draft(
     verify_slots: Callable[[], Tensor],
     page_size: int,
 ) -> VerifyInput:
-    """Draft a tree for every request (semantics A.4, A.9).
+    """Draft a tree for every request (semantics A.4, A.9); without a step, no kernel of the draft is launched.
 
     ``hot_token_id`` is the model's draft vocabulary on the device; ``verify_slots`` returns int64 [request*node], the
     slots that the target will write, and is called when the trees are built.
     """
+    if config.num_steps == 0:
+        return _roots(phase, verify_slots())
     rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     positions = seq_lens.repeat_interleave(topk)
@@ -76,6 +80,23 @@ def draft(
     )
     tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, topk, num_steps, width)
     return VerifyInput(*tree, verify_slots(), seq_lens, width)
+
+
+def _roots(phase: DraftInput, out_cache_loc: Tensor) -> VerifyInput:
+    """Return trees of one node each; a graph captures it as it is, for every size comes from the batch."""
+    seq_lens, num_requests = phase.seq_lens, phase.num_requests
+    no_link = torch.full((num_requests, 1), -1, dtype=torch.int64, device=seq_lens.device)
+    return VerifyInput(
+        draft_token=phase.bonus_tokens.long(),
+        retrieve_index=torch.arange(num_requests, device=seq_lens.device).view(num_requests, 1),
+        retrieve_next_token=no_link,
+        retrieve_next_sibling=no_link.clone(),
+        positions=seq_lens.clone(),
+        tree_mask=torch.ones(num_requests, dtype=torch.bool, device=seq_lens.device),
+        out_cache_loc=out_cache_loc,
+        seq_lens=seq_lens,
+        num_draft_tokens=ROOTS_PER_TREE,
+    )
 
 
 def map_hot(topk_index: Tensor, hot_token_id: Tensor | None) -> Tensor:

@@ -36,6 +36,12 @@ def _divides_by_no_verify(correct: Function, arguments: Named) -> Any:
     return Rates((drafts + verifies) / verifies, drafts / (verifies * per_round))
 
 
+def _divides_by_no_proposal(correct: Function, arguments: Named) -> Any:
+    drafts, verifies, per_round = arguments.values()
+    rates: Rates = correct(**arguments)
+    return replace(rates, accept_rate=drafts / (verifies * per_round)) if verifies else rates
+
+
 def _counting(change: Callable[[SpecCounters, int, int], dict[str, int]]) -> Callable[[Function], Function]:
     """Inject another count of a batch; it takes the counters before, the requests and their accepted drafts."""
 
@@ -156,6 +162,7 @@ MUTANTS = (
     ),
     Mutant("M07", _META, "Proposed drafts are those of one verify more.", answering(_one_verify_too_many_proposed)),
     Mutant("OWN-173", _RATES, "An interval without a verify divides by zero.", answering(_divides_by_no_verify)),
+    Mutant("OWN-1505", _RATES, "Verifies that propose nothing divide by zero.", answering(_divides_by_no_proposal)),
     Mutant(
         "OWN-174",
         _RATES,

@@ -12,6 +12,7 @@ _V1 = ((Code.ALGORITHM_WITHOUT_V2, WARNING),)
 _V1_QUIET = ((Code.ALGORITHM_WITHOUT_V2, INFO),)
 _NO_OVERLAP = {"disable_overlap": True}
 _NO_MIX = (Code.MIXED_CHUNK_OFF, WARNING)
+_RESTING = AdaptiveConfig((AdaptiveSlot(1, (0, 1, 3)), AdaptiveSlot(64, (0,))))
 _DFLASH = partial(
     settled, "DFLASH", topk=1, num_steps=1, num_draft_tokens=16, draft_model_path="draft", draft_revision="a1"
 )
@@ -106,6 +107,21 @@ ADAPTIVE = (
     _adaptive("adaptive start between candidates", settled(adaptive=True, num_steps=2, num_draft_tokens=3),
               refused="num_steps"),
     _adaptive("adaptive start at another candidate", settled(adaptive=True, num_steps=7, num_draft_tokens=8)),
+    _adaptive("adaptive start at rest", settled(
+        adaptive=True, num_steps=0, num_draft_tokens=1, adaptive_config=_RESTING)),
+    _adaptive("adaptive start at rest, which is no candidate", settled(adaptive=True, num_steps=0, num_draft_tokens=1),
+              refused="num_steps"),
+    _adaptive("always at rest", settled(num_steps=0, num_draft_tokens=1), refused="num_steps"),
+    *(
+        _adaptive(f"at rest with {name}, which keeps it there", settled(
+            adaptive=True, num_steps=0, num_draft_tokens=1, adaptive_config=_RESTING, **{name: True}),
+            refused="num_steps")
+        for name in ("dp_attention", "pdmux")
+    ),
+    _adaptive("a tree at rest", tree(adaptive=True, num_steps=0, num_draft_tokens=1, adaptive_config=_RESTING),
+              refused="topk"),
+    _adaptive("adaptive STANDALONE at rest", settled(
+        "STANDALONE", adaptive=True, num_steps=0, num_draft_tokens=1, adaptive_config=_RESTING), refused="num_steps"),
     _adaptive("adaptive start among given candidates", settled(
         adaptive=True, num_steps=2, num_draft_tokens=3, adaptive_config=AdaptiveConfig((AdaptiveSlot(1, (2, 4)),)))),
 )  # fmt: skip

@@ -23,7 +23,7 @@ from specsim.properties.soak.contents import (
     check_states,
     check_window,
 )
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import EVERY_SIZE, Setup
 from specsim.properties.soak.sides import Sides
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
@@ -119,11 +119,11 @@ class Machine:
             engine.scheduler.retract(holders[place % len(holders)])
 
     def change_steps(self, num_steps: int) -> None:
-        """Let the iterations that follow draft so many steps."""
+        """Let the iterations that follow draft so many steps, but for batches that rest by their size."""
         for engine in self.engines:
             if engine.adaptive is not None:
                 states = engine.adaptive.states
-                engine.adaptive.states = {key: replace(one, num_steps=num_steps) for key, one in states.items()}
+                engine.adaptive.states = {**states, EVERY_SIZE: replace(states[EVERY_SIZE], num_steps=num_steps)}
 
     def change_engine(self, config: SpecConfig) -> None:
         """Let an engine of these sizes go on in the same pools and rows, the one of before if there was one."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.description import Side
@@ -22,8 +23,13 @@ from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import decode_sizes, most_seen
 from specsim.simulation.schedule import Schedule
 
-CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4))
-"""Numbers of steps that chains change among."""
+CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4), (0, 1, 3), (0, 2))
+"""Numbers of steps that chains change among; without a step nothing is proposed."""
+
+AT_REST = SpecConfig(topk=1, num_steps=0, num_draft_tokens=1)
+
+EVERY_SIZE = 1
+"""Requests from which on a batch has steps that adapt, unless it rests by its size."""
 
 WINDOWS = (4, 2, 8, 1, 3)
 """Positions that a layer with a sliding window sees, where there is one."""
@@ -39,6 +45,8 @@ class Setup:
         Sizes of engines that may go on in the same pools and rows.
     candidates : tuple of int
         Numbers of steps that an iteration may have; empty where it has always those of the configuration.
+    rests_from : int
+        Requests from which on a batch takes no step, whatever smaller ones do; 0 where there is no such number.
     longest_prompt, longest_output : int
         Tokens of a request at most.
     num_spare_slots : int
@@ -63,6 +71,7 @@ class Setup:
     is_v1: bool = False
     other_configs: tuple[SpecConfig, ...] = ()
     candidates: tuple[int, ...] = ()
+    rests_from: int = 0
     longest_prompt: int = 8
     longest_output: int = 12
     num_spare_slots: int = 0
@@ -88,6 +97,14 @@ class Setup:
         num_seen = max(most_seen(config, most, longest, window, size, self.schedule) for config in configs)
         num_swa_slots = (1 + self.num_spare_slots // most) * ceil_to(num_seen, size) + size if window else 0
         return PoolSizes(num_slots, self.max_batch + 1, width, size, num_swa_slots)
+
+    def controller(self) -> AdaptiveController | None:
+        """Return what decides about the number of steps, early and often, where it changes."""
+        if not self.candidates:
+            return None
+        at_rest = (AdaptiveSlot(self.rests_from, (0,)),) if self.rests_from else ()
+        slots = (AdaptiveSlot(EVERY_SIZE, self.candidates), *at_rest)
+        return AdaptiveController(self.candidates[-1], AdaptiveConfig(slots, warmup=2, interval=2))
 
 
 def draw_setup(random: Random) -> Setup:
@@ -149,6 +166,7 @@ def _draw_plain_setup(random: Random) -> Setup:
         is_v1=is_v1,
         other_configs=others,
         candidates=candidates,
+        rests_from=random.choice((0, 2, 4)) if 0 in candidates else 0,
         longest_prompt=longest_prompt,
         longest_output=longest_output,
         num_spare_slots=spare + random.randrange(9),
@@ -170,7 +188,9 @@ def _draw_sizes(random: Random) -> SpecConfig:
 
 def _draw_others(random: Random, config: SpecConfig) -> tuple[SpecConfig, ...]:
     """Draw the sizes of engines that share pools with one: most machines have none."""
-    others = [_draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))]
+    others = [
+        AT_REST if random.randrange(4) == 0 else _draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))
+    ]
     return tuple(dict.fromkeys(other for other in others if other != config))
 
 

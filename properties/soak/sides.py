@@ -5,7 +5,6 @@ from dataclasses import replace
 from specsim.assertion import require
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed
-from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.phases import Phase
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, Subject
@@ -107,16 +106,11 @@ class Sides:
 
     def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
         setup = self._setup
-        candidates, adaptive = setup.candidates, None
-        if candidates:
-            adaptive = AdaptiveController(
-                candidates[-1], AdaptiveConfig((AdaptiveSlot(1, candidates),), warmup=2, interval=2)
-            )
         return Engine(
             worker,
             setup.max_batch,
             setup.shuffle_seed,
-            adaptive=adaptive,
+            adaptive=setup.controller(),
             schedule=self.schedule,
             operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
             observer=observer,

@@ -43,10 +43,10 @@ def adaptive_cases() -> SearchStrategy[tuple[AdaptiveCase, ...]]:
 @st.composite
 def any_history(draw: DrawFn) -> AdaptiveCase:
     """Draw a range whose hysteresis may be negative, wide or crossed, and a short history."""
-    candidates = tuple(sorted(draw(st.sets(st.integers(1, MOST_STEPS), min_size=1, max_size=4))))
+    candidates = tuple(sorted(draw(st.sets(st.integers(0, MOST_STEPS), min_size=1, max_size=4))))
     slot = AdaptiveSlot(1, candidates, down=draw(eighths(-1, 1)), up=draw(eighths(-1, 1)))
     config = draw(_configs(slot))
-    state = AdaptiveState(draw(st.sampled_from(candidates)), draw(eighths(0, MOST_STEPS)), draw(st.integers(0, 6)))
+    state = AdaptiveState(draw(st.sampled_from(candidates)), draw(eighths(-1, MOST_STEPS)), draw(st.integers(0, 6)))
     return AdaptiveCase(state, slot, config, tuple(draw(st.lists(_verifies(), min_size=1, max_size=12))))
 
 
@@ -56,14 +56,14 @@ def near_a_threshold(draw: DrawFn) -> AdaptiveCase:
 
     With crossed hysteresis an average lies below the threshold downward and above the one upward of one candidate.
     """
-    candidates = tuple(sorted(draw(st.sets(st.integers(1, MOST_STEPS), min_size=2, max_size=4))))
+    candidates = tuple(sorted(draw(st.sets(st.integers(0, MOST_STEPS), min_size=2, max_size=4))))
     up = draw(eighths(-1, 1))
     down = draw(mostly(eighths(0, 1).map(lambda crossed: up + crossed), eighths(-1, 1), one_in=3))
     slot = AdaptiveSlot(1, candidates, down=down, up=up)
     config = replace(draw(_configs(slot)), alpha=0.5)
     threshold = draw(st.sampled_from(candidates)) - 0.5 + draw(st.sampled_from((up, down)))
-    average = max(0.0, threshold + draw(st.sampled_from((0.125, 0.0, -0.125))))
-    mean = int(average)
+    average = max(-0.75, threshold + draw(st.sampled_from((0.125, 0.0, -0.125))))
+    mean = max(0, int(average))
     decisions = draw(st.sampled_from((1, 2, 0)))
     state = AdaptiveState(
         num_steps=draw(st.sampled_from(candidates)),

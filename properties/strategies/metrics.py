@@ -47,7 +47,7 @@ class RequestLog:
 @st.composite
 def histories(draw: DrawFn) -> History:
     """Draw a run: requests join, verify, end, and are in flight once more after their end."""
-    num_steps = draw(st.integers(1, 5))
+    num_steps = draw(st.integers(0, 5))
     num_batches = draw(st.integers(0, 7))
     num_requests = draw(mostly(st.integers(1, 4), st.just(0), one_in=8))
     moments = st.integers(0, num_batches)
@@ -56,7 +56,7 @@ def histories(draw: DrawFn) -> History:
     accepts = st.sampled_from((0, num_steps, *range(num_steps + 1)))
     return History(
         num_steps=num_steps,
-        num_draft_tokens=path_width(num_steps) + draw(st.integers(0, 6)),
+        num_draft_tokens=path_width(num_steps) + (draw(st.integers(0, 6)) if num_steps else 0),
         decode_log_interval=draw(st.integers(1, 3)),
         num_requests=num_requests,
         batches=tuple(
@@ -73,14 +73,14 @@ def histories(draw: DrawFn) -> History:
 @st.composite
 def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
     """Draw accepted drafts a verify, the levels of a draft, and the drafts that a verify proposes."""
-    num_steps = draw(st.integers(1, 6))
+    num_steps = draw(mostly(st.integers(1, 6), st.just(0), one_in=6))
     drafts = draw(
         st.one_of(
             st.lists(st.integers(0, num_steps), max_size=8),
             st.lists(st.sampled_from((0, num_steps)), min_size=1, max_size=8),
         )
     )
-    return tuple(drafts), num_steps, num_steps + draw(st.sampled_from((0, 0, 1, 7)))
+    return tuple(drafts), num_steps, num_steps + (draw(st.sampled_from((0, 0, 1, 7))) if num_steps else 0)
 
 
 @st.composite
@@ -100,5 +100,5 @@ def several_logs() -> SearchStrategy[list[RequestLog]]:
 
 def draft_sizes() -> SearchStrategy[tuple[int | None, int | None]]:
     """Return nodes and levels of a draft, either of which may be unset."""
-    nodes, steps = st.one_of(st.none(), st.integers(2, 64)), st.one_of(st.none(), st.integers(1, 8))
+    nodes, steps = st.one_of(st.none(), st.integers(1, 64)), st.one_of(st.none(), st.integers(0, 8))
     return st.tuples(nodes, steps)

@@ -6,6 +6,7 @@ import numpy as np
 
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
+from specsim.counts import ROOTS_PER_TREE
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftInput, PhaseTag, VerifyInput, expect_phase
 from specsim.reference.worker.pools import Pools
@@ -24,6 +25,8 @@ def draft(
     page_size: int = 1,
 ) -> VerifyInput:
     """Draft a tree for every request: ``num_steps`` selections, one forward less, then pruning and linking.
+
+    Without a step the draft model does not run, and what is carried for its next draft is left alone.
 
     Parameters
     ----------
@@ -46,6 +49,8 @@ def draft(
     Source: semantics A.4, A.9.
     """
     expect_phase(phase, PhaseTag.EAGLE_DRAFT)
+    if config.num_steps == 0:
+        return _roots(phase, verify_slots())
     topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
     row, req_to_token, seq_lens = phase.req_pool_indices, pools.req_to_token, phase.seq_lens
     positions = np.repeat(seq_lens, topk)
@@ -99,6 +104,23 @@ def draft(
         width,
     )
     return VerifyInput(*tree, verify_slots(), seq_lens, width)
+
+
+def _roots(phase: DraftInput, out_cache_loc: Array) -> VerifyInput:
+    """Return trees of one node each: the token that was output last, which has no KV yet."""
+    num_requests = phase.num_requests
+    no_link = np.full((num_requests, 1), -1, dtype=np.int64)
+    return VerifyInput(
+        draft_token=phase.bonus_tokens.astype(np.int64),
+        retrieve_index=np.arange(num_requests, dtype=np.int64).reshape(num_requests, 1),
+        retrieve_next_token=no_link,
+        retrieve_next_sibling=no_link.copy(),
+        positions=phase.seq_lens.astype(np.int64),
+        tree_mask=np.ones(num_requests, dtype=np.bool_),
+        out_cache_loc=out_cache_loc,
+        seq_lens=phase.seq_lens,
+        num_draft_tokens=ROOTS_PER_TREE,
+    )
 
 
 def map_hot(topk_index: Array, model: Model[Array], operations: Operations[Array]) -> Array:

@@ -39,8 +39,10 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 )
 @click.option("--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Prompts.")
 @click.option("--topk", default=4, show_default=True, type=click.IntRange(1), help="Beams of a draft.")
-@click.option("--steps", default=5, show_default=True, type=click.IntRange(1), help="Depth of a draft.")
-@click.option("--draft-tokens", default=16, show_default=True, type=click.IntRange(2), help="Nodes, root included.")
+@click.option(
+    "--steps", default=5, show_default=True, type=click.IntRange(0), help="Depth of a draft; 0 proposes nothing."
+)
+@click.option("--draft-tokens", default=16, show_default=True, type=click.IntRange(1), help="Nodes, root included.")
 @click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
@@ -127,6 +129,9 @@ def simulate(
     overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells, and with
     --lockstep what all are told by both workers.
     """
+    if steps == 0 and topk != 1:
+        remark(f"--topk {topk} becomes 1: with --steps 0 nothing branches")
+        topk = 1
     if topk == 1 and draft_tokens != path_width(steps):
         remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
         draft_tokens = path_width(steps)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from specsim.cli.device import need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -13,6 +14,9 @@ from specsim.simulation.models.toys import window_of
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.worker import Worker
+
+ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
+"""The controller of a simulation without steps: the rules know no other way to propose nothing."""
 
 
 def plan_for(
@@ -25,6 +29,7 @@ def plan_for(
     SpecRejection
         BAD_CONFIGURATION: the settings contradict each other.
     """
+    is_at_rest = config.num_steps == 0
     plan = resolve(
         ServerConfig(
             algorithm="EAGLE",
@@ -36,6 +41,8 @@ def plan_for(
             disable_overlap=disable_overlap,
             recurrent=recurrent,
             max_running_requests=max_batch,
+            adaptive=is_at_rest,
+            adaptive_config=ALWAYS_AT_REST if is_at_rest else AdaptiveConfig(),
         )
     )
     if plan.worker == "v1":

@@ -18,7 +18,8 @@ class AdaptiveSlot:
     batch_size : int
         Least padded batch size of the range.
     candidates : tuple of int
-        Numbers of steps, ascending, each at least 1.
+        Numbers of steps, ascending, each at least 0: without a step a batch proposes nothing, and its verifies output
+        one token a request.
     down, up : float
         Hysteresis: how far the thresholds of a lower and of a higher candidate move. A range that does not say
         otherwise goes down later than its candidates alone would have it.
@@ -31,8 +32,8 @@ class AdaptiveSlot:
 
     def __post_init__(self) -> None:
         ascending = all(left < right for left, right in pairwise(self.candidates))
-        if not self.candidates or self.candidates[0] < 1 or not ascending:
-            raise _contradiction("candidates", self.candidates, "ascending whole numbers from 1", "steps are tried")
+        if not self.candidates or self.candidates[0] < 0 or not ascending:
+            raise _contradiction("candidates", self.candidates, "ascending whole numbers from 0", "steps are tried")
 
     def start(self, initial_steps: int) -> int:
         """Return the candidate that a range starts with: the initial one, or the middle one where that is missing."""

@@ -11,6 +11,7 @@ from specsim.rules.eagle import resolve_eagle
 from specsim.rules.others import resolve_dflash, resolve_frozen_kv_mtp, resolve_ngram
 from specsim.rules.plan import Code, ExecutionPlan
 from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.sizes import check_steps
 from specsim.rules.worker import choose_for_plugin
 
 _FAMILY_RULES: dict[SpeculativeAlgorithm, Callable[[Resolution], None]] = {
@@ -67,6 +68,7 @@ def resolve(config: ServerConfig) -> ExecutionPlan:
             _FAMILY_RULES[algorithm](state)
         common.check_snapshots(state)
     resolve_adaptive(state)
+    check_steps(state.config)
     return state.plan()
 
 

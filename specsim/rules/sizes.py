@@ -10,6 +10,9 @@ CHAIN_OF_THREE = SpecConfig(topk=1, num_steps=3, num_draft_tokens=4)
 TREE_OF_EIGHT = SpecConfig(topk=4, num_steps=5, num_draft_tokens=8)
 ARCHITECTURES_WITH_TREES = ("LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCausalLM")
 
+WITH_STEPS = ("EAGLE", "EAGLE3", "STANDALONE")
+"""Algorithms whose drafts have as many steps as the user says."""
+
 
 def choose_sizes(algorithm: str | None, architecture: str) -> SpecConfig:
     """Return the sizes of a draft whose sizes the user left open."""
@@ -57,6 +60,13 @@ def fit_chain(state: Resolution) -> None:
         return
     given = "unset" if config.num_draft_tokens is None else config.num_draft_tokens
     state.warn(Code.CHAIN_LENGTH, f"num_draft_tokens is {nodes}, not {given}.", num_draft_tokens=nodes)
+
+
+def check_steps(config: ServerConfig) -> None:
+    """Reject drafts of no step that would never have another number of steps; adaptive ones may rest."""
+    if config.algorithm in WITH_STEPS and config.num_steps == 0 and not config.adaptive:
+        because = "without a step nothing is proposed, and the number of steps does not adapt"
+        raise contradiction("num_steps", 0, "at least 1, or the adaptive controller where it works", because)
 
 
 def check_sizes(config: ServerConfig) -> None:

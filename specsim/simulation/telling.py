@@ -43,7 +43,7 @@ def tell_iteration(
         (Tag.ACCEPTED, any(drafts)),
         (Tag.ZERO, 0 in drafts),
         (Tag.REJECTED, any(0 < count < num_steps for count in drafts)),
-        (Tag.FULL, num_steps in drafts),
+        (Tag.FULL, num_steps > 0 and num_steps in drafts),
         (Tag.BATCH, len(drafts) > 1),
         (Tag.RAGGED, len(set(drafts)) > 1),
         (Tag.TREE, config.topk > 1),

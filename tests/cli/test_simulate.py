@@ -53,6 +53,21 @@ def test_a_chain_has_one_node_a_level(specsim, text):
     assert json.loads(got.stdout)["lossless"] is True
 
 
+def test_a_chain_may_have_no_level(specsim, text):
+    got = simulate(specsim, text, "--steps", 0)
+    assert got.exit_code == 0
+    assert got.stderr == (
+        "--topk 4 becomes 1: with --steps 0 nothing branches\n"
+        "--draft-tokens 16 becomes 1: with --topk 1 a draft has one node a level\n"
+    )
+    report = json.loads(got.stdout)
+    verifies = report["spec_verify_ct"]
+    assert (report["lossless"], report["accept_rate"], report["tokens_per_verify"]) == (True, 0.0, 1.0)
+    assert (report["num_accepted_drafts"], report["histogram"]) == (0, [verifies])
+    assert report["output_tokens"] == report["requests"] + verifies
+    assert "spec_accept_rate" not in report["meta_info"][0]
+
+
 def test_the_table(specsim, text):
     got = specsim("simulate", "--text", text, "--requests", 1, "--max-new-tokens", 4)
     assert got.exit_code == 0

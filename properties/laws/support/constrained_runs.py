@@ -153,11 +153,10 @@ def constrained_runs(draw: st.DrawFn) -> ConstrainedRun:
 @st.composite
 def adaptive_runs(draw: st.DrawFn) -> AdaptiveRun:
     """Draw a run long enough for a controller that decides early to change its mind, up and down."""
-    candidates = draw(st.sampled_from(((1, 2, 4), (1, 3), (2, 4), (1, 2, 3, 4))))
+    candidates = draw(st.sampled_from(((1, 2, 4), (1, 3), (2, 4), (1, 2, 3, 4), (0, 1, 3), (0, 2))))
     fewer = candidates[:-1]
-    slots = draw(
-        st.sampled_from(((AdaptiveSlot(1, candidates),), (AdaptiveSlot(1, candidates), AdaptiveSlot(2, fewer))))
-    )
+    every, *larger = [AdaptiveSlot(1, candidates), AdaptiveSlot(2, fewer), AdaptiveSlot(2, (0,))]
+    slots = draw(st.sampled_from(((every,), *((every, one) for one in larger))))
     prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=4), min_size=1, max_size=3))
     model = HashModel(VOCABULARY, draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from((0.3, 0.6, 0.9))))
     return AdaptiveRun(

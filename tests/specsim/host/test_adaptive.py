@@ -1,5 +1,7 @@
 """The adaptive controller: a worked example, thresholds by hand, and what its settings must be."""
 
+from dataclasses import replace
+
 import pytest
 
 from specsim.host.adaptive import (
@@ -100,12 +102,30 @@ def test_a_range_goes_down_late_unless_it_says_otherwise():
     ]
 
 
+def test_a_range_may_rest_and_try_again():
+    resting = AdaptiveSlot(1, (0, 1, 3), down=0.5, up=0.5)
+    at_rest = adapt_num_steps(AdaptiveState(1, 0.5), [0, 0], resting, AT_ONCE)
+    assert at_rest == AdaptiveState(0, 0.0, 1)
+    assert adapt_num_steps(at_rest, [0, 0], resting, AT_ONCE).num_steps == 0
+    assert adapt_num_steps(at_rest, [0, 0], replace(resting, up=0.0), AT_ONCE).num_steps == 1
+
+
+def test_large_batches_may_have_no_other_choice_than_to_rest():
+    controller = AdaptiveController(3, AdaptiveConfig((WIDE, AdaptiveSlot(64, (0,)))))
+    assert [controller.num_steps(size) for size in (1, 63, 64, 65)] == [3, 3, 0, 0]
+    assert controller.num_draft_tokens(64) == 1
+    assert controller.states[64] == AdaptiveState(num_steps=0, ema=-1.0, count=0)
+    for _ in range(20):
+        controller.observe([0] * 64)
+    assert [controller.num_steps(size) for size in (63, 64)] == [3, 0]
+
+
 @pytest.mark.parametrize(
     ("what", "make"),
     [
         ("num_steps", lambda: AdaptiveController(2)),
         ("candidates", lambda: AdaptiveSlot(1, ())),
-        ("candidates", lambda: AdaptiveSlot(1, (0, 1))),
+        ("candidates", lambda: AdaptiveSlot(1, (-1, 1))),
         ("candidates", lambda: AdaptiveSlot(1, (3, 3))),
         ("slots", lambda: AdaptiveConfig(())),
         ("slots", lambda: AdaptiveConfig((AdaptiveSlot(8, (1,)), AdaptiveSlot(1, (1,))))),
