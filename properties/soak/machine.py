@@ -143,7 +143,9 @@ class Machine:
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
         if rows and resolved is not None:
-            started_from = require_kind("phase 0", self.engine.worker.phases()[0], DraftInput)
+            phases = self.engine.worker.phases()
+            require(phases, "phases of an iteration", len(phases), "at least the draft input")
+            started_from = require_kind("phase 0", phases[0], DraftInput)
             check_hand_over(carried, rows, started_from)
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())

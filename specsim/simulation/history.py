@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.assertion import require_kind
+from specsim.assertion import require, require_kind
 from specsim.contracts.binding import defined_mask
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import TABLE
@@ -34,11 +34,14 @@ def first_divergence(iteration: int, expected: tuple[Phase, ...], got: tuple[Pha
 
     Entries of ``predict`` off the accepted path, and rows of the draft-extend input past it, are not compared.
     """
-    for left, right in zip(expected, got, strict=True):
+    require(len(got) == len(expected), "phases of an iteration", len(got), len(expected))
+    for number, (left, right) in enumerate(zip(expected, got, strict=True)):
+        require_kind(f"phase {number}", right, type(left))
         for field in fields(left):
             one, other = getattr(left, field.name), getattr(right, field.name)
             if not isinstance(one, np.ndarray):
                 continue
+            require_kind(f"{type(left).__name__}.{field.name}", other, np.ndarray)
             index = _first_difference(one, other, _compared(left, field.name, one))
             if index is not None:
                 shown = (one[index], other[index]) if len(index) == one.ndim else (one.shape, other.shape)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from specsim.assertion import require, require_kind
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import TokenLogprob
@@ -53,7 +54,8 @@ class Launcher:
 
         def run() -> list[int]:
             following = worker.prefill(rows, batch.chunks)
-            self._tell(told)
+            require(len(following) == len(rows), "tokens that prefill returns", len(following), len(rows))
+            self._tell(told, len(rows))
             return following
 
         self._write(write)
@@ -82,8 +84,9 @@ class Launcher:
             event = self._event(reads_map=True, writes_slots=True)
 
         def run() -> Iteration:
-            iteration = decode()
-            self._tell(told)
+            iteration = require_kind("what decode returns", decode(), Iteration)
+            iteration.check(len(rows))
+            self._tell(told, len(rows))
             return iteration
 
         ticket = self._streams.enqueue(event, run)
@@ -114,7 +117,8 @@ class Launcher:
         self._num_launched += 1
         return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)
 
-    def _tell(self, told: list[tuple[TokenLogprob, ...]]) -> None:
+    def _tell(self, told: list[tuple[TokenLogprob, ...]], count: int) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""
         if self._teller is not None:
             told += self._teller.told()
+            require(len(told) in (0, count), "requests that told() tells of", len(told), count)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import count_tokens
 from specsim.host.choice import TokenChoice
@@ -29,6 +30,15 @@ class Iteration:
     tokens: NDArray[np.int32]
     num_accepted_drafts: NDArray[np.int32]
     num_accepted_tokens: NDArray[np.int32]
+
+    def check(self, num_requests: int) -> None:
+        """Raise AssertionError unless every request has a row and a count of each kind, and its tokens fit."""
+        for name in ("num_accepted_drafts", "num_accepted_tokens"):
+            got = vars(self)[name].shape
+            require(got == (num_requests,), f"shape of {name} that decode returns", got, (num_requests,))
+        got, most = self.tokens.shape, int(self.num_accepted_tokens.max(initial=0))
+        fits = len(got) == 2 and got[0] == num_requests and got[1] >= most
+        require(fits, "shape of the tokens that decode returns", got, f"({num_requests}, at least {most})")
 
     @classmethod
     def of(cls, truncation: Truncation, num_nodes: int) -> "Iteration":
