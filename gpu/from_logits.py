@@ -4,7 +4,7 @@ import torch
 
 from specsim.counts import path_width
 from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
-from specsim.gpu.launching.blocks import ceil_div, power_of_two
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
@@ -29,8 +29,9 @@ UNIT = 8
 SLOTS = 128
 """Largest logits of a chunk that are listed: more than twice the usual top-k of 50, and half a program's threads."""
 
-WAYS, ROW_WAYS = 8, 8
-"""Bounds that a round of the search tries on the lists, and on a whole row: three bits of a float32 a round."""
+WAYS, ROW_WAYS, INTERPRETED_WAYS = 8, 8, 256
+"""Bounds that a round of the search tries on the lists, and on a whole row: three bits of a float32 a round; eight
+under the interpreter, where a round takes as long whatever it tries."""
 
 BLOCK = 4096
 """Logits of its row that a program of the walk reads at a time where the lists do not suffice: 16 a thread."""
@@ -195,6 +196,7 @@ def _plan_sampled(
     chunk = chunk_of(vocab)
     num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
     num_levels = min(path_width(num_steps), num_nodes)
+    block = min(chunk, choose_block(vocab, BLOCK))
     row = {"num_nodes": num_nodes, "vocab": vocab, "row_stride": strides[0], "column_stride": strides[1]}
     # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
     kind = {"SHIFT": 16 if dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
@@ -229,9 +231,9 @@ def _plan_sampled(
             },
             tunables={
                 "SLOTS": SLOTS,
-                "WAYS": WAYS,
-                "ROW_WAYS": ROW_WAYS,
-                "BLOCK": min(chunk, choose_block(vocab, BLOCK)),
+                "WAYS": ways_of(SLOTS * power_of_two(num_chunks), WAYS),
+                "ROW_WAYS": ways_of(block, ROW_WAYS),
+                "BLOCK": block,
             },
             num_warps=NUM_WARPS,
         )
@@ -243,6 +245,11 @@ def chunk_of(vocab: int) -> int:
     """Return how many logits one program of the statistics reads."""
     most = max(CHUNK, power_of_two(ceil_div(vocab, MOST_CHUNKS)))
     return max(LEAST_CHUNK, choose_block(vocab, most))
+
+
+def ways_of(num_logits: int, most: int) -> int:
+    """Return how many bounds a round of the search tries on so many logits; a search ends with two or more of them."""
+    return max(2, choose_block(LARGEST_TILE // num_logits, most, INTERPRETED_WAYS))
 
 
 def greedy_chunk_of(vocab: int, num_requests: int) -> int:

@@ -1,12 +1,13 @@
-"""Kernels under Triton's interpreter, which is told once a launch, not at every call, how to read the language.
+"""Kernels under Triton's interpreter, which is told once a call of an operation how to read the language.
 
-The interpreter replaces the functions of ``triton.language`` by its own when a launch starts, and looks for what is
-left to replace again at each call of a device function: a third of its time goes there. What a launch has replaced
-stays replaced until it ends, so the second look finds nothing (docs/decisions/interpreted-language.md).
+The interpreter replaces the functions of ``triton.language`` by its own when a launch starts, looks for what is left
+to replace again at each call of a device function, and puts everything back when the launch ends. Here what has been
+replaced stays so until the last launch of a call has ended, so that the other looks find nothing; and what values are
+is looked up instead of worked out again (docs/decisions/interpreted-language.md).
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -16,24 +17,41 @@ from triton import language
 from triton.runtime import interpreter
 
 from specsim.gpu.launching.plan import Plan
+from specsim.gpu.launching.semantic import LeanSemantic
 
 LOOK = "_patch_lang"
 """Triton's function that looks through the modules of the language that another function can see."""
 
+SEMANTIC = "interpreter_semantic"
+"""What the interpreter carries every operation of the language out with."""
 
-def interpret(plan: Plan, arguments: dict[str, Any]) -> None:
-    """Run a launch under the interpreter, one program after another.
+ENTRIES = "_get_np_dtype"
+"""Triton's function that says which entries of NumPy stand for a type."""
+
+_IS_KNOWN = {LOOK, SEMANTIC, ENTRIES} <= vars(interpreter).keys()
+_SEMANTIC = LeanSemantic(interpreter.interpreter_builder)
+_ENTRIES: dict[str, Any] = {}
+
+
+class _Kept:
+    """What a launch is given to put the language back with: it is put back later, with that of the other launches."""
+
+    def restore(self) -> None:
+        """Leave the language as it is."""
+
+
+def interpret(launches: Iterable[tuple[Plan, dict[str, Any]]]) -> None:
+    """Run launches under the interpreter, one program after another.
 
     Parameters
     ----------
-    plan : Plan
-        The kernel, its grid and its options.
-    arguments : dict
-        Every argument of the kernel by the name of its parameter.
+    launches : iterable of tuple
+        Each is a kernel with its grid and options, and every argument of the kernel by the name of its parameter.
     """
-    given = {name: _apart(value) for name, value in arguments.items()}
-    with _language_replaced_once():
-        plan.kernel[plan.grid](**given, num_warps=plan.num_warps, **plan.options)
+    with _read_once():
+        for plan, arguments in launches:
+            given = {name: _apart(value) for name, value in arguments.items()}
+            plan.kernel[plan.grid](**given, num_warps=plan.num_warps, **plan.options)
 
 
 def _apart(value: Any) -> Any:
@@ -42,26 +60,54 @@ def _apart(value: Any) -> Any:
 
 
 @contextmanager
-def _language_replaced_once() -> Iterator[None]:
-    """Let the interpreter look through each module of the language once while the block runs."""
-    look: Callable[[Any], Any] | None = vars(interpreter).get(LOOK)
-    if look is None:
+def _read_once() -> Iterator[None]:
+    """Let the interpreter look through each module of the language once while the block runs, and look types up."""
+    own = vars(interpreter)
+    if not _IS_KNOWN:
         yield
         return
-    replaced: set[str] = set()
-
-    def look_once(function: Any) -> Any:
-        visible = _languages_of(function.__module__)
-        if visible <= replaced:
-            return None
-        replaced.update(visible)
-        return look(function)
-
-    setattr(interpreter, LOOK, look_once)
+    before = {name: own[name] for name in (LOOK, SEMANTIC, ENTRIES)}
+    scopes: list[Any] = []
+    _set({LOOK: _looking_once(own[LOOK], scopes), SEMANTIC: _SEMANTIC, ENTRIES: _remembering(own[ENTRIES])})
     try:
         yield
     finally:
-        setattr(interpreter, LOOK, look)
+        _set(before)
+        for scope in reversed(scopes):
+            scope.restore()
+
+
+def _set(names: dict[str, Any]) -> None:
+    for name, value in names.items():
+        setattr(interpreter, name, value)
+
+
+def _looking_once(look: Callable[[Any], Any], scopes: list[Any]) -> Callable[[Any], _Kept]:
+    """Return a function that looks where there may be something to replace, and keeps what puts it back."""
+    replaced: set[str] = set()
+
+    def look_once(function: Any) -> _Kept:
+        visible = _languages_of(function.__module__)
+        if not visible <= replaced:
+            replaced.update(visible)
+            scope = look(function)
+            if scope is not None:
+                scopes.append(scope)
+        return _Kept()
+
+    return look_once
+
+
+def _remembering(entries_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that asks once for each name of a type without its shape, on which alone the answer depends."""
+
+    def remembered(type_: Any) -> Any:
+        name = type_.scalar.name
+        if name not in _ENTRIES:
+            _ENTRIES[name] = entries_of(type_)
+        return _ENTRIES[name]
+
+    return remembered
 
 
 @cache

@@ -89,8 +89,7 @@ def run_plans(plans: Sequence[Plan], buffers: Buffers) -> list[Prepared]:
 
 
 def _interpret(plans: Sequence[Plan], buffers: Buffers) -> None:
-    for plan in plans:
-        interpret(plan, plan.arguments(buffers))
+    interpret((plan, plan.arguments(buffers)) for plan in plans)
 
 
 def _device_of(buffers: Buffers) -> int:

@@ -103,8 +103,10 @@ def sampled_trees(
 
     def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
         is_dear = vocab > LARGEST_CHEAP_VOCABULARY
-        most = min(max_requests, 2) if is_dear else max_requests
-        return st.tuples(trees(of_request, most, vocab, SMALL_TREES if is_dear else largest), st.just(vocab))
+        if not is_dear:
+            return st.tuples(trees(of_request, max_requests, vocab, largest), st.just(vocab))
+        few = trees(of_request, min(max_requests, 2), vocab, min(largest or SMALL_TREES, SMALL_TREES))
+        return st.tuples(few, st.just(vocab))
 
     return mostly(vocab_sizes().flatmap(over), wide_stars(of_request, max_requests), one_in=stars_one_in)
 

@@ -78,9 +78,9 @@ def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrateg
         bulk(),
     )
     if draws_for_interpreter():
-        tiny = sampled_trees(one, min(max_requests, 1), INTERPRETED_STARS_ONE_IN, largest=4)
+        tiny = sampled_trees(one, min(max_requests, 1), INTERPRETED_STARS_ONE_IN, largest=3)
         small = sampled_trees(one, min(max_requests, 2), INTERPRETED_STARS_ONE_IN, largest=SMALL_TREES)
-        return mostly(tiny, small, one_in=3)
+        return mostly(tiny, small, one_in=6)
     return sampled_trees(one, max_requests)
 
 

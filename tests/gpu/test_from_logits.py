@@ -8,7 +8,9 @@ from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation
 from specsim.gpu import from_logits
 from specsim.gpu.arrays import DEVICE, from_numpy
+from specsim.gpu.launching.blocks import ON_GPU as BLOCKS_ON_GPU
 from specsim.gpu.launching.blocks import power_of_two
+from specsim.gpu.launching.mode import launching
 from specsim.gpu.switches import poisoned
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.rejection import Reason
@@ -107,8 +109,8 @@ def check(patterns=(0x5A, 0xA5), **arguments):
 
 @pytest.fixture
 def small_chunks(cut):
-    """Cut rows into chunks of 256 logits."""
-    cut(block=lambda size, most, interpreted: min(power_of_two(size), 256))
+    """Cut rows into chunks of 256 logits, and try as many bounds at a time as on a GPU."""
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), most, 256))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, bfloat16])
@@ -125,9 +127,16 @@ def test_acceptance_across_chunks(small_chunks, kind):
 
 @pytest.mark.parametrize("kind", ["normal", "few values", "clustered"])
 def test_weights_in_float32(cut, kind):
-    cut(block=lambda size, most, interpreted: min(power_of_two(size), 1024))
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), most, 1024))
     vocab = from_logits.LARGEST_PRECISE + 100
     check(patterns=(0x5A,), **scene(kind, 3, 4, vocab, 2, bfloat16, seed=2))
+
+
+@pytest.mark.parametrize("num_logits", [1, 128, 256, 4096])
+def test_a_gpu_tries_eight_bounds_at_a_time(num_logits):
+    with launching(blocks=BLOCKS_ON_GPU):
+        assert from_logits.ways_of(num_logits, from_logits.WAYS) == 8
+        assert from_logits.ways_of(num_logits, from_logits.ROW_WAYS) == 8
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""What the values of an interpreted kernel are, looked up where Triton works it out again for each value.
+
+Under the interpreter Triton's semantic makes the type, the shape and the size of every value afresh, casts values to
+the type that they have, and adds 32-bit integers a second time, in 64 bits, for an assertion that only a debugging
+builder makes. None of this depends on entries, and nothing here touches an entry: operands, results and errors are
+Triton's own (docs/decisions/interpreted-language.md).
+"""
+
+from typing import Any
+
+from triton import language
+from triton.language.semantic import TritonSemantic
+
+INTEGERS = {
+    one.name: (one.get_int_min_value(), one.get_int_max_value())
+    for one in (
+        *(language.int8, language.int16, language.int32, language.int64),
+        *(language.uint8, language.uint16, language.uint32, language.uint64),
+    )
+}
+"""Least and largest number of each type of integers."""
+
+FLOATS = frozenset(one.name for one in (language.float16, language.bfloat16, language.float32, language.float64))
+
+PLAIN = INTEGERS.keys() | FLOATS | {language.int1.name}
+"""Names of the types of which two operands of one type keep it."""
+
+_SHAPES: dict[tuple[int, ...], tuple[Any, Any]] = {}
+_BLOCKS: dict[tuple[str, tuple[int, ...]], Any] = {}
+
+
+class ShapedTensor(language.tensor):  # type: ignore[misc]
+    """A value of a kernel, which shares its shape and its size with all values of that shape."""
+
+    def __init__(self, handle: Any, type: Any) -> None:
+        self.handle = handle
+        self.type = type
+        self.dtype = type.scalar
+        self.shape, self.numel = _shape_of(handle, type)
+
+
+class LeanSemantic(TritonSemantic):  # type: ignore[misc]
+    """Triton's semantic without what it does again: each method ends early, or asks Triton."""
+
+    tensor = ShapedTensor
+
+    def to_tensor(self, x: Any, check_type: bool = True) -> Any:
+        """Return a value as a tensor; one that Triton made itself is one too."""
+        return x if isinstance(x, language.tensor) else super().to_tensor(x, check_type)
+
+    def binary_op_type_checking_impl(
+        self,
+        lhs: Any,
+        rhs: Any,
+        allow_lhs_ptr: bool = False,
+        allow_rhs_ptr: bool = False,
+        arithmetic_check: bool = True,
+        div_or_mod: bool = False,
+    ) -> tuple[Any, Any]:
+        """Bring two operands to one type and shape."""
+        if arithmetic_check and not div_or_mod:
+            left, right = self._beside(lhs, rhs), self._beside(rhs, lhs)
+            if isinstance(left, language.tensor) and isinstance(right, language.tensor):
+                name = left.dtype.name
+                if name == right.dtype.name and name in PLAIN:
+                    return self.broadcast_impl_value(left, right)
+        return super().binary_op_type_checking_impl(
+            lhs, rhs, allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod
+        )
+
+    def binary_op_sanitize_overflow_impl(self, lhs: Any, rhs: Any, binary_op: Any) -> None:
+        """Assert that nothing overflows, where assertions are made."""
+        if self.builder.options.debug:
+            super().binary_op_sanitize_overflow_impl(lhs, rhs, binary_op)
+
+    def broadcast_impl_value(self, lhs: Any, rhs: Any) -> tuple[Any, Any]:
+        """Bring two operands to one shape."""
+        left, right = lhs.type, rhs.type
+        if left.is_block():
+            if not right.is_block():
+                return lhs, self._spread(rhs, left)
+            if tuple(left.shape) == tuple(right.shape):
+                return lhs, rhs
+            return super().broadcast_impl_value(lhs, rhs)
+        return (self._spread(lhs, right), rhs) if right.is_block() else (lhs, rhs)
+
+    def cast(self, input: Any, dst_ty: Any, fp_downcast_rounding: str | None = None) -> Any:
+        """Cast a value, unless it has that type."""
+        name = input.dtype.name
+        if name == dst_ty.scalar.name and name in PLAIN:
+            return input
+        return super().cast(input, dst_ty, fp_downcast_rounding)
+
+    def _bool_like(self, v: Any) -> Any:
+        return _block_like(v.type, language.int1) if v.type.is_block() else language.int1
+
+    def _beside(self, operand: Any, other: Any) -> Any:
+        """Return a number in the type of the tensor beside it, where it takes that type; or the operand itself."""
+        if type(operand) not in (int, float, bool) or not isinstance(other, language.tensor):
+            return operand
+        name = other.dtype.name
+        least, largest = INTEGERS.get(name, (1, 0))
+        takes_type = name in FLOATS or (type(operand) is not float and least <= operand <= largest)
+        return self.scalar_constant(operand, other.dtype) if takes_type else operand
+
+    def _spread(self, scalar: Any, like: Any) -> Any:
+        block = _block_like(like, scalar.dtype)
+        return self.tensor(self.builder.create_splat(block, scalar.handle), block)
+
+
+def _block_like(block: Any, element: Any) -> Any:
+    """Return the type of blocks of a shape with other entries."""
+    key = element.name, tuple(block.shape)
+    if key not in _BLOCKS:
+        _BLOCKS[key] = block.with_element_ty(element)
+    return _BLOCKS[key]
+
+
+def _shape_of(handle: Any, type: Any) -> tuple[Any, Any]:
+    """Return shape and size of values of a type, as Triton makes them."""
+    key = tuple(type.shape) if type.is_block() else ()
+    if key not in _SHAPES:
+        made = language.tensor(handle, type)
+        _SHAPES[key] = made.shape, made.numel
+    return _SHAPES[key]
