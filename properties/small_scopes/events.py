@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from specsim.config import SpecConfig
 from specsim.properties.small_scopes.device import Path
-from specsim.properties.small_scopes.scopes import NUM_REQUESTS, OUTPUT_LENGTHS
+from specsim.properties.small_scopes.scopes import AT_REST, NUM_REQUESTS, OUTPUT_LENGTHS, PATHS
 from specsim.properties.small_scopes.state import State, World
 
 
@@ -13,18 +14,22 @@ class Event(NamedTuple):
     """What happens, to which request, and how.
 
     ``kind`` is ``admit``, ``prefill``, ``decode``, ``resolve``, ``retract`` or ``abort``. ``length`` is where the
-    output of an admitted request ends, ``paths`` what a verification accepts of each request of the batch.
+    output of an admitted request ends, ``paths`` what a verification accepts of each request of the batch, which
+    ``rests`` where nothing was drafted.
     """
 
     kind: str
     request: int = 0
     length: int = 0
     paths: tuple[Path, ...] = ()
+    rests: bool = False
 
     def __str__(self) -> str:
         if self.kind == "admit":
             return f"admit request {self.request}, which ends at {self.length} output tokens"
         if self.kind == "decode":
+            if self.rests:
+                return "decode without a draft"
             return f"decode, accept {', '.join(map(str, self.paths))}"
         return self.kind if self.kind in ("prefill", "resolve") else f"{self.kind} request {self.request}"
 
@@ -44,7 +49,7 @@ def events_of(world: World, state: State) -> Iterator[Event]:
     yield from (Event("abort", number) for number, request in live.items() if not request.is_aborted)
 
 
-def outcomes_of(world: World, begun: State) -> Iterator[Event]:
+def outcomes_of(begun: State, config: SpecConfig) -> Iterator[Event]:
     """Yield every outcome of a decode that has begun; there is one where nobody was left to decode."""
-    for paths in product(world.scope.paths, repeat=begun.num_running):
-        yield Event("decode", paths=paths)
+    for paths in product(PATHS[config], repeat=begun.num_running):
+        yield Event("decode", paths=paths, rests=config == AT_REST)

@@ -12,7 +12,7 @@ from specsim.properties.small_scopes.canonical import canonical
 from specsim.properties.small_scopes.copies import Copies
 from specsim.properties.small_scopes.events import Event, events_of, outcomes_of
 from specsim.properties.small_scopes.invariants import check, settle
-from specsim.properties.small_scopes.scopes import Scope
+from specsim.properties.small_scopes.scopes import AT_REST, Scope
 from specsim.properties.small_scopes.state import State, World
 from specsim.properties.small_scopes.turns import begin_decode, happen
 from specsim.properties.small_scopes.twins import TwinParts
@@ -106,13 +106,15 @@ class Exploration:
         yield from ((frozen, event) for event in list(events_of(self.world, state)))
         if not state.scheduler.running:
             return
-        try:
-            begin_decode(self.world, state)
-        except Exception as error:  # NOTE: parts under test may raise anything at all.
-            yield error, Event("decode")
-            return
-        begun = self._copies.freeze(state)
-        yield from ((begun, event) for event in outcomes_of(self.world, state))
+        for config in self.world.scope.drafts:
+            state = self._copies.thaw(frozen)
+            try:
+                begin_decode(self.world, state, config)
+            except Exception as error:  # NOTE: parts under test may raise anything at all.
+                yield error, Event("decode", rests=config == AT_REST)
+                return
+            begun = self._copies.freeze(state)
+            yield from ((begun, event) for event in outcomes_of(state, config))
 
     def _follow(
         self, number: int, begun: bytes | Exception, event: Event, behind: list[tuple[int, bytes]]
@@ -120,6 +122,7 @@ class Exploration:
         explored = self.explored
         explored.num_transitions += 1
         explored.events[event.kind] += 1
+        explored.events["rest"] += event.rests
         try:
             if isinstance(begun, Exception):
                 raise begun

@@ -24,7 +24,8 @@ def reclaim(
     operations: CallsByName,
 ) -> Slots:
     """Free the slots that no accepted position keeps, and return those of the accepted ones, request after request."""
-    num_nodes, nodes, windows = scope.config.num_draft_tokens, accept_index[accept_index >= 0], verified.windows
+    nodes, windows = accept_index[accept_index >= 0], verified.windows
+    num_nodes = len(windows) // len(rows)
     if page_size_of_beams(scope.config.topk, scope.page_size) > 1:
         source_slots, num_freed = operations.get_src_tgt_cache_loc(
             verified.seq_lens, windows, nodes, num_accepted_drafts, num_nodes, scope.page_size

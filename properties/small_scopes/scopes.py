@@ -12,7 +12,10 @@ from specsim.simulation.schedule import Schedule
 STAR = SpecConfig(topk=2, num_steps=1, num_draft_tokens=3)
 CHAIN = SpecConfig(topk=1, num_steps=2, num_draft_tokens=3)
 
-PATHS = {STAR: ((0,), (0, 1), (0, 2)), CHAIN: ((0,), (0, 1), (0, 1, 2))}
+AT_REST = SpecConfig(topk=1, num_steps=0, num_draft_tokens=1)
+"""What a chain may draft as well: nothing."""
+
+PATHS = {STAR: ((0,), (0, 1), (0, 2)), CHAIN: ((0,), (0, 1), (0, 1, 2)), AT_REST: ((0,),)}
 """Every outcome of a verification: the nodes that the target accepts."""
 
 NUM_REQUESTS = 2
@@ -63,9 +66,9 @@ class Scope:
         )
 
     @property
-    def paths(self) -> tuple[tuple[int, ...], ...]:
-        """What a verification can accept of one tree."""
-        return PATHS[self.config]
+    def drafts(self) -> tuple[SpecConfig, ...]:
+        """What one iteration may draft: its tree, and a chain nothing too."""
+        return (self.config, AT_REST) if self.config == CHAIN else (self.config,)
 
     def __str__(self) -> str:
         tree = "star" if self.config is STAR else "chain"

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.assertion import require, require_kind
+from specsim.config import SpecConfig
 from specsim.counts import count_tokens
 from specsim.properties.small_scopes.device import Verified
 from specsim.properties.small_scopes.events import Event
@@ -20,6 +21,7 @@ from specsim.properties.small_scopes.reserve import (
     check_window,
 )
 from specsim.properties.small_scopes.room import Room
+from specsim.properties.small_scopes.scopes import AT_REST
 from specsim.properties.small_scopes.state import TICKET, InFlight, State, World
 from specsim.simulation.launches import Launched
 from specsim.simulation.requests import PromptChunk, Request
@@ -77,7 +79,7 @@ def _prefill(world: World, state: State, event: Event) -> None:
     _launch(world, state, batch.requests, following, batch.chunks)
 
 
-def begin_decode(world: World, state: State) -> None:
+def begin_decode(world: World, state: State, config: SpecConfig) -> None:
     """Bring a decode to where its verification comes out: make room, allocate, draft.
 
     Raises
@@ -85,7 +87,7 @@ def begin_decode(world: World, state: State) -> None:
     AssertionError, SpecRejection
         Something is wrong.
     """
-    scheduler, device, operations, config = state.scheduler, state.device, world.operations, world.scope.config
+    scheduler, device, operations = state.scheduler, state.device, world.operations
     before = len(scheduler.finished)
     rows = {request.request_id: request.row for request in scheduler.holders}
     room = Room.of(world, scheduler)
@@ -101,7 +103,8 @@ def begin_decode(world: World, state: State) -> None:
         ledger = IterationLedger(scheduler)
         num_free = scheduler.slots.num_free
         device.assign(ledger.borrow_draft_slots(config.topk, config.num_steps), operations)
-        device.draft_tree(_rows(running), config, world.scope.page_size, operations)
+        if config.num_steps:
+            device.draft_tree(_rows(running), config, world.scope.page_size, operations)
         device.assign(ledger.allocate_verify_slots(config.num_draft_tokens), operations)
         check_demand(world, [request.holding.books for request in running], num_free - scheduler.slots.num_free)
         return
@@ -110,8 +113,9 @@ def begin_decode(world: World, state: State) -> None:
     device.assign(scheduler.prepare_for_decode(), operations)
     check_demand(world, books, num_free - _num_free(scheduler))
     check_reserve(world, running, books)
-    drafted = device.draft_tree(_rows(running), config, world.scope.page_size, operations)
-    check_draft(world, running, device, drafted)
+    if config.num_steps:
+        drafted = device.draft_tree(_rows(running), config, world.scope.page_size, operations)
+        check_draft(world, running, device, drafted)
 
 
 def _decode(world: World, state: State, event: Event) -> None:
@@ -119,7 +123,8 @@ def _decode(world: World, state: State, event: Event) -> None:
     running = state.scheduler.running
     if not running:
         return
-    windows = state.device.verify(_rows(running), event.paths, world.scope.config, world.texts, world.operations)
+    config = AT_REST if event.rests else world.scope.config
+    windows = state.device.verify(_rows(running), event.paths, config, world.texts, world.operations)
     (_verify_v1 if world.scope.is_v1 else _verify_v2)(world, state, windows)
 
 
@@ -171,7 +176,7 @@ def _predict(world: World, running: Sequence[Request], verified: Verified) -> ND
 
 
 def _iteration(world: World, running: Sequence[Request], verified: Verified) -> Iteration:
-    tokens = np.zeros((len(running), world.scope.config.num_draft_tokens), dtype=np.int32)
+    tokens = np.zeros((len(running), len(verified.windows) // len(running)), dtype=np.int32)
     predict = _predict(world, running, verified)
     for place, path in enumerate(verified.accept_index):
         nodes = path[path >= 0]

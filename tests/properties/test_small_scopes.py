@@ -35,7 +35,7 @@ def play(world, *events):
     state = world.start()
     for event in events:
         if event.kind == "decode":
-            begin_decode(world, state)
+            begin_decode(world, state, world.scope.config)
         happen(world, state, event)
         check(world, state)
         settle(world, state)
@@ -60,7 +60,7 @@ def test_five_thousand_states_conform():
     seen = explore(REFERENCE, all_scopes()[::4], most_states=5_000)
     assert seen.failed is None, f"{seen.failed.error} after {list(map(str, seen.failed.history))}"
     assert seen.num_states >= 5_000
-    assert all(seen.events[kind] for kind in ("late result", "resume", "chunk", "row used again"))
+    assert all(seen.events[kind] for kind in ("late result", "resume", "chunk", "rest", "row used again"))
     assert seen.num_paired > 0
 
 
