@@ -68,6 +68,18 @@ def _last_token_only(arguments: Named, request: int, tree: Topology) -> list[int
     return [first, *(alone[node] if reached[node] >= 0 else -1 for node in range(1, len(tokens)))]
 
 
+def _elder_sibling_not_taken_back(arguments: Named, request: int, tree: Topology) -> list[int]:
+    tokens, states, waiting = arguments["candidates"][request].tolist(), [-1] * len(tree), [0]
+    states[0] = int(arguments["grammar_state"][request])
+    for node in waiting:
+        before = states[node]
+        for child in tree.children[node]:
+            states[child] = _step(arguments, before, tokens[child])
+            before = states[child] if states[child] >= 0 else before
+        waiting += tree.children[node]
+    return states
+
+
 def _one_token_late(arguments: Named, request: int, tree: Topology) -> list[int]:
     states = _by_the_book(arguments, request, tree)
     return [states[0], *(states[tree.parents[node]] if states[node] >= 0 else -1 for node in range(1, len(states)))]
@@ -153,6 +165,12 @@ MUTANTS = (
         _MASK,
         "States are computed in one pass by number, in which a parent comes before its children.",
         instead(_masked(_one_pass_by_number)),
+    ),
+    Mutant(
+        "OWN-398",
+        _MASK,
+        "A sibling's token is not taken back before the next one is read.",
+        instead(_masked(_elder_sibling_not_taken_back)),
     ),
     Mutant("OWN-329", _MASK, "Every request has the grammar of the first.", given(_state_of_the_first)),
     Mutant("OWN-330", _MASK, "Without a grammar nothing is allowed.", returning(_nothing_without_grammar)),

@@ -1,5 +1,6 @@
 """Faults in the walk along the target's choices, and in the metadata of its forward."""
 
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,19 @@ def _links_lead_on(**arguments: Any) -> tuple[Array, Array, Array]:
         return [child for before, child in zip([node, *children], children, strict=False) if child > before]
 
     return _verified(arguments, children_of, lambda request, node, child: arguments["target_predict"][request, node])
+
+
+def _larger_tokens_end_the_search(**arguments: Any) -> tuple[Array, Array, Array]:
+    tokens, target = arguments["candidates"], arguments["target_predict"]
+
+    def children_of(request: int, node: int) -> list[int]:
+        return list(
+            takewhile(
+                lambda child: tokens[request, child] <= target[request, node], _children(arguments, request, node)
+            )
+        )
+
+    return _verified(arguments, children_of, lambda request, node, child: target[request, node])
 
 
 def _first_child_only(**arguments: Any) -> tuple[Array, Array, Array]:
@@ -229,6 +243,9 @@ MUTANTS = (
     Mutant("OWN-48", _VERIFY, "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
     Mutant("OWN-391", _VERIFY, "Siblings are tried by ascending number.", instead(_siblings_ascend)),
     Mutant("OWN-392", _VERIFY, "A link to a smaller number is taken for the end.", instead(_links_lead_on)),
+    Mutant(
+        "OWN-397", _VERIFY, "A sibling with a larger token ends the search.", instead(_larger_tokens_end_the_search)
+    ),
     Mutant("OWN-49", _VERIFY, "Only the first child is tried.", instead(_first_child_only)),
     Mutant("OWN-50", _VERIFY, "The walk ends one step early.", _one_step_fewer),
     Mutant(

@@ -1,6 +1,6 @@
 """P47 to P62: what the draft knows, where outputs end, what schedules may not change, and tests of the tests."""
 
-from specsim.properties.targets.target import RANKS, UNWRITTEN, WIDTHS, Target
+from specsim.properties.targets.target import RANKS, WIDTHS, Target
 
 TARGETS = (
     Target(
@@ -82,8 +82,9 @@ TARGETS = (
         tests=(
             "gpu/worker/test_v2.py::test_nan_drafts_cost_acceptance_but_no_token",
             "gpu/test_draft.py::test_topk_takes_nan_for_the_smallest_value",
+            "reference/worker/test_v2.py::test_nan_drafts_are_refused_before_anything_is_carried_over",
         ),
-        open=(("whole runs on any worker whose drafts are no numbers", UNWRITTEN),),
+        note="The reference refuses such drafts; kernels take them for the smallest, which costs acceptance alone.",
     ),
     Target(
         "P59",

@@ -14,9 +14,8 @@ RANKS = "there is one rank"
 WIDTHS = "no algorithm drafts another number for each request"
 REQUEST_STATE = "workers keep no penalties, biases or forbidden words of a request"
 HIDDEN_STATES = "no user is handed hidden states"
-UNWRITTEN = "no law says so"
-REASONS = (GRAPHS, PADDING, RANKS, WIDTHS, REQUEST_STATE, HIDDEN_STATES, UNWRITTEN)
-"""Why a part of a target may be open; most often what it would be stated of is not there."""
+REASONS = (GRAPHS, PADDING, RANKS, WIDTHS, REQUEST_STATE, HIDDEN_STATES)
+"""Why a part of a target may be open: what it would be stated of is not there."""
 
 
 @dataclass(frozen=True)

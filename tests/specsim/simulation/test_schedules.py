@@ -22,7 +22,9 @@ from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 
 CHAIN = SpecConfig(1, 2, 3)
+TREE = SpecConfig(2, 3, 6)
 MODEL = HashModel(32, 5, 1.0)
+SHAKY = HashModel(32, 5, 0.6)
 LOOPS = ((ReferenceWorkerV1, 0), (ReferenceWorker, 0), (ReferenceWorker, 1))
 
 
@@ -187,6 +189,25 @@ def test_pages_change_no_token(page_size):
         assert all(len(one.slots) % page_size == 0 for one in run.scheduler.running)
     assert {Tag.PAGES, Tag.ROUNDS, Tag.OVERLAP} <= set(reach.counts)
     assert [one.output for one in requests] == [plain(one) for one in requests]
+
+
+@pytest.mark.parametrize("page_size", [2, 4, 16])
+@pytest.mark.parametrize(
+    ("loop", "config"),
+    [(ReferenceWorkerV1, CHAIN), (ReferenceWorker, CHAIN), (ReferenceWorkerV1, TREE), (ReferenceWorker, TREE)],
+)
+def test_pages_change_no_count(loop, config, page_size):
+    """Whatever a page holds, a request ends alike and has accepted as much at every step of its way."""
+    ended = []
+    for size in (1, page_size):
+        requests = [Request(number, [number + 1, 2, 3], 14) for number in range(3)]
+        run = Engine(loop(config, load_model(SHAKY), sizes_for(config, requests, 2, size)), 2, 1)
+        for request in requests:
+            run.submit(request)
+        run.run()
+        ended.append([(one.output, one.finish, one.counters) for one in requests])
+    assert ended[0] == ended[1]
+    assert len({counters.num_verifies for _, _, counters in ended[0]}) > 1
 
 
 def test_v1_does_not_overlap():
