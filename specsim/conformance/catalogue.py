@@ -24,6 +24,7 @@ from specsim.host.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
+from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merge_drafts, share_draft_nodes
 from specsim.host.processors import apply_logit_processors
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
@@ -122,6 +123,11 @@ _HOST_FUNCTIONS = (
     _host(meta_info, "metrics", "semantics H.3"),
     _host(report_decode_stats, "metrics", "semantics H.1"),
     _host(update_spec_metrics, "metrics", "semantics H.1"),
+    _host(NgramStore, "ngram", "semantics A.13b", conformance_only=True),
+    _host(NgramCorpus, "ngram", "semantics A.13b", conformance_only=True),
+    _host(share_draft_nodes, "ngram", "semantics A.13b", conformance_only=True),
+    _host(merge_drafts, "ngram", "semantics A.13b", conformance_only=True),
+    _host(draft_with_corpora, "ngram", "semantics A.13b", conformance_only=True),
     _host(expect_phase, "phases", "semantics D.1"),
     _host(filter_batch, "phases", "semantics D.8"),
     _host(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5", conformance_only=True),

@@ -5,6 +5,9 @@ import specsim.algorithms.registry
 import specsim.host.adaptive
 import specsim.host.grammar
 import specsim.host.metrics
+import specsim.host.ngram.corpus
+import specsim.host.ngram.merging
+import specsim.host.ngram.store
 import specsim.host.processors
 import specsim.host.scheduling
 import specsim.host.simulated
@@ -32,6 +35,11 @@ class HostFunctions:
     meta_info = staticmethod(specsim.host.metrics.meta_info)
     report_decode_stats = staticmethod(specsim.host.metrics.report_decode_stats)
     update_spec_metrics = staticmethod(specsim.host.metrics.update_spec_metrics)
+    NgramStore = staticmethod(specsim.host.ngram.store.NgramStore)
+    NgramCorpus = staticmethod(specsim.host.ngram.corpus.NgramCorpus)
+    share_draft_nodes = staticmethod(specsim.host.ngram.merging.share_draft_nodes)
+    merge_drafts = staticmethod(specsim.host.ngram.merging.merge_drafts)
+    draft_with_corpora = staticmethod(specsim.host.ngram.merging.draft_with_corpora)
     expect_phase = staticmethod(specsim.phases.kinds.expect_phase)
     filter_batch = staticmethod(specsim.phases.joining.filter_batch)
     get_spec_adjust_token_coefficient = staticmethod(specsim.phases.kinds.get_spec_adjust_token_coefficient)

@@ -1,0 +1,189 @@
+"""Histories of an n-gram store, documents of corpora, and texts that both are asked to continue."""
+
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.strategies.arrays import Bulk, one_of_evenly
+
+Text = tuple[int, ...]
+
+_SEEDS = st.integers(0, 2**32 - 1)
+_ROOMY = 1000
+
+
+@dataclass(frozen=True)
+class NgramHistory:
+    """A store's parameters, and what it reads; after each text it is asked to continue some others.
+
+    Parameters
+    ----------
+    parameters : NgramParameters
+        Small sizes, so that paths are cut, trees are full and nodes are forgotten.
+    turns : tuple of (text, tuple of texts)
+        What is inserted, and what is continued then; these have at least one token.
+    """
+
+    parameters: NgramParameters
+    turns: tuple[tuple[Text, tuple[Text, ...]], ...]
+
+
+@dataclass(frozen=True)
+class CorporaCase:
+    """Documents of some corpora, what a store has read, and texts that all of them continue in one draft.
+
+    Parameters
+    ----------
+    parameters : NgramParameters
+        Those of the store and of every corpus.
+    corpora : tuple of tuples of texts
+        The documents of each corpus, at least one of them not empty; there may be no corpus.
+    said : tuple of texts
+        What the store has read.
+    contexts : tuple of texts
+        What is continued.
+    budget : int
+        Nodes that the corpora may draft together.
+    """
+
+    parameters: NgramParameters
+    corpora: tuple[tuple[Text, ...], ...]
+    said: tuple[Text, ...]
+    contexts: tuple[Text, ...]
+    budget: int
+
+
+@dataclass(frozen=True)
+class SharedBudget:
+    """Nodes of a draft, and how many corpora ask for how many of them."""
+
+    num_draft_tokens: int
+    num_corpora: int
+    budget: int
+
+
+def ngram_histories() -> SearchStrategy[list[NgramHistory]]:
+    """Return a strategy of a few histories, of stores that know a lot, and of some that forget a lot."""
+    return st.lists(one_of_evenly(ngram_history(), crowded_history(), tight_history()), min_size=2, max_size=6)
+
+
+@st.composite
+def ngram_history(draw: DrawFn) -> NgramHistory:
+    """Draw a history over few tokens, 0 among them: texts come again, as wholes and as parts."""
+    parameters = draw(_parameters())
+    vocab = draw(st.sampled_from((3, 2, 6)))
+    bulk = Bulk(draw(_SEEDS))
+    turns: list[tuple[Text, tuple[Text, ...]]] = []
+    read: list[Text] = []
+    for _ in range(draw(st.integers(1, 9))):
+        read.append(_text(bulk, read, vocab, parameters.max_depth))
+        asked = tuple(_context(bulk, read, vocab, parameters.max_depth) for _ in range(3))
+        turns.append((read[-1], asked))
+    return NgramHistory(parameters, tuple(turns))
+
+
+@st.composite
+def crowded_history(draw: DrawFn) -> NgramHistory:
+    """Draw a store that knows more of most contexts than a draft has nodes, or a level has breadth."""
+    bulk = Bulk(draw(_SEEDS))
+    parameters = NgramParameters(
+        max_depth=draw(st.sampled_from((4, 5, 3))),
+        max_breadth=draw(st.sampled_from((2, 3, 4))),
+        capacity=_ROOMY,
+        num_draft_tokens=draw(st.sampled_from((5, 8, 4, 6))),
+        mode=draw(st.sampled_from(TreeMode)),
+    )
+    text = tuple(bulk.integers(draw(st.sampled_from((24, 12, 36))), 0, draw(st.sampled_from((2, 3, 4)))).tolist())
+    starts = bulk.integers(6, 0, len(text) - 1).tolist()
+    contexts = tuple(text[start : start + parameters.max_depth - place % 3] for place, start in enumerate(starts))
+    return NgramHistory(parameters, ((text, contexts), (text[: bulk.integer(0, 9)], contexts[:3])))
+
+
+@st.composite
+def tight_history(draw: DrawFn) -> NgramHistory:
+    """Draw a store that goes on reading one text of few tokens, and forgets most of it before it comes again."""
+    bulk = Bulk(draw(_SEEDS))
+    max_depth = draw(st.sampled_from((2, 3, 4)))
+    parameters = NgramParameters(
+        max_depth=max_depth,
+        max_breadth=draw(st.sampled_from((2, 3))),
+        capacity=max_depth + draw(st.sampled_from((5, 3, 8, 12))),
+        num_draft_tokens=draw(st.sampled_from((3, 2, 5))),
+        mode=draw(st.sampled_from((TreeMode.PROB, TreeMode.PROB, TreeMode.BFS))),
+    )
+    vocab = draw(st.sampled_from((3, 4, 2)))
+    parts = [tuple(bulk.integers(6, 0, vocab - 1).tolist()) for _ in range(draw(st.integers(3, 8)))]
+    asked = tuple((token,) for token in range(vocab))
+    return NgramHistory(parameters, tuple((part, asked) for part in parts))
+
+
+def corpora_cases() -> SearchStrategy[list[CorporaCase]]:
+    """Return a strategy of a few stores with corpora."""
+    return st.lists(corpora_case(), min_size=2, max_size=6)
+
+
+@st.composite
+def corpora_case(draw: DrawFn) -> CorporaCase:
+    """Draw documents that share parts with each other and with what the store has read; budgets reach past a draft."""
+    parameters = replace(draw(_parameters()), capacity=_ROOMY)
+    vocab = draw(st.sampled_from((3, 2, 6)))
+    bulk = Bulk(draw(_SEEDS))
+    read: list[Text] = []
+
+    def documents(most: int, fewest: int) -> tuple[Text, ...]:
+        found = [_text(bulk, read, vocab, 2 * parameters.max_depth) for _ in range(bulk.integer(fewest, most))]
+        read.extend(found)
+        return tuple(found)
+
+    corpora = []
+    for _ in range(draw(st.sampled_from((2, 1, 3, 0)))):
+        found = documents(3, 1)
+        corpora.append(found if any(found) else ((0,),))
+    said = documents(4, 0)
+    contexts = tuple(_context(bulk, read, vocab, parameters.max_depth) for _ in range(4))
+    budget = draw(st.integers(0, parameters.num_draft_tokens + 2))
+    return CorporaCase(parameters, tuple(corpora), said, contexts, budget)
+
+
+def shared_budgets() -> SearchStrategy[list[SharedBudget]]:
+    """Return a strategy of budgets: those that corpora share evenly, those that leave a rest, and too large ones."""
+    one = st.builds(SharedBudget, st.integers(1, 16), st.integers(0, 4), st.integers(0, 20))
+    return st.lists(one, min_size=3, max_size=8)
+
+
+@st.composite
+def _parameters(draw: DrawFn) -> NgramParameters:
+    max_depth = draw(st.sampled_from((3, 4, 2, 5)))
+    min_breadth = draw(st.sampled_from((1, 1, 2)))
+    return NgramParameters(
+        max_depth=max_depth,
+        min_breadth=min_breadth,
+        max_breadth=min_breadth + draw(st.sampled_from((2, 3, 0, 1, 4))),
+        capacity=max_depth + 1 + draw(st.sampled_from((_ROOMY, 0, 1, 3, 6, 12))),
+        num_draft_tokens=draw(st.sampled_from((6, 4, 9, 12, 2, 1))),
+        mode=draw(st.sampled_from(TreeMode)),
+    )
+
+
+def _text(bulk: Bulk, read: list[Text], vocab: int, most: int) -> Text:
+    """Return a text of its own, or one that was read before, or part of that with another end."""
+    kind = bulk.integer(0, 3) if read else 0
+    fresh = tuple(bulk.integers(bulk.integer(0, most + 3), 0, vocab - 1).tolist())
+    if kind < 2:
+        return fresh
+    earlier = read[bulk.integer(0, len(read) - 1)]
+    if kind == 2:
+        return earlier
+    return (*earlier[: bulk.integer(0, len(earlier))], *fresh[:2])
+
+
+def _context(bulk: Bulk, read: list[Text], vocab: int, max_depth: int) -> Text:
+    """Return the front of something that was read, often behind tokens that were not, or any token."""
+    earlier = read[bulk.integer(0, len(read) - 1)] if read else ()
+    start = bulk.integer(0, max(0, len(earlier) - 2))
+    length = bulk.integer(1, max_depth + 1) if bulk.integer(0, 1) else max_depth + 2
+    known = earlier[start : start + length]
+    before = tuple(bulk.integers(bulk.integer(0, 2), 0, vocab).tolist())
+    return (*before, *known) or (bulk.integer(0, vocab),)

@@ -1,0 +1,112 @@
+"""Texts from outside: drafts from documents that never change."""
+
+from collections.abc import Iterator, Sequence
+
+from specsim.host.ngram.continuation import Anchor
+from specsim.host.ngram.draft import NgramDraft, emit_draft
+from specsim.host.ngram.parameters import NgramParameters, check_context, check_draft_size, check_tokens
+from specsim.host.ngram.trees import grow_tree
+from specsim.rejection import Reason, SpecRejection
+
+BETWEEN_DOCUMENTS = -1
+"""Stands behind each document: no context reaches over it, and nothing that is drafted."""
+
+
+class CorpusPlace:
+    """A token behind some context, by the places of a corpus where it is, ascending."""
+
+    def __init__(self, text: tuple[int, ...], places: Sequence[int]) -> None:
+        self._text = text
+        self.places = places
+
+    @property
+    def token(self) -> int:
+        """The token."""
+        return self._text[self.places[0]]
+
+    @property
+    def count(self) -> int:
+        """How often it is there."""
+        return len(self.places)
+
+    def newest_first(self) -> Iterator["CorpusPlace"]:
+        """Yield what follows; the one whose last place is furthest behind is the most recent."""
+        below: dict[int, list[int]] = {}
+        for place in reversed(self.places):
+            if self._text[place + 1] != BETWEEN_DOCUMENTS:
+                below.setdefault(self._text[place + 1], []).append(place + 1)
+        for places in below.values():
+            yield CorpusPlace(self._text, places[::-1])
+
+
+class NgramCorpus:
+    """Documents that drafts may come from; they are neither counted again nor forgotten.
+
+    Parameters
+    ----------
+    documents : sequence of sequences of int
+        Their tokens.
+    parameters : NgramParameters
+        How trees grow, and how long a context is; what follows one may be longer.
+    max_tokens : int
+        Tokens that all documents may have together.
+
+    Raises
+    ------
+    SpecRejection
+        TOKEN_OUT_OF_RANGE; COUNT_OUT_OF_RANGE: there is no token, or there are too many.
+
+    Notes
+    -----
+    Source: semantics A.13b.
+    """
+
+    def __init__(
+        self, documents: Sequence[Sequence[int]], parameters: NgramParameters, max_tokens: int = 10_000_000
+    ) -> None:
+        num_tokens = sum(len(document) for document in documents)
+        if not 1 <= num_tokens <= max_tokens:
+            raise SpecRejection(
+                Reason.COUNT_OUT_OF_RANGE,
+                what="tokens of a corpus",
+                got=num_tokens,
+                expected=f"1 to {max_tokens}",
+                because="it is kept as a whole, and an empty one drafts nothing",
+            )
+        text: list[int] = []
+        for number, document in enumerate(documents):
+            text += [*check_tokens(f"documents[{number}]", document), BETWEEN_DOCUMENTS]
+        self._text = tuple(text)
+        self._parameters = parameters
+        self._places: dict[int, list[int]] = {}
+        for place, token in enumerate(self._text):
+            self._places.setdefault(token, []).append(place)
+
+    def draft(self, tokens: Sequence[int], num_draft_tokens: int | None = None) -> NgramDraft:
+        """Continue a text by what follows its ends in the documents, as a store does.
+
+        Raises
+        ------
+        SpecRejection
+            As for the draft of a store.
+        """
+        context = check_context(tokens)
+        asked = self._parameters.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
+        num_nodes = check_draft_size(asked)
+        tree = grow_tree(self._anchors(context), self._parameters, num_nodes)
+        return emit_draft(tree, context[-1], num_nodes)
+
+    def _anchors(self, context: tuple[int, ...]) -> list[Anchor]:
+        """Return the ends of a text that the documents have and go on behind, the longest first."""
+        found: list[Anchor] = []
+        places = self._places.get(context[-1], [])
+        for length in range(1, min(len(context), self._parameters.max_depth) + 1):
+            places = [
+                place for place in places if place >= length - 1 and self._text[place - length + 1] == context[-length]
+            ]
+            if not places:
+                break
+            node = CorpusPlace(self._text, places)
+            if next(node.newest_first(), None) is not None:
+                found.append(Anchor(length, node))
+        return found[::-1]

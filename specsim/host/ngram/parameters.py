@@ -1,0 +1,134 @@
+"""What an n-gram store is told: how long its paths are, how wide its trees, and how much it may remember."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from specsim.config import MOST_NODES
+from specsim.rejection import Reason, SpecRejection
+
+LARGEST_TOKEN = 2**31 - 1
+"""Token ids of a store are 32 bits wide and not negative."""
+
+
+class TreeMode(StrEnum):
+    """How a draft tree is grown: level by level with what came last, or by what is likeliest."""
+
+    BFS = "BFS"
+    PROB = "PROB"
+
+
+@dataclass(frozen=True)
+class NgramParameters:
+    """Sizes of a store and of its drafts.
+
+    Parameters
+    ----------
+    max_depth : int
+        Tokens of the longest path, at least 2: a context and what follows it.
+    min_breadth, max_breadth : int
+        Children that are followed behind the longest context and behind the shortest; the larger one also bounds the
+        children that a tree by probability considers.
+    capacity : int
+        Nodes that are remembered, the root included; one path has to fit beside it.
+    num_draft_tokens : int
+        Nodes of a draft, the root included.
+    mode : TreeMode
+        How drafts are grown.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the sizes contradict each other.
+
+    Notes
+    -----
+    Source: semantics A.13b.
+    """
+
+    max_depth: int = 18
+    min_breadth: int = 1
+    max_breadth: int = 10
+    capacity: int = 10_000_000
+    num_draft_tokens: int = 12
+    mode: TreeMode = TreeMode.BFS
+
+    def __post_init__(self) -> None:
+        if self.max_depth < 2:
+            raise _contradiction("max_depth", self.max_depth, "at least 2", "a path is a context and what follows it")
+        if self.min_breadth < 1:
+            raise _contradiction("min_breadth", self.min_breadth, "at least 1", "a context that goes on is followed")
+        if self.max_breadth < self.min_breadth:
+            expected = f"at least {self.min_breadth}, the least breadth"
+            raise _contradiction("max_breadth", self.max_breadth, expected, "short contexts are followed wider")
+        if self.capacity <= self.max_depth:
+            expected = f"at least {self.max_depth + 1}"
+            raise _contradiction("capacity", self.capacity, expected, "the root and one whole path have to fit")
+        if not 1 <= self.num_draft_tokens <= MOST_NODES:
+            expected = f"1 to {MOST_NODES}"
+            raise _contradiction("num_draft_tokens", self.num_draft_tokens, expected, "a draft has a root")
+        if self.mode not in [*TreeMode]:
+            raise _contradiction("mode", self.mode, " or ".join(TreeMode), "a tree grows in one of these ways")
+
+
+def check_tokens(what: str, tokens: Sequence[int]) -> tuple[int, ...]:
+    """Return token ids as whole numbers.
+
+    Raises
+    ------
+    SpecRejection
+        TOKEN_OUT_OF_RANGE: one of them is no id.
+    """
+    checked = tuple(int(token) for token in tokens)
+    for place, token in enumerate(checked):
+        if not 0 <= token <= LARGEST_TOKEN:
+            raise SpecRejection(
+                Reason.TOKEN_OUT_OF_RANGE,
+                what=f"{what}[{place}]",
+                got=token,
+                expected=f"0 to {LARGEST_TOKEN}",
+                because="ids are 32 bits wide and not negative",
+            )
+    return checked
+
+
+def check_context(tokens: Sequence[int]) -> tuple[int, ...]:
+    """Return the ids of a text that a draft continues; its last token is the root.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: the text is empty; TOKEN_OUT_OF_RANGE.
+    """
+    if not len(tokens):
+        raise SpecRejection(
+            Reason.COUNT_OUT_OF_RANGE,
+            what="tokens to continue",
+            got=0,
+            expected="at least 1",
+            because="the last one is the root of the draft",
+        )
+    return check_tokens("tokens to continue", tokens)
+
+
+def check_draft_size(num_draft_tokens: int) -> int:
+    """Return how many nodes a draft shall have.
+
+    Raises
+    ------
+    SpecRejection
+        SCALAR_OUT_OF_RANGE: no tree has so many.
+    """
+    if 1 <= num_draft_tokens <= MOST_NODES:
+        return num_draft_tokens
+    raise SpecRejection(
+        Reason.SCALAR_OUT_OF_RANGE,
+        what="num_draft_tokens",
+        got=num_draft_tokens,
+        expected=f"1 to {MOST_NODES}",
+        because="a draft has a root",
+    )
+
+
+def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)
