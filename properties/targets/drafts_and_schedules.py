@@ -60,7 +60,7 @@ TARGETS = (
         "P55",
         "the worker and the schedule change no output",
         properties=("constrained_engine.constrained_output_is_that_of_plain_decoding",),
-        tests=("specsim/simulation/test_schedules.py::test_pages_change_no_token",),
+        tests=("specsim/simulation/test_schedules.py::test_a_pool_that_runs_out_costs_time_and_no_token",),
     ),
     Target(
         "P56",

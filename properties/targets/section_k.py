@@ -81,8 +81,11 @@ TARGETS = (
     Target(
         "K.9",
         "an extend of fixed width, and three requests in a bucket of four",
-        tests=(f"{_HERE}/test_metadata.py::test_k9_select_index",),
-        open=(("the padding row", PADDING),),
+        tests=(
+            f"{_HERE}/test_metadata.py::test_k9_select_index",
+            f"{_HERE}/test_metadata.py::test_k9_three_requests_fill_a_bucket_of_four",
+        ),
+        open=(("lengths, positions and counts of the padding row", PADDING),),
     ),
     Target(
         "K.10",
@@ -100,6 +103,7 @@ TARGETS = (
             f"{_HERE}/test_lengths.py::test_k11_under_overlap",
             f"{_HERE}/test_lengths.py::test_k11_a_result_behind_the_end_changes_nothing",
             f"{_HERE}/test_release.py::test_k11_an_end_leaves_ten_pairs_and_frees_the_rest",
+            f"{_HERE}/test_release.py::test_k11_engines_that_claim_the_root_hand_over_a_pair_too_many",
             "specsim/simulation/memory/test_requests.py::test_lengths_in_step",
             "specsim/simulation/memory/test_requests.py::test_lengths_under_overlap",
             "specsim/simulation/test_scheduler.py::test_k11_synchronous_ledger",
@@ -109,7 +113,9 @@ TARGETS = (
         "K.12",
         "simulated lengths, and the fifteenth decision of the controller",
         tests=(
+            f"{_HERE}/test_simulated.py::test_k12_everybody_has_three_tokens",
             "specsim/host/test_simulated.py::test_k12_two_of_three_tenths",
+            "specsim/host/test_adaptive.py::test_thresholds_of_three_steps",
             "specsim/host/test_adaptive.py::test_worked_example_first_average",
             "specsim/host/test_adaptive.py::test_worked_example_rises_at_the_fifteenth_batch",
         ),

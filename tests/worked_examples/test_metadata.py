@@ -1,7 +1,8 @@
-"""K.5 by steps, K.7, K.8 and K.9: slots of a draft, a tree from its matrix, metadata, a fixed-width extend."""
+"""K.5 by steps, K.7, K.8 and K.9: slots of a draft, a tree from its matrix, metadata, an extend and its bucket."""
 
 import pytest
 
+from specsim.gpu.worker.graphs import bucket_for, bucket_sizes, pad_rows
 from tests.worked_examples.numbers import i32, i64, squares
 
 
@@ -63,3 +64,9 @@ def test_k9_select_index(computes):
             "select_index": i64([1, 7, 8]),
         },
     )
+
+
+def test_k9_three_requests_fill_a_bucket_of_four():
+    buckets = bucket_sizes(8)
+    assert (buckets, bucket_for(3, buckets)) == ((1, 2, 4, 8), 4)
+    assert pad_rows([5, 2, 7], bucket_for(3, buckets)).tolist() == [5, 2, 7, 0]

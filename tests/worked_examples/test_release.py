@@ -2,6 +2,8 @@
 
 import pytest
 
+from specsim.counts import count_drafts
+from specsim.properties.mutants import all_mutants
 from specsim.simulation.memory import (
     Books,
     DecodeSizes,
@@ -41,6 +43,25 @@ def test_k11_an_end_leaves_ten_pairs_and_frees_the_rest():
     assert memory.allocator.num_free == num_free + 12
     late = holding.books.resolve(4, 0, is_finished=True)
     assert (late.num_committed, late.num_allocated) == (0, 0)
+
+
+def test_k11_engines_that_claim_the_root_hand_over_a_pair_too_many():
+    """The seeded fault K12 claims the root's position when it prepares; a result then adds the drafts alone."""
+    (fault,) = (mutant for mutant in all_mutants() if mutant.id == "K12")
+    memory, holding = Memory(SlotAllocator(60), RowAllocator(2), 50), Holding()
+    admit_request(memory, holding, PROMPT)
+    allocate_chunk(memory, holding, len(PROMPT))
+    launch = fault.inject(prepare_for_decode)
+    seen = []
+    for event in ("launch", "launch", 3, "launch", 1, 4):
+        if event == "launch":
+            launch(memory, [holding], SIZES)
+        else:
+            holding.books = holding.books.resolve(count_drafts(event), 0, is_finished=False)
+        seen.append((holding.books.num_allocated, holding.books.num_committed))
+    assert seen == [(19, 8), (20, 9), (20, 11), (23, 12), (23, 12), (23, 15)]
+    plan = plan_release(Books(row=1, num_committed=12, num_allocated=23), 12, 1, has_pair_keys=True)
+    assert (plan.num_key, plan.committed_ranges(11)[1], plan.scratch) == (11, (11, 12), (12, 23))
 
 
 @pytest.mark.parametrize(
