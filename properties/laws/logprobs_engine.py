@@ -26,25 +26,25 @@ class ToldRun:
     temperatures: tuple[float | None, ...]
 
     @property
-    def schedule(self) -> Schedule:
-        """Every second run is overlapped, so that scores are asked for when another forward has been launched."""
-        seed = self.scenario.shuffle_seed
-        return Schedule(is_overlapped=seed % 2 == 1, stream_seed=seed // 2)
+    def schedules(self) -> tuple[Schedule, Schedule]:
+        """In turn, and overlapped, where scores are asked for when another forward has been launched."""
+        return Schedule(), Schedule(is_overlapped=True, stream_seed=self.scenario.shuffle_seed)
 
 
 def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -> None:
     """Each output token comes with the log-probability that a prefill of its text gives it, and so do alternatives."""
     scenario = run.scenario
-    worker = own_worker(backend, scenario)
-    if not isinstance(worker, TellingWorker):
-        return
-    engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=run.schedule)
-    for request, asked, temperature in zip(scenario.requests(), run.asked, run.temperatures, strict=True):
-        request.top_logprobs = asked
-        request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)
-        engine.submit(request)
-    for request in engine.run():
-        check_told(scenario.model, request)
+    for schedule in run.schedules:
+        worker = own_worker(backend, scenario)
+        if not isinstance(worker, TellingWorker):
+            return
+        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule)
+        for request, asked, temperature in zip(scenario.requests(), run.asked, run.temperatures, strict=True):
+            request.top_logprobs = asked
+            request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)
+            engine.submit(request)
+        for request in engine.run():
+            check_told(scenario.model, request)
 
 
 @st.composite

@@ -120,8 +120,25 @@ def tight_history(draw: DrawFn) -> NgramHistory:
 
 
 def corpora_cases() -> SearchStrategy[list[CorporaCase]]:
-    """Return a strategy of a few stores with corpora."""
-    return st.lists(corpora_case(), min_size=2, max_size=6)
+    """Return a strategy of a few stores with corpora, of which some go on long after a context ends."""
+    return st.lists(one_of_evenly(corpora_case(), long_document()), min_size=2, max_size=6)
+
+
+@st.composite
+def long_document(draw: DrawFn) -> CorporaCase:
+    """Draw one document of few tokens, asked for contexts a token longer than a path, and few nodes for all it says."""
+    bulk = Bulk(draw(_SEEDS))
+    parameters = NgramParameters(
+        max_depth=draw(st.sampled_from((2, 3))),
+        max_breadth=draw(st.sampled_from((2, 3))),
+        capacity=_ROOMY,
+        num_draft_tokens=draw(st.sampled_from((3, 2, 4))),
+        mode=draw(st.sampled_from(TreeMode)),
+    )
+    text = tuple(bulk.integers(24, 0, draw(st.sampled_from((1, 2)))).tolist())
+    longest = parameters.max_depth + 1
+    contexts = tuple(text[start : start + longest] for start in bulk.integers(6, 0, len(text) - longest - 1).tolist())
+    return CorporaCase(parameters, ((text,),), (text[:6],), contexts, parameters.num_draft_tokens)
 
 
 @st.composite
