@@ -23,6 +23,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
 MOST_STEPS = 500
+FOUND_BY = ("AssertionError", "SpecRejection")
+"""What a check of the machine raises, and what the books of an engine do; anything else is a crash."""
 LEGEND = (
     "any acc rej full bs2 ragged topk2 k2 steps2 page T filt proc pad replay chunk prefix retract stop limit gram dynk "
     "over dp idle swa rec vmap big zero nan side coin multi hist shape badtree finish cuda"
@@ -52,6 +54,7 @@ def find(fault):
 def test_faults_are_found_in_few_steps(fault):
     failure, num_steps = find(fault)
     assert failure is not None, f"{fault.record.summary} lives after {num_steps} steps"
+    assert failure.kind in FOUND_BY, failure.error
 
 
 def test_histories_are_replayed_and_made_smaller():
