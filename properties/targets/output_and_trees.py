@@ -126,8 +126,13 @@ TARGETS = (
     Target(
         "P16",
         "the mask is the reflexive ancestor closure, in every layout",
-        properties=("tree.recovered_links_have_the_given_closure", "swa_engine.windows_change_no_token"),
+        properties=(
+            "tree.recovered_links_have_the_given_closure",
+            "ngram.a_mask_row_is_its_parents_row_and_itself",
+            "swa_engine.windows_change_no_token",
+        ),
         tests=("gpu/test_tree.py::test_prefix_columns_of_any_alignment",),
+        note="What a window hides is masked inside of a model, by depths.",
     ),
     Target(
         "P17",

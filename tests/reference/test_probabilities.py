@@ -48,6 +48,14 @@ def test_top_p_is_a_share_of_the_rows_mass(equal, f32):
     equal(reference.top_p_renorm(f32([[4, 2, 2]]), f32([0.5])), f32([[1, 0, 0]]))
 
 
+def test_top_p_of_what_it_kept_may_keep_less(equal, f32):
+    """Of .4 .35 .25 two tokens reach a half, and of these alone the first does."""
+    half = f32([0.5])
+    kept = reference.top_p_renorm(f32([[8, 7, 5]]), half)
+    assert (kept > 0).tolist() == [[True, True, False]]
+    equal(reference.top_p_renorm(kept, half), f32([[1, 0, 0]]))
+
+
 @pytest.mark.parametrize(("min_p", "expected"), [(0.0, [0.5, 0.25, 0.25]), (0.5, [0.5, 0.25, 0.25]), (0.75, [1, 0, 0])])
 def test_min_p_is_a_share_of_the_largest(min_p, expected, equal, f32):
     equal(reference.min_p_renorm(f32([[0.5, 0.25, 0.25]]), f32([min_p])), f32([expected]))
