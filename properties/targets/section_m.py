@@ -76,7 +76,7 @@ TARGETS = (
     ),
     Target(
         "M.11",
-        "filters keep the most probable tokens, in their ratios, with sum 1, and once is enough",
+        "filters keep the most probable tokens, in their ratios, with sum 1, and where a count decides once is enough",
         properties=(
             "probabilities.top_k_keeps_the_most_probable",
             "probabilities.top_p_keeps_the_least_mass_that_suffices",
@@ -84,7 +84,7 @@ TARGETS = (
             "probabilities.top_k_is_idempotent",
         ),
         tests=("reference/test_probabilities.py::test_top_p_of_what_it_kept_may_keep_less",),
-        note="Once is enough for top-k. Of .4 .35 .25 half the mass keeps two tokens, and of these again one.",
+        note="Top-p is another matter: of .4 .35 .25 half the mass keeps two tokens, and of these again one.",
     ),
     Target(
         "M.12",
