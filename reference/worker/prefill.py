@@ -1,6 +1,7 @@
 """The prefill: chunks of prompts through the target and, shifted by one, through the draft."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,26 @@ from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, Targe
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
+
+
+@dataclass(frozen=True)
+class TargetPrefill:
+    """Chunks behind the target, and what a draft needs to follow them.
+
+    ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and ``out_cache_loc``
+    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    """
+
+    row: Array
+    ends: Array
+    lengths: Array
+    input_ids: Array
+    positions: Array
+    out_cache_loc: Array
+    keys: PagedKeys[Array]
+    last: Array
+    following: Array
+    output: TargetOutput[Array]
 
 
 def prefill(
@@ -46,6 +67,40 @@ def prefill(
     -----
     Source: semantics D.7, I.8.
     """
+    behind = prefill_target(rows, chunks, model, pools, choices, operations)
+    drafted = model.draft_extend(
+        DraftExtendBatch(
+            req_pool_indices=behind.row,
+            input_ids=operations.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
+            positions=behind.positions,
+            out_cache_loc=behind.out_cache_loc,
+            keys=behind.keys,
+            hidden_states=behind.output.hidden_states,
+            select=behind.last,
+        ),
+        pools.open(Side.DRAFT, behind.out_cache_loc),
+    )
+    proposal = operations.fast_topk(drafted.probabilities, topk)
+    draft_input = DraftInput(
+        req_pool_indices=behind.row,
+        seq_lens=behind.ends.astype(np.int64),
+        topk_p=proposal.topk_values,
+        topk_index=proposal.topk_index,
+        hidden_states=drafted.hidden_states,
+        bonus_tokens=behind.following.astype(np.int32),
+    )
+    return draft_input, behind.output
+
+
+def prefill_target(
+    rows: Sequence[int],
+    chunks: Sequence[PromptChunk],
+    model: Model[Array],
+    pools: Pools,
+    choices: ChoiceRows,
+    operations: CallsByName,
+) -> TargetPrefill:
+    """Run chunks of prompts through the target and choose the token behind each, as ``prefill`` says."""
     row = np.array(rows, dtype=np.int64)
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int32)
     ends = np.array([chunk.end for chunk in chunks], dtype=np.int32)
@@ -80,25 +135,4 @@ def prefill(
     first = first_tokens(row, ends, output, chosen, choices, operations)
     is_last = np.array([chunk.next_token is None for chunk in chunks])
     following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
-    drafted = model.draft_extend(
-        DraftExtendBatch(
-            req_pool_indices=row,
-            input_ids=operations.rotate_prefill_input_ids(input_ids, lengths, following),
-            positions=positions,
-            out_cache_loc=out_cache_loc,
-            keys=keys,
-            hidden_states=output.hidden_states,
-            select=last,
-        ),
-        pools.open(Side.DRAFT, out_cache_loc),
-    )
-    proposal = operations.fast_topk(drafted.probabilities, topk)
-    draft_input = DraftInput(
-        req_pool_indices=row,
-        seq_lens=ends.astype(np.int64),
-        topk_p=proposal.topk_values,
-        topk_index=proposal.topk_index,
-        hidden_states=drafted.hidden_states,
-        bonus_tokens=following.astype(np.int32),
-    )
-    return draft_input, output
+    return TargetPrefill(row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)

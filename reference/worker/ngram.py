@@ -1,0 +1,189 @@
+"""The V1 worker of NGRAM in NumPy: drafts come from a store on the host, so there is no draft model and no extend."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from specsim.assertion import require
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import load
+from specsim.conformance.calls import CallsByName
+from specsim.conformance.direct import Direct
+from specsim.counts import count_draft_nodes
+from specsim.host.choice import TokenChoice
+from specsim.host.ngram import NgramParameters, NgramStore
+from specsim.phases import Phase, VerifyInput
+from specsim.reference.worker.choices import ChoiceRows
+from specsim.reference.worker.logprobs import tell
+from specsim.reference.worker.pools import MakePools, Pools
+from specsim.reference.worker.prefill import prefill_target
+from specsim.reference.worker.reclaim import reclaim
+from specsim.reference.worker.verify import verify
+from specsim.simulation.logprobs import Told, alone
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.synchronous import IterationLedger
+from specsim.simulation.worker import Iteration
+
+BRANCHES = 2
+"""Stands for the branching factor where it says only that accepted nodes need not lie at the front."""
+
+
+class ReferenceNgramWorker:
+    """Match, verify, end requests, free what was rejected, insert: one step after another.
+
+    Parameters
+    ----------
+    parameters : NgramParameters
+        The store, and the number of nodes of a draft.
+    model : Model
+        Its target, on NumPy arrays; its draft is never asked.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    operations : CallsByName, optional
+        Who computes, the store included; the oracle by default.
+    name, device : str
+        What reports call the worker, and where its operations run.
+    reads : Reads
+        How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, or one that this worker cannot run; NO_MOVE: one whose KV would have to move, and
+        cannot.
+
+    Notes
+    -----
+    Source: semantics A.13, A.13b.
+    """
+
+    def __init__(
+        self,
+        parameters: NgramParameters,
+        model: Model[Array],
+        sizes: PoolSizes,
+        operations: CallsByName | None = None,
+        name: str = "reference-ngram",
+        device: str = "cpu",
+        reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
+    ) -> None:
+        description = require_model(model, "numpy")
+        self.name = name
+        self.parameters = parameters
+        self.config = sizes_of(parameters)
+        self.model = model
+        self.sizes = sizes
+        self.device = device
+        require_moves(description, sides_that_move(SpecConfig(BRANCHES, 1, 2), sizes.page_size, is_v1=True))
+        self._operations: CallsByName = operations or Direct(load("specsim.reference"))
+        self._choices = ChoiceRows(sizes.num_rows)
+        self._pools = make_pools(description, sizes, reads)
+        self.store: NgramStore = self._operations.host("NgramStore")(parameters)
+        self._phases: tuple[Phase, ...] = ()
+        self._told: Told = ()
+
+    def keep_books(self, ledger: IterationLedger) -> None:
+        """Take the books of the engine that drives the worker."""
+        self._ledger = ledger
+
+    def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
+        """Write allocated slots into the request-to-token map."""
+        self._pools.assign_slots(ranges, self._operations)
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through the target; return the token behind each."""
+        self._pools.start_iteration()
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
+        following = behind.following.astype(np.int32)
+        self._told = tell(behind.row, behind.output, alone(len(rows)), following, self._choices, self._operations)
+        return [int(token) for token in following]
+
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration; a draft has the nodes of the parameters, whatever number of steps is asked for."""
+        self._pools.start_iteration()
+        requests = self._ledger.requests
+        known = [request.row for request in requests]
+        require(known == list(rows), "rows of the batch", known, list(rows))
+        row = np.array(rows, dtype=np.int64)
+        phase = self._draft(row, requests)
+        verify_output, scratch, output = verify(
+            row, phase, self.config.num_steps, self.model, self._pools, self._choices, self._operations
+        )
+        paths, predict = verify_output.accept_index, verify_output.predict
+        self._told = tell(row, output, paths, predict, self._choices, self._operations)
+        truncation = self._ledger.end_requests(paths, predict, self._operations.truncate_at_stop)
+        everyone, _ = reclaim(
+            row,
+            phase,
+            verify_output,
+            truncation,
+            BRANCHES,
+            self.sizes.page_size,
+            self._pools,
+            self._ledger.free,
+            self._operations,
+        )
+        counts = everyone.num_accepted_tokens
+        self._pools.commit_states(scratch, row, phase, truncation.accept_index, counts, self._operations)
+        kept = np.split(everyone.out_cache_loc, np.cumsum(counts)[:-1])
+        self._ledger.commit([slots.tolist() for slots in kept[: len(row)]])
+        for request in requests:
+            self.store.insert(self._last_tokens(request))
+        self._phases = (phase, verify_output)
+        return Iteration.of(truncation, self.parameters.num_draft_tokens)
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return self._told
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what the phases of the last iteration handed over."""
+        return self._phases
+
+    def state(self) -> dict[str, Any]:
+        """Return the maps and pools by name; what starts a draft is text, which requests have."""
+        return self._pools.state()
+
+    def _draft(self, row: Array, requests: Sequence[Request]) -> VerifyInput:
+        """Continue each text, its last token included, and read the links of the trees from their masks."""
+        num_nodes = self.parameters.num_draft_tokens
+        drafts = [self.store.draft(self._last_tokens(request)) for request in requests]
+        seq_lens = np.array([request.num_committed for request in requests], dtype=np.int64)
+        tree_mask = np.stack([draft.tree_mask for draft in drafts])
+        links = self._operations.reconstruct_indices_from_tree_mask(tree_mask, seq_lens)
+        self.assign_slots(self._ledger.allocate_verify_slots(num_nodes))
+        return VerifyInput(
+            draft_token=np.concatenate([draft.tokens for draft in drafts]),
+            retrieve_index=links.retrieve_index,
+            retrieve_next_token=links.retrieve_next_token,
+            retrieve_next_sibling=links.retrieve_next_sibling,
+            positions=links.positions,
+            tree_mask=tree_mask.reshape(-1),
+            out_cache_loc=self._pools.read_slots(row, seq_lens, num_nodes, self._operations),
+            seq_lens=seq_lens,
+            num_draft_tokens=num_nodes,
+        )
+
+    def _last_tokens(self, request: Request) -> list[int]:
+        """Return the end of a text that fills a path of the store."""
+        depth, output = self.parameters.max_depth, request.output[-self.parameters.max_depth :]
+        return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
+
+
+def sizes_of(parameters: NgramParameters) -> SpecConfig:
+    """Return what an iteration may touch: a path may hold every node of a draft, and nothing is drafted beside it."""
+    num_steps = count_draft_nodes(parameters.num_draft_tokens)
+    return SpecConfig(1, num_steps, parameters.num_draft_tokens)

@@ -1,0 +1,80 @@
+"""Drafts from a store change no greedy token, on slots and pages, in any mode and however much is forgotten."""
+
+from itertools import cycle, islice
+
+import pytest
+
+from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.reference.models import load_model
+from specsim.reference.worker.ngram import ReferenceNgramWorker, sizes_of
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.text_model import TextModel, default_text
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.report import requests_from_text, simulate
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
+
+DEFAULTS = NgramParameters()
+TIGHT = NgramParameters(max_depth=3, max_breadth=3, capacity=6, num_draft_tokens=5)
+
+
+def worker_of(parameters, model, asked, page_size=1, schedule=None):
+    schedule = Schedule() if schedule is None else schedule
+    sizes = sizes_for(sizes_of(parameters), asked, 3, page_size, schedule=schedule)
+    return ReferenceNgramWorker(parameters, load_model(model), sizes)
+
+
+def repetitive(count):
+    return [Request(number, list(islice(cycle([1, 2, 3]), 9 + number)), 20) for number in range(count)]
+
+
+@pytest.mark.parametrize("mode", TreeMode)
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_real_text_is_decoded_without_loss_and_drafts_are_accepted(page_size, mode):
+    text = default_text()[:8000]
+    asked = requests_from_text(text, 5, 24, 24)
+    parameters = NgramParameters(mode=mode)
+    worker = worker_of(parameters, TextModel.from_text(text), asked, page_size)
+    report = simulate(worker, asked, max_batch=3)
+    assert report.lossless
+    assert report.num_accepted_drafts > 0
+    assert worker.store.num_nodes > 1
+
+
+@pytest.mark.parametrize("parameters", [DEFAULTS, TIGHT, NgramParameters(num_draft_tokens=1), NgramParameters(2, 1, 1)])
+@pytest.mark.parametrize("schedule", [Schedule(), Schedule(prefill_chunk=4), Schedule(has_prefix_cache=True)], ids=str)
+def test_tiny_languages_are_decoded_without_loss(parameters, schedule):
+    asked = repetitive(5)
+    report = simulate(
+        worker_of(parameters, HashModel(4, 3, 0.7), asked, schedule=schedule), asked, max_batch=3, schedule=schedule
+    )
+    assert report.lossless
+
+
+def test_exactly_the_committed_positions_are_owned_between_iterations():
+    asked = repetitive(4)
+    worker = worker_of(TIGHT, HashModel(4, 3, 0.7), asked)
+    engine = Engine(worker, 3, shuffle_seed=5)
+    for request in asked:
+        engine.submit(request)
+    while engine.has_work:
+        engine.step()
+        engine.scheduler.check_ledger()
+        owned = sum(request.num_committed for request in engine.scheduler.running)
+        assert engine.scheduler.slots.num_free == engine.scheduler.sizes.num_slots - 1 - owned
+    assert worker.store.num_forgotten > 0
+
+
+def test_the_last_tokens_of_prompt_and_output_are_inserted_after_a_verify():
+    asked = [Request(0, [1, 2, 3], 9)]
+    parameters = NgramParameters(max_depth=4, capacity=100, num_draft_tokens=3)
+    worker = worker_of(parameters, HashModel(4, 3, 0.7), asked)
+    engine = Engine(worker, 1)
+    engine.submit(asked[0])
+    assert worker.store.num_nodes == 1
+    engine.step()
+    text = [1, 2, 3, *asked[0].output]
+    assert len(asked[0].output) == 2
+    windows = {tuple(text[-4:][start : start + length]) for start in range(4) for length in range(1, 5 - start)}
+    assert worker.store.num_nodes == 1 + len(windows)
