@@ -4,17 +4,25 @@ from itertools import cycle, islice
 
 import pytest
 
+from specsim.conformance.backend import Completed, load
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.distribution import autoregressive, require_same_law
+from specsim.properties.laws.sampled_engine import HALVING
+from specsim.properties.laws.sampling_logits_law import slack_from_logits
+from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker, sizes_of
 from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
+from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
 
+ORACLE = load("specsim.reference")
 DEFAULTS = NgramParameters()
 TIGHT = NgramParameters(max_depth=3, max_breadth=3, capacity=6, num_draft_tokens=5)
 
@@ -78,3 +86,25 @@ def test_the_last_tokens_of_prompt_and_output_are_inserted_after_a_verify():
     assert len(asked[0].output) == 2
     windows = {tuple(text[-4:][start : start + length]) for start in range(4) for length in range(1, 5 - start)}
     assert worker.store.num_nodes == 1 + len(windows)
+
+
+@pytest.mark.parametrize("mode", TreeMode)
+@pytest.mark.parametrize("prompt", [(1, 2), (0, 1, 0, 1), (2, 2, 2)])
+def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, mode):
+    """The first drafts are padding alone: equal siblings, each of which must not add its share again."""
+    parameters = NgramParameters(max_depth=3, max_breadth=2, capacity=50, num_draft_tokens=4, mode=mode)
+    model, num_tokens = HashModel(3, 11, 0.9), 3
+
+    def emitted(operations):
+        asked = [Request(0, list(prompt), num_tokens, sampling=HALVING), Request(1, [0, 1, 1], num_tokens)]
+        sizes = sizes_for(sizes_of(parameters), asked, 2)
+        engine = Engine(ReferenceNgramWorker(parameters, load_model(model, operations), sizes, operations), 2, 1)
+        for request in asked:
+            engine.submit(request)
+        done = {request.request_id: request for request in engine.run()}
+        assert done[1].output == greedy_decode(model, [0, 1, 1], num_tokens)
+        return tuple(done[0].output)
+
+    law = law_of_runs(Completed(ORACLE, ORACLE), emitted, slack_from_logits(model.vocab_size))
+    expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), num_tokens)
+    require_same_law(f"law of {prompt}", law, expected)
