@@ -1,17 +1,17 @@
 """The V1 worker of NGRAM in NumPy: drafts come from a store on the host, so there is no draft model and no extend."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from specsim.assertion import require
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
-from specsim.counts import count_draft_nodes
 from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters, NgramStore
 from specsim.phases import Phase, VerifyInput
@@ -23,8 +23,9 @@ from specsim.reference.worker.reclaim import reclaim
 from specsim.reference.worker.verify import verify
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
-from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
@@ -79,14 +80,16 @@ class ReferenceNgramWorker:
         description = require_model(model, "numpy")
         self.name = name
         self.parameters = parameters
-        self.config = sizes_of(parameters)
+        self.config = parameters.config
         self.model = model
         self.sizes = sizes
         self.device = device
-        require_moves(description, sides_that_move(SpecConfig(BRANCHES, 1, 2), sizes.page_size, is_v1=True))
+        # What is accepted moves to the front of its pages; of single slots the map follows the KV.
+        require_moves(description, (Side.TARGET,) if sizes.page_size > 1 else ())
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
-        self._pools = make_pools(description, sizes, reads)
+        own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
+        self._pools = make_pools(replace(description, kv_components=own), sizes, reads)
         self.store: NgramStore = self._operations.host("NgramStore")(parameters)
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()
@@ -181,9 +184,3 @@ class ReferenceNgramWorker:
         """Return the end of a text that fills a path of the store."""
         depth, output = self.parameters.max_depth, request.output[-self.parameters.max_depth :]
         return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
-
-
-def sizes_of(parameters: NgramParameters) -> SpecConfig:
-    """Return what an iteration may touch: a path may hold every node of a draft, and nothing is drafted beside it."""
-    num_steps = count_draft_nodes(parameters.num_draft_tokens)
-    return SpecConfig(1, num_steps, parameters.num_draft_tokens)

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from specsim.cli.bounds import check_counts, check_slots
+from specsim.cli.drafting import eagle_sizes, ngram_sizes
 from specsim.cli.metrics import shown_metrics
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
+from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
-from specsim.cli.workers import build_worker, plan_for, schedule_for
+from specsim.cli.workers import build_worker, ngram_parameters, plan_for, plan_for_ngram, schedule_for
 from specsim.config import SpecConfig
-from specsim.counts import path_width
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
@@ -38,11 +38,16 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
 @click.option("--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Prompts.")
-@click.option("--topk", default=4, show_default=True, type=click.IntRange(1), help="Beams of a draft.")
 @click.option(
-    "--steps", default=5, show_default=True, type=click.IntRange(0), help="Depth of a draft; 0 proposes nothing."
+    "--algorithm",
+    default="EAGLE",
+    show_default=True,
+    type=click.Choice(["EAGLE", "NGRAM"], case_sensitive=False),
+    help="NGRAM drafts from what was said, with V1, on the reference.",
 )
-@click.option("--draft-tokens", default=16, show_default=True, type=click.IntRange(1), help="Nodes, root included.")
+@click.option("--topk", type=click.IntRange(1), help="Beams of a draft: 4; of NGRAM the largest breadth: 10.")
+@click.option("--steps", type=click.IntRange(0), help="Depth of a draft of EAGLE: 5; 0 proposes nothing.")
+@click.option("--draft-tokens", type=click.IntRange(1), help="Nodes, root included: 16; of NGRAM 12.")
 @click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
@@ -89,9 +94,10 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
 def simulate(
     path: Path | None,
     num_requests: int,
-    topk: int,
-    steps: int,
-    draft_tokens: int,
+    algorithm: str,
+    topk: int | None,
+    steps: int | None,
+    draft_tokens: int | None,
     kind: str,
     agreement: float,
     worker: str,
@@ -127,14 +133,13 @@ def simulate(
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
     and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
     overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells, and with
-    --lockstep what all are told by both workers.
+    --lockstep what all are told by both workers. What NGRAM drafts depends on all requests before, so that its sampled
+    outputs are not compared with those of requests alone.
     """
-    if steps == 0 and topk != 1:
-        remark(f"--topk {topk} becomes 1: with --steps 0 nothing branches")
-        topk = 1
-    if topk == 1 and draft_tokens != path_width(steps):
-        remark(f"--draft-tokens {draft_tokens} becomes {path_width(steps)}: with --topk 1 a draft has one node a level")
-        draft_tokens = path_width(steps)
+    is_ngram = algorithm == "NGRAM"
+    sizes = ngram_sizes(topk, steps, draft_tokens, worker) if is_ngram else eagle_sizes(topk, steps, draft_tokens)
+    if is_ngram and lockstep:
+        raise Failed("--lockstep compares two workers, and NGRAM has one", Exit.USAGE)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if logprobs is not None and kind != "hash":
@@ -142,19 +147,23 @@ def simulate(
     text = read_text(path)
     check_counts(
         num_requests=num_requests,
-        topk=topk,
-        num_steps=steps,
-        num_draft_tokens=draft_tokens,
+        topk=sizes[0],
+        num_steps=sizes[1],
+        num_draft_tokens=sizes[2],
         max_batch=batch,
         prompt_length=prompt_length,
         max_new_tokens=max_new_tokens,
         page_size=page_size,
         text_length=len(text),
     )
-    config = SpecConfig(topk, steps, draft_tokens)
-    check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
-    plan = plan_for(config, batch, page_size, mode, disable_overlap, is_recurrent)
+    if is_ngram:
+        plan = plan_for_ngram(topk, draft_tokens, batch, page_size, mode, disable_overlap, is_recurrent)
+        config = ngram_parameters(plan).config
+    else:
+        config = SpecConfig(*sizes)
+        plan = plan_for(config, batch, page_size, mode, disable_overlap, is_recurrent)
+    check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     model = replace(model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool))
@@ -173,6 +182,7 @@ def simulate(
             top_logprobs=logprobs,
         )
 
+    is_compared_alone = sampling is not None and not is_ngram
     requests = fresh_requests()
     chosen = build_worker(plan, worker, config, model, requests, batch, graphs, schedule=schedule)
     with (
@@ -187,7 +197,7 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=None if sampling is None else build_worker(plan, worker, config, model, requests, 1, graphs),
+            alone=build_worker(plan, worker, config, model, requests, 1, graphs) if is_compared_alone else None,
             schedule=schedule,
         )
     divergence = None

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from specsim.assertion import require_present
 from specsim.cli.device import need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
+from specsim.host.ngram import NgramParameters
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -45,11 +47,54 @@ def plan_for(
             adaptive_config=ALWAYS_AT_REST if is_at_rest else AdaptiveConfig(),
         )
     )
+    _say_why(plan)
+    return plan
+
+
+def plan_for_ngram(
+    breadth: int | None,
+    num_draft_tokens: int | None,
+    max_batch: int,
+    page_size: int,
+    mode: str,
+    disable_overlap: bool,
+    recurrent: bool,
+) -> ExecutionPlan:
+    """Return what the rules decide for NGRAM; what is left open takes its defaults, which they say.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the settings contradict each other.
+    """
+    plan = resolve(
+        ServerConfig(
+            algorithm="NGRAM",
+            num_draft_tokens=num_draft_tokens,
+            ngram_max_bfs_breadth=NgramParameters().max_breadth if breadth is None else breadth,
+            page_size=page_size,
+            mode=mode,
+            disable_overlap=disable_overlap,
+            recurrent=recurrent,
+            max_running_requests=max_batch,
+        )
+    )
+    _say_why(plan)
+    return plan
+
+
+def ngram_parameters(plan: ExecutionPlan) -> NgramParameters:
+    """Return the store and the drafts of a plan of NGRAM."""
+    breadth = plan.config.ngram_max_bfs_breadth
+    return NgramParameters(max_breadth=breadth, num_draft_tokens=require_present("nodes", plan.config.num_draft_tokens))
+
+
+def _say_why(plan: ExecutionPlan) -> None:
+    """Say on stderr why V1 runs, and what the rules warn of."""
     if plan.worker == "v1":
         for decision in plan.decisions:
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
                 remark(f"{decision.code.value}: {decision.text}")
-    return plan
 
 
 def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, has_prefix_cache: bool) -> Schedule:
@@ -93,6 +138,10 @@ def build_worker(
 
     page_size = plan.config.page_size
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
+    if plan.config.algorithm == "NGRAM":
+        from specsim.reference.worker.ngram import ReferenceNgramWorker
+
+        return ReferenceNgramWorker(ngram_parameters(plan), load_model(language_model), sizes, reads=reads)
     if kind == "reference":
         if plan.worker == "v1":
             from specsim.reference.worker.v1 import ReferenceWorkerV1

@@ -123,7 +123,7 @@ _HOST_FUNCTIONS = (
     _host(meta_info, "metrics", "semantics H.3"),
     _host(report_decode_stats, "metrics", "semantics H.1"),
     _host(update_spec_metrics, "metrics", "semantics H.1"),
-    _host(NgramStore, "ngram", "semantics A.13b", conformance_only=True),
+    _host(NgramStore, "ngram", "semantics A.13b"),
     _host(NgramCorpus, "ngram", "semantics A.13b", conformance_only=True),
     _host(share_draft_nodes, "ngram", "semantics A.13b", conformance_only=True),
     _host(merge_drafts, "ngram", "semantics A.13b", conformance_only=True),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specsim.config import MOST_NODES
+from specsim.config import MOST_NODES, SpecConfig
+from specsim.counts import count_draft_nodes
 from specsim.rejection import Reason, SpecRejection
 
 LARGEST_TOKEN = 2**31 - 1
@@ -69,6 +70,11 @@ class NgramParameters:
             raise _contradiction("num_draft_tokens", self.num_draft_tokens, expected, "a draft has a root")
         if self.mode not in [*TreeMode]:
             raise _contradiction("mode", self.mode, " or ".join(TreeMode), "a tree grows in one of these ways")
+
+    @property
+    def config(self) -> SpecConfig:
+        """What an iteration may touch: a path may hold every node of a draft, and nothing is drafted beside them."""
+        return SpecConfig(1, count_draft_nodes(self.num_draft_tokens), self.num_draft_tokens)
 
 
 def check_tokens(what: str, tokens: Sequence[int]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from specsim.properties.laws.sampled_engine import HALVING
 from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
-from specsim.reference.worker.ngram import ReferenceNgramWorker, sizes_of
+from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
@@ -29,7 +29,7 @@ TIGHT = NgramParameters(max_depth=3, max_breadth=3, capacity=6, num_draft_tokens
 
 def worker_of(parameters, model, asked, page_size=1, schedule=None):
     schedule = Schedule() if schedule is None else schedule
-    sizes = sizes_for(sizes_of(parameters), asked, 3, page_size, schedule=schedule)
+    sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
     return ReferenceNgramWorker(parameters, load_model(model), sizes)
 
 
@@ -97,7 +97,7 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, mode):
 
     def emitted(operations):
         asked = [Request(0, list(prompt), num_tokens, sampling=HALVING), Request(1, [0, 1, 1], num_tokens)]
-        sizes = sizes_for(sizes_of(parameters), asked, 2)
+        sizes = sizes_for(parameters.config, asked, 2)
         engine = Engine(ReferenceNgramWorker(parameters, load_model(model, operations), sizes, operations), 2, 1)
         for request in asked:
             engine.submit(request)

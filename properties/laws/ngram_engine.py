@@ -1,0 +1,129 @@
+"""Whole runs that draft from an n-gram store: no token is lost, and every draft is that of all that was said."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from specsim.config import PoolSizes
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.calls import CallsByName
+from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.ngram_oracle import EXACT_AND_ROUNDED, Path, PlainStore, created_nodes
+from specsim.properties.property import Property
+from specsim.reference.models import load_model
+from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import Request
+
+OPERATIONS = ("NgramStore", "reconstruct_indices_from_tree_mask", "verify_tree_greedy", "truncate_at_stop")
+
+
+@dataclass(frozen=True)
+class NgramRun:
+    """Requests that join together, and a store that is empty when they do."""
+
+    parameters: NgramParameters
+    model: HashModel
+    page_size: int
+    prompts: tuple[Path, ...]
+    lengths: tuple[int, ...]
+
+
+MakeWorker = Callable[[NgramRun, PoolSizes, CallsByName], Any]
+
+
+@st.composite
+def ngram_runs(draw: DrawFn) -> NgramRun:
+    """Draw runs over few tokens, whose texts soon repeat."""
+    max_depth = draw(st.sampled_from((3, 2, 5)))
+    parameters = NgramParameters(
+        max_depth=max_depth,
+        max_breadth=draw(st.sampled_from((2, 1, 4))),
+        capacity=max_depth + draw(st.sampled_from((1000, 1, 6))),
+        num_draft_tokens=draw(st.sampled_from((5, 2, 8, 12))),
+        mode=draw(st.sampled_from(TreeMode)),
+    )
+    vocab = draw(st.sampled_from((2, 3)))
+    tokens = st.integers(0, vocab - 1)
+    prompts = draw(st.lists(st.lists(tokens, min_size=1, max_size=7).map(tuple), min_size=1, max_size=3))
+    lengths = tuple(draw(st.sampled_from((12, 5, 20, 1))) for _ in prompts)
+    model = HashModel(vocab, draw(st.integers(0, 50)), 0.7)
+    return NgramRun(parameters, model, draw(st.sampled_from((1, 1, 3))), tuple(prompts), lengths)
+
+
+def reference_loop(run: NgramRun, sizes: PoolSizes, operations: CallsByName) -> ReferenceNgramWorker:
+    """Return the loop of the reference on some operations."""
+    return ReferenceNgramWorker(run.parameters, load_model(run.model, operations), sizes, operations)
+
+
+def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> None:
+    """Texts are those of plain decoding, and every verify accepts what a list of the last windows lets it accept."""
+    play_ngram(run, Completed(backend, load("specsim.reference")), reference_loop)
+
+
+def play_ngram(run: NgramRun, operations: CallsByName, make: MakeWorker) -> None:
+    """Step an engine beside a plain store that reads the ends of its texts."""
+    pairs = enumerate(zip(run.prompts, run.lengths, strict=True))
+    asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
+    worker = make(run, sizes_for(run.parameters.config, asked, len(asked), run.page_size), operations)
+    engine, plain = Engine(worker, len(asked), shuffle_seed=1), PlainStore(run.parameters)
+    reach = run.parameters.num_draft_tokens
+    truths = [greedy_decode(run.model, request.prompt, request.max_new_tokens + reach) for request in asked]
+    for request in asked:
+        engine.submit(request)
+    while engine.has_work:
+        running = [request for request in asked if request.finish is None]
+        texts = [request.output or truths[request.request_id][:1] for request in running]
+        expected = [
+            _lengths_behind(plain, run.parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
+            for request, text in zip(running, texts, strict=True)
+        ]
+        engine.step()
+        engine.scheduler.check_ledger()
+        verified = [request for request in running if request.counters.num_verifies]
+        for request, text, lengths in zip(running, texts, expected, strict=True):
+            truth = truths[request.request_id]
+            require(
+                request.output == truth[: len(request.output)], f"output of {request.prompt}", request.output, truth
+            )
+            most = request.max_new_tokens
+            wanted = [min(most, len(text) + length) for length in lengths] if request in verified else [1]
+            got = len(request.output)
+            require(got in wanted, f"tokens of {request.prompt} after a verify", got, wanted)
+        for request in verified:
+            plain.insert(tuple([*request.prompt, *request.output][-run.parameters.max_depth :]))
+        for name in ("num_nodes", "num_forgotten"):
+            got, wanted_count = getattr(worker.store, name), getattr(plain, name)
+            require(got == wanted_count, f"{name} of the store", got, wanted_count)
+
+
+def _lengths_behind(plain: PlainStore, sizes: NgramParameters, text: Path, truth: list[int]) -> set[int]:
+    """Return how many tokens a verify may output: the drafts that the truth follows, and the bonus."""
+    found = set()
+    for number in EXACT_AND_ROUNDED:
+        created = created_nodes(plain.below(), text[-sizes.max_depth :], sizes, sizes.num_draft_tokens - 1, number)
+        padding = [(0,)] if len(created) < sizes.num_draft_tokens - 1 else []
+        followed = [len(path) for path in [*created, *padding] if list(path) == truth[: len(path)]]
+        found.add(max(followed, default=0) + 1)
+    return found
+
+
+PROPERTIES = (
+    Property(
+        "ngram_engine.drafts_are_those_of_all_that_was_said",
+        "",
+        OPERATIONS,
+        ngram_runs,
+        drafts_are_those_of_all_that_was_said,
+        is_slow=True,
+        fills_missing=True,
+        least_examples=3,
+    ),
+)

@@ -1,0 +1,72 @@
+"""``specsim simulate --algorithm NGRAM`` takes the defaults of the rules, and says what it cannot do."""
+
+import json
+
+import pytest
+
+TEXT = "the quick brown fox jumps over the lazy dog, and the lazy dog sleeps on. " * 20
+SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 16, "--max-new-tokens", 24)
+
+
+@pytest.fixture
+def simulate(specsim, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT)
+    return lambda *options: specsim("simulate", "--algorithm", "NGRAM", "--text", path, *SMALL, *options)
+
+
+def codes(report):
+    return [reason["code"] for reason in report["plan"]["reasons"]]
+
+
+def test_what_is_left_open_takes_the_defaults_of_the_rules(simulate):
+    got = simulate("--json")
+    report = json.loads(got.stdout)
+    assert got.exit_code == 0, got.output
+    assert (report["worker"], report["plan"]["worker"], report["lossless"]) == ("reference-ngram", "v1", True)
+    assert {"algorithm-without-v2", "ngram-draft-tokens-default"} <= set(codes(report))
+    assert got.stderr.splitlines()[1].startswith("ngram-draft-tokens-default: ")
+    assert len(report["histogram"]) == 12
+    assert report["num_accepted_drafts"] > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--topk", 3, "--draft-tokens", 5),
+        ("--page-size", 16),
+        ("--prefix-cache", "--chunk", 5),
+        ("--pool", "swa"),
+        ("--recurrent", "--pool", "hybrid"),
+    ],
+    ids=str,
+)
+def test_text_is_decoded_without_loss(simulate, options):
+    got = simulate(*options, "--json")
+    assert got.exit_code == 0, got.output
+    assert json.loads(got.stdout)["lossless"]
+
+
+def test_sampled_requests_run_without_a_second_run(simulate):
+    got = simulate("--model", "hash", "--temperature", 1.0, "--json")
+    assert got.exit_code == 0, got.output
+    assert (json.loads(got.stdout)["lossless"], json.loads(got.stdout)["reproducible"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--steps", 3), "--steps is for EAGLE"),
+        (("--worker", "gpu"), "--worker is gpu, but should be reference"),
+        (("--lockstep",), "--lockstep compares two workers"),
+        (("--overlap",), "--overlap is for V2"),
+        (("--mode", "v2"), "BAD_CONFIGURATION: mode is v2, but should be auto or v1"),
+        (("--draft-tokens", 1), "BAD_CONFIGURATION: num_draft_tokens is 1, but should be at least 2"),
+        (("--draft-tokens", 4000), "--draft-tokens is 4000, but should be at most 1024"),
+    ],
+    ids=str,
+)
+def test_what_it_cannot_do_is_refused(simulate, options, message):
+    got = simulate(*options)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert f"specsim: {message}" in got.stderr
