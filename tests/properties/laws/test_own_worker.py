@@ -21,9 +21,10 @@ ON_OPERATIONS = {
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
     "worker_pages.beams_begin_with_the_end_of_their_text",
+    "ngram_engine.drafts_are_those_of_all_that_was_said",
 }
-"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, or ask what the
-reference's own worker keeps."""
+"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, ask what the
+reference's own worker keeps, or draft from a store, which a ``WORKER`` is not made with."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 
