@@ -16,7 +16,6 @@ import torch
 from triton.runtime import driver
 
 from specsim.gpu.launching.blocks import INTERPRETED
-from specsim.gpu.launching.interpreter import interpret
 from specsim.gpu.launching.mode import current_mode
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.prepared import Prepared, form_of, start
@@ -89,6 +88,9 @@ def run_plans(plans: Sequence[Plan], buffers: Buffers) -> list[Prepared]:
 
 
 def _interpret(plans: Sequence[Plan], buffers: Buffers) -> None:
+    # NOTE: where kernels are compiled, nothing of Triton's interpreter is needed, nor has to be there.
+    from specsim.gpu.launching.interpreter import interpret
+
     interpret((plan, plan.arguments(buffers)) for plan in plans)
 
 

@@ -17,7 +17,7 @@ from specsim.host.ngram import NgramParameters, NgramStore
 from specsim.phases import Phase, VerifyInput
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.logprobs import tell
-from specsim.reference.worker.pools import MakePools, Pools
+from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import prefill_target
 from specsim.reference.worker.reclaim import reclaim
 from specsim.reference.worker.verify import verify
@@ -48,12 +48,8 @@ class ReferenceNgramWorker:
         Slots, rows and row width.
     operations : CallsByName, optional
         Who computes, the store included; the oracle by default.
-    name, device : str
-        What reports call the worker, and where its operations run.
     reads : Reads
         How much of the pools the forwards of a model read that can keep what it has read.
-    make_pools : callable
-        Makes the pools.
 
     Raises
     ------
@@ -66,30 +62,28 @@ class ReferenceNgramWorker:
     Source: semantics A.13, A.13b.
     """
 
+    name = "reference-ngram"
+
     def __init__(
         self,
         parameters: NgramParameters,
         model: Model[Array],
         sizes: PoolSizes,
         operations: CallsByName | None = None,
-        name: str = "reference-ngram",
-        device: str = "cpu",
         reads: Reads = Reads.FULL,
-        make_pools: MakePools = Pools.of,
     ) -> None:
         description = require_model(model, "numpy")
-        self.name = name
         self.parameters = parameters
         self.config = parameters.config
         self.model = model
         self.sizes = sizes
-        self.device = device
+        self.device = "cpu"
         # What is accepted moves to the front of its pages; of single slots the map follows the KV.
         require_moves(description, (Side.TARGET,) if sizes.page_size > 1 else ())
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self._pools = make_pools(replace(description, kv_components=own), sizes, reads)
+        self._pools = Pools.of(replace(description, kv_components=own), sizes, reads)
         self.store: NgramStore = self._operations.host("NgramStore")(parameters)
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()

@@ -18,24 +18,25 @@ class ToldPairs:
 
     def __init__(self, vocab_size: int) -> None:
         self._vocab_size = vocab_size
-        self._pairs: list[tuple[Request, Request]] = []
-        self._num_same: dict[int, int] = {}
+        self._pairs: list[tuple[Request, Request, int]] = []
 
     def add(self, expected: Request, got: Request) -> None:
         """Watch a request from its submission on."""
         if expected.top_logprobs is not None:
-            self._pairs.append((expected, got))
+            self._pairs.append((expected, got, 0))
 
     def first_divergence(self, iteration: int) -> Divergence | None:
         """Return the first difference in what has been told since it was asked last; forget who has ended."""
-        for expected, got in self._pairs:
-            number, one, other = expected.request_id, expected.logprobs, got.logprobs
-            place, common = self._num_same.get(number, 0), min(len(one), len(other))
+        running: list[tuple[Request, Request, int]] = []
+        for expected, got, place in self._pairs:
+            one, other = expected.logprobs, got.logprobs
+            common = min(len(one), len(other))
             while place < common and is_same_score(one[place], other[place], self._vocab_size):
                 place += 1
             if place < max(len(one), len(other)):
                 shown = (told[place] if place < len(told) else "nothing" for told in (one, other))
-                return Divergence(iteration, "Request", "logprobs", (number, place), *shown)
-            self._num_same[number] = place
-        self._pairs = [pair for pair in self._pairs if any(request.finish is None for request in pair)]
+                return Divergence(iteration, "Request", "logprobs", (expected.request_id, place), *shown)
+            if expected.finish is None or got.finish is None:
+                running.append((expected, got, place))
+        self._pairs = running
         return None

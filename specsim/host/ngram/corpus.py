@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from specsim.host.ngram.continuation import Anchor
-from specsim.host.ngram.draft import NgramDraft, emit_draft
-from specsim.host.ngram.parameters import NgramParameters, check_context, check_draft_size, check_tokens
-from specsim.host.ngram.trees import grow_tree
+from specsim.host.ngram.draft import NgramDraft, draft_behind
+from specsim.host.ngram.parameters import NgramParameters, check_tokens
 from specsim.rejection import Reason, SpecRejection
 
 BETWEEN_DOCUMENTS = -1
@@ -90,11 +89,7 @@ class NgramCorpus:
         SpecRejection
             As for the draft of a store.
         """
-        context = check_context(tokens)
-        asked = self._parameters.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
-        num_nodes = check_draft_size(asked)
-        tree = grow_tree(self._anchors(context), self._parameters, num_nodes)
-        return emit_draft(tree, context[-1], num_nodes)
+        return draft_behind(tokens, self._anchors, self._parameters, num_draft_tokens)
 
     def _anchors(self, context: tuple[int, ...]) -> list[Anchor]:
         """Return the ends of a text that the documents have and go on behind, the longest first."""

@@ -1,13 +1,16 @@
 """What a store hands over: the tokens of a draft tree and who is whose ancestor."""
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.host.ngram.trees import ROOT, DraftTree
+from specsim.host.ngram.continuation import Anchor
+from specsim.host.ngram.parameters import NgramParameters, check_context, check_draft_size
+from specsim.host.ngram.trees import ROOT, DraftTree, grow_tree
 
 PADDING_TOKEN = 0
 
@@ -44,6 +47,35 @@ class NgramDraft:
         genuine = self.tree_mask[: self.num_genuine, : self.num_genuine]
         leaves = [node for node in range(1, self.num_genuine) if np.count_nonzero(genuine[:, node]) == 1]
         return [tuple(self.tokens[: self.num_genuine][genuine[leaf]][1:].tolist()) for leaf in leaves]
+
+
+def draft_behind(
+    tokens: Sequence[int],
+    anchors_of: Callable[[tuple[int, ...]], Sequence[Anchor]],
+    parameters: NgramParameters,
+    num_draft_tokens: int | None,
+) -> NgramDraft:
+    """Continue a text by what a source knows of its ends.
+
+    Parameters
+    ----------
+    tokens : sequence of int
+        The text up to the token that was output last, which becomes the root.
+    anchors_of : callable
+        Takes the ids of the text; returns where its ends lead in the source, the longest first.
+    parameters : NgramParameters
+        How the tree grows.
+    num_draft_tokens : int or None
+        Nodes of the draft, the root included; that of the parameters by default.
+
+    Raises
+    ------
+    SpecRejection
+        COUNT_OUT_OF_RANGE: the text is empty; TOKEN_OUT_OF_RANGE; SCALAR_OUT_OF_RANGE: no draft has so many nodes.
+    """
+    context = check_context(tokens)
+    num_nodes = check_draft_size(parameters.num_draft_tokens if num_draft_tokens is None else num_draft_tokens)
+    return emit_draft(grow_tree(anchors_of(context), parameters, num_nodes), context[-1], num_nodes)
 
 
 def emit_draft(tree: DraftTree, root_token: int, num_draft_tokens: int) -> NgramDraft:

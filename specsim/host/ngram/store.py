@@ -4,9 +4,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from specsim.host.ngram.continuation import Anchor
-from specsim.host.ngram.draft import NgramDraft, emit_draft
-from specsim.host.ngram.parameters import NgramParameters, check_context, check_draft_size, check_tokens
-from specsim.host.ngram.trees import grow_tree
+from specsim.host.ngram.draft import NgramDraft, draft_behind
+from specsim.host.ngram.parameters import NgramParameters, check_tokens
 
 NO_TOKEN = -1
 """What the root stands for: it is in front of every text."""
@@ -90,11 +89,7 @@ class NgramStore:
         SpecRejection
             COUNT_OUT_OF_RANGE: the text is empty; TOKEN_OUT_OF_RANGE; SCALAR_OUT_OF_RANGE: no draft has so many nodes.
         """
-        context = check_context(tokens)
-        asked = self._parameters.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
-        num_nodes = check_draft_size(asked)
-        tree = grow_tree(self._anchors(context), self._parameters, num_nodes)
-        return emit_draft(tree, context[-1], num_nodes)
+        return draft_behind(tokens, self._anchors, self._parameters, num_draft_tokens)
 
     def _anchors(self, context: tuple[int, ...]) -> list[Anchor]:
         """Return where the ends of a text lead, the longest first; those that nothing follows are left out."""
