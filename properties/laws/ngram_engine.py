@@ -1,20 +1,17 @@
 """Whole runs that draft from an n-gram store: no token is lost, and every draft is that of all that was said."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from specsim.config import PoolSizes
-from specsim.conformance.backend import Backend, Completed, load
-from specsim.conformance.calls import CallsByName
+from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import EXACT_AND_ROUNDED, Path, PlainStore, created_nodes
 from specsim.properties.property import Property
-from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -36,43 +33,34 @@ class NgramRun:
     lengths: tuple[int, ...]
 
 
-MakeWorker = Callable[[NgramRun, PoolSizes, CallsByName], Any]
-
-
 @st.composite
 def ngram_runs(draw: DrawFn) -> NgramRun:
     """Draw runs over few tokens, whose texts soon repeat."""
-    max_depth = draw(st.sampled_from((3, 2, 5)))
+    max_depth = draw(st.sampled_from((5, 3, 2)))
     parameters = NgramParameters(
         max_depth=max_depth,
-        max_breadth=draw(st.sampled_from((2, 1, 4))),
+        max_breadth=draw(st.sampled_from((3, 1, 4))),
         capacity=max_depth + draw(st.sampled_from((1000, 1, 6))),
-        num_draft_tokens=draw(st.sampled_from((5, 2, 8, 12))),
+        num_draft_tokens=draw(st.sampled_from((6, 2, 8, 12))),
         mode=draw(st.sampled_from(TreeMode)),
     )
-    vocab = draw(st.sampled_from((2, 3)))
-    tokens = st.integers(0, vocab - 1)
-    prompts = draw(st.lists(st.lists(tokens, min_size=1, max_size=7).map(tuple), min_size=1, max_size=3))
-    lengths = tuple(draw(st.sampled_from((12, 5, 20, 1))) for _ in prompts)
-    model = HashModel(vocab, draw(st.integers(0, 50)), 0.7)
+    vocab, seed = draw(st.sampled_from((4, 2, 3))), draw(st.integers(0, 2**16))
+    text, num_requests = np.random.default_rng(seed), draw(st.sampled_from((3, 2, 1)))
+    prompts = [tuple(text.integers(0, vocab, draw(st.integers(1, 7))).tolist()) for _ in range(num_requests)]
+    lengths = tuple(draw(st.sampled_from((20, 12, 5, 1))) for _ in prompts)
+    model = HashModel(vocab, seed % 50, 0.7)
     return NgramRun(parameters, model, draw(st.sampled_from((1, 1, 3))), tuple(prompts), lengths)
 
 
-def reference_loop(run: NgramRun, sizes: PoolSizes, operations: CallsByName) -> ReferenceNgramWorker:
-    """Return the loop of the reference on some operations."""
-    return ReferenceNgramWorker(run.parameters, load_model(run.model, operations), sizes, operations)
-
-
 def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> None:
-    """Texts are those of plain decoding, and every verify accepts what a list of the last windows lets it accept."""
-    play_ngram(run, Completed(backend, load("specsim.reference")), reference_loop)
+    """Texts are those of plain decoding, and every verify accepts what a list of the last windows lets it accept.
 
-
-def play_ngram(run: NgramRun, operations: CallsByName, make: MakeWorker) -> None:
-    """Step an engine beside a plain store that reads the ends of its texts."""
+    An engine steps beside a plain store that reads the ends of its texts.
+    """
     pairs = enumerate(zip(run.prompts, run.lengths, strict=True))
     asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
-    worker = make(run, sizes_for(run.parameters.config, asked, len(asked), run.page_size), operations)
+    sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
+    worker = worker_named("ngram", backend, run.parameters, run.model, sizes, ReferenceNgramWorker)
     engine, plain = Engine(worker, len(asked), shuffle_seed=1), PlainStore(run.parameters)
     reach = run.parameters.num_draft_tokens
     truths = [greedy_decode(run.model, request.prompt, request.max_new_tokens + reach) for request in asked]

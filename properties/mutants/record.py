@@ -2,8 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specsim.conformance.backend import Backend
@@ -35,6 +35,8 @@ class Mutant:
         operation has it; ``operation`` then says by which properties it should be found.
     scheduler : callable or None
         Takes what a scheduler is made of and returns one that has the fault, in the same way.
+    workers : dict
+        Workers of other algorithms that have the fault, by name; each is built as the reference's own of that name.
     """
 
     id: str
@@ -44,12 +46,13 @@ class Mutant:
     worker: Callable[..., Worker] | None = None
     scheduler: Callable[..., Scheduler] | None = None
     worker_v1: Callable[..., Worker] | None = None
+    workers: Mapping[str, Callable[..., Worker]] = field(default_factory=dict)
 
     def plant(self, correct: Backend) -> Backend:
         """Return an implementation with the fault."""
         parts = {name: vars(self)[name] for name in ("worker", "worker_v1", "scheduler")}
-        if any(part is not None for part in parts.values()):
-            return replace(correct, name=self.id, **parts)
+        if self.workers or any(part is not None for part in parts.values()):
+            return replace(correct, name=self.id, other_workers={**correct.other_workers, **self.workers}, **parts)
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 

@@ -13,7 +13,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
-from specsim.host.ngram import NgramParameters, NgramStore
+from specsim.host.ngram import NgramDraft, NgramParameters, NgramStore
 from specsim.phases import Phase, VerifyInput
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.logprobs import tell
@@ -137,8 +137,7 @@ class ReferenceNgramWorker:
         self._pools.commit_states(scratch, row, phase, truncation.accept_index, counts, self._operations)
         kept = np.split(everyone.out_cache_loc, np.cumsum(counts)[:-1])
         self._ledger.commit([slots.tolist() for slots in kept[: len(row)]])
-        for request in requests:
-            self.store.insert(self._last_tokens(request))
+        self._insert(requests)
         self._phases = (phase, verify_output)
         return Iteration.of(truncation, self.parameters.num_draft_tokens)
 
@@ -157,7 +156,7 @@ class ReferenceNgramWorker:
     def _draft(self, row: Array, requests: Sequence[Request]) -> VerifyInput:
         """Continue each text, its last token included, and read the links of the trees from their masks."""
         num_nodes = self.parameters.num_draft_tokens
-        drafts = [self.store.draft(self._last_tokens(request)) for request in requests]
+        drafts = self._continue(requests)
         seq_lens = np.array([request.num_committed for request in requests], dtype=np.int64)
         tree_mask = np.stack([draft.tree_mask for draft in drafts])
         links = self._operations.reconstruct_indices_from_tree_mask(tree_mask, seq_lens)
@@ -173,6 +172,15 @@ class ReferenceNgramWorker:
             seq_lens=seq_lens,
             num_draft_tokens=num_nodes,
         )
+
+    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+        """Return a draft behind each text."""
+        return [self.store.draft(self._last_tokens(request)) for request in requests]
+
+    def _insert(self, requests: Sequence[Request]) -> None:
+        """Let the store have what was said, up to the last token of each text, also of those that end."""
+        for request in requests:
+            self.store.insert(self._last_tokens(request))
 
     def _last_tokens(self, request: Request) -> list[int]:
         """Return the end of a text that fills a path of the store."""

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -46,9 +46,9 @@ class Backend(CallsByName):
     position or by name. ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy
     module returns the very same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and
     ``debugging()`` switch the checks of the layer on, where it has any. ``rejects`` says that bad input raises
-    ``SpecRejection``. ``worker`` and ``worker_v1`` build the implementation's own workers of V2 and of V1 from a
-    configuration, a model and pool sizes, where it has them, and ``scheduler`` its own scheduler from what ours is made
-    of. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
+    ``SpecRejection``. ``worker`` and ``worker_v1`` build its own workers of V2 and of V1 from a configuration, a model
+    and pool sizes, ``other_workers`` those of other algorithms by name, ``scheduler`` its own scheduler from what ours
+    is made of. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for all it needs.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Backend(CallsByName):
     max_samples: int | None = None
     worker_v1: Callable[..., Any] | None = None
     scheduler: Callable[..., Any] | None = None
+    other_workers: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
     def has_worker(self) -> bool:
@@ -76,7 +77,7 @@ class Backend(CallsByName):
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
         """Return a copy in which one operation is replaced; workers of its own would not call it, and stay behind."""
         functions = {**self.functions, operation: function}
-        return replace(self, name=name, functions=functions, worker=None, worker_v1=None)
+        return replace(self, name=name, functions=functions, worker=None, worker_v1=None, other_workers={})
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host, or a part of an engine.
@@ -246,13 +247,12 @@ def load(name: str) -> Backend:
     from_parts = {name: vars(parts)[name] for name in names_of(Kind.PART) if callable(vars(parts).get(name))}
     defined = {**from_host, **from_parts, **at_home}
     functions = {name: defined[name] for name in CATALOGUE if name in defined}
-    rejects = bool(vars(module).get("REJECTS", False))
     most = vars(module).get("MAX_SAMPLES")
     return Backend(
         name=name,
         functions=functions,
         arrays=arrays,
-        rejects=rejects,
+        rejects=bool(vars(module).get("REJECTS", False)),
         worker=worker,
         max_samples=None if most is None else int(most),
         worker_v1=worker_v1,

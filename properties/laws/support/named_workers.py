@@ -1,0 +1,24 @@
+"""An implementation's workers by the names of algorithms: what plays whole runs of those that are not EAGLE's."""
+
+from collections.abc import Callable
+from typing import Any
+
+from specsim.config import PoolSizes
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.properties.laws.support.histories import model_for
+from specsim.reference.models import load_model
+from specsim.simulation.models.hash_model import HashModel
+
+
+def worker_named(
+    name: str, backend: Backend, parameters: Any, model: HashModel, sizes: PoolSizes, loop: Callable[..., Any]
+) -> Any:
+    """Return the implementation's own worker of a name, or the reference's loop on its operations if it has none.
+
+    ``parameters`` are what workers of that name take first, and ``loop`` is the reference's; the oracle supplies
+    operations that the implementation lacks.
+    """
+    if name in backend.other_workers:
+        return backend.other_workers[name](parameters, model_for(backend, model), sizes)
+    operations = Completed(backend, load("specsim.reference"))
+    return loop(parameters, load_model(model, operations), sizes, operations=operations)

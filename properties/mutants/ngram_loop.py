@@ -1,0 +1,114 @@
+"""Faults in the loop that drafts from a store: in what it says to the store, and in what it takes from it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from specsim.conformance.arrays import Array
+from specsim.host.ngram import NgramDraft, merge_drafts
+from specsim.phases import VerifyInput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.simulation.requests import Request
+
+
+class OneStepLate(ReferenceNgramWorker):
+    """Inserts every text as it was after the verify before."""
+
+    _before: tuple[list[int], ...] = ()
+
+    def _insert(self, requests: Sequence[Request]) -> None:
+        for text in self._before:
+            self.store.insert(text)
+        self._before = tuple(self._last_tokens(request) for request in requests)
+
+
+class OneTokenShort(ReferenceNgramWorker):
+    """Begins a token late."""
+
+    def _insert(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self.store.insert(self._last_tokens(request)[1:])
+
+
+class WithoutTheBonus(ReferenceNgramWorker):
+    """Ends a token early."""
+
+    def _insert(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self.store.insert(self._last_tokens(request)[:-1])
+
+
+class EndedOnesAreLost(ReferenceNgramWorker):
+    """Does not insert the last words of a request."""
+
+    def _insert(self, requests: Sequence[Request]) -> None:
+        super()._insert([request for request in requests if request.finish is None])
+
+
+class RejectedDraftsAreSaid(ReferenceNgramWorker):
+    """Inserts what is drafted, before the target says whether it follows."""
+
+    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+        drafts = super()._continue(requests)
+        for draft in drafts:
+            self.store.insert(draft.tokens[:2].tolist())
+        return drafts
+
+
+class FirstOfABatchAlone(ReferenceNgramWorker):
+    """Continues and inserts the text of the first request for each of a batch."""
+
+    def _last_tokens(self, request: Request) -> list[int]:
+        return super()._last_tokens(self._ledger.requests[0])
+
+
+class TreesOfTheNeighbour(ReferenceNgramWorker):
+    """Gives each request what the next one of its batch may see."""
+
+    def _draft(self, row: Array, requests: Sequence[Request]) -> VerifyInput:
+        drafted = super()._draft(row, requests)
+        masks = drafted.tree_mask.reshape(len(requests), -1)
+        return replace(drafted, tree_mask=np.roll(masks, -1, axis=0).reshape(-1))
+
+
+class OutputAlone(ReferenceNgramWorker):
+    """Loses the prompt where it reaches into the last words."""
+
+    def _last_tokens(self, request: Request) -> list[int]:
+        return list(request.output[-self.parameters.max_depth :])
+
+
+class OneTokenMore(ReferenceNgramWorker):
+    """Takes a word more than a path has room for."""
+
+    def _last_tokens(self, request: Request) -> list[int]:
+        return [*request.prompt, *request.output][-self.parameters.max_depth - 1 :]
+
+
+class OneNodeLess(ReferenceNgramWorker):
+    """Fills the last node of every draft up, also where something is known."""
+
+    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+        num_nodes = self.parameters.num_draft_tokens
+        drafts = [self.store.draft(self._last_tokens(request), max(num_nodes - 1, 1)) for request in requests]
+        return [merge_drafts([draft], num_nodes) for draft in drafts]
+
+
+_FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
+    ("OWN-2100", "A text is inserted as it was after the verify before.", OneStepLate),
+    ("OWN-2101", "A text is inserted from its second token on.", OneTokenShort),
+    ("OWN-2102", "A text is inserted without its bonus token.", WithoutTheBonus),
+    ("OWN-2103", "The last words of a request that ends are not inserted.", EndedOnesAreLost),
+    ("OWN-2104", "Drafts are inserted that the target has not seen.", RejectedDraftsAreSaid),
+    ("OWN-2105", "Every request of a batch is drafted for by the text of the first.", FirstOfABatchAlone),
+    ("OWN-2106", "The nodes of a request see what those of its neighbour may.", TreesOfTheNeighbour),
+    ("OWN-2107", "A text that is shorter than a path is inserted without its prompt.", OutputAlone),
+    ("OWN-2108", "A text is inserted that is longer than a path.", OneTokenMore),
+    ("OWN-2109", "The last node of a draft is padding, whatever is known.", OneNodeLess),
+)
+
+MUTANTS = tuple(
+    Mutant(number, "NgramStore", summary, unchanged, workers={"ngram": worker}) for number, summary, worker in _FAULTS
+)
