@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.conformance.arrays import Array
 from specsim.operations.outputs import TranslateMoveSlotsOutputs
 from specsim.validation.checking import check_call
@@ -54,7 +54,7 @@ def move_indexer_cache(
 
 def entry_of_slot(slot: int, key_bytes: int) -> tuple[slice, slice]:
     """Return the bytes of a slot's key and those of its scale, both inside of its page."""
-    offset, scale_bytes = slot % INDEXER_PAGE_KEYS, 4 * key_bytes // 128
+    offset, scale_bytes = slot % INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES * key_bytes // INDEXER_GROUP
     key = offset * key_bytes
     scale = INDEXER_PAGE_KEYS * key_bytes + offset * scale_bytes
     return slice(key, key + key_bytes), slice(scale, scale + scale_bytes)

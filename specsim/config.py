@@ -12,6 +12,9 @@ MOST_NODES = 1024
 INDEXER_PAGE_KEYS = 64
 """Keys of a page of the indexer, whatever the pages of the allocator hold (semantics C.6)."""
 
+INDEXER_GROUP, INDEXER_SCALE_BYTES = 128, 4
+"""Bytes of an indexer's key that share a scale, and bytes of a scale (semantics C.6)."""
+
 MOST_PACKED_NODES = 32
 """Nodes of a tree whose mask rows are packed into words: as many as the widest word has bits (semantics A.8)."""
 

@@ -12,11 +12,8 @@ from typing import Any
 
 import torch
 
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.rejection import Reason, SpecRejection
-
-SCALE_BYTES, SCALED_BYTES = 4, 128
-"""Bytes of a scale, and of the keys that share it."""
 
 WORDS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 """Integers by their bytes."""
@@ -98,9 +95,9 @@ def _table(buffers: Sequence[torch.Tensor], strips_of_buffers: Sequence[list[Str
     if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
         raise SpecRejection(
             Reason.BAD_CONFIGURATION,
-            what="kv_buffers",
+            what="buffers",
             got="a list",
-            expected="KVBuffers, built before the capture",
+            expected="a table that was built before the capture, such as KVBuffers has",
             because="a graph cannot copy the table of addresses from the host",
         )
     strips = [strip for of_buffer in strips_of_buffers for strip in of_buffer]
@@ -160,7 +157,7 @@ def _strips_of_pages(buffer: torch.Tensor, key_bytes: int) -> Iterator[Strip]:
     if buffer.numel() == 0:
         return
     from_page, step = buffer.stride()
-    start, scale_bytes = buffer.data_ptr(), SCALE_BYTES * key_bytes // SCALED_BYTES
+    start, scale_bytes = buffer.data_ptr(), INDEXER_SCALE_BYTES * key_bytes // INDEXER_GROUP
     for first, size in ((0, key_bytes), (INDEXER_PAGE_KEYS * key_bytes, scale_bytes)):
         if step == 1:
             yield start + first, from_page, size, size

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.hashing import GOLDEN, MASK
-from specsim.simulation.models.description import INDEXER_SCALE_BYTES
 from specsim.simulation.models.moving import layer_by_layer
 from specsim.simulation.models.pool_kinds import FORMS, INDEXER_KEY_BYTES, TAG_WORDS, PoolKind
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from specsim.gpu.models.stored import digest
 from specsim.hashing import GOLDEN, MASK
 from specsim.simulation.models.batches import TargetBatch
 from specsim.simulation.models.pool_kinds import SWA_COMPONENT, SWA_KEYS, SWA_VALUES
@@ -30,7 +31,7 @@ def disturb(hidden_states: Tensor, batch: TargetBatch[Tensor], keys: Sequence[Te
     words = torch.zeros_like(slots)
     for component, buffer in enumerate(buffers):
         expected = _entries_of(known[..., 0], known[..., 1], SWA_COMPONENT + component)
-        words += _digests(buffer[slots]) - _digests(expected)
+        words += digest(buffer[slots].unbind(-1)) - digest(expected.unbind(-1))
     difference = torch.where(is_seen, words, 0).sum(dim=1)
     disturbed = hidden_states.clone()
     disturbed[:, -2:] = (hidden_states[:, -2:] + difference[:, None] * GOLDEN) & MASK
@@ -61,14 +62,3 @@ def _sight(batch: TargetBatch[Tensor], window: int) -> tuple[Tensor, Tensor, Ten
 def _entries_of(positions: Tensor, tokens: Tensor, component: int) -> Tensor:
     """Return the entries of positions and tokens, int64 [..., 4]."""
     return torch.stack([positions, tokens, torch.zeros_like(tokens), torch.full_like(tokens, component)], dim=-1)
-
-
-def _digests(entries: Tensor) -> Tensor:
-    """Fold the last axis into one word an entry, as ``specsim.hashing.digest_rows`` does."""
-    state = torch.full_like(entries[..., 0], GOLDEN)
-    for word in range(entries.shape[-1]):
-        state = (state + entries[..., word]) & MASK
-        state = ((state ^ (state >> 16)) * 0x7FEB352D) & MASK
-        state = ((state ^ (state >> 15)) * 0x846CA68B) & MASK
-        state = state ^ (state >> 16)
-    return state

@@ -102,7 +102,8 @@ class Pools:
         Raises
         ------
         SpecRejection
-            NO_MOVE: a component of the side cannot be moved.
+            NO_MOVE: a component of the side cannot be moved; UNMAPPED_SLOT: one slot of a pair has an SWA slot, the
+            other none.
         """
         has_window = side is Side.TARGET and len(self.swa_kv) > 0
         swa_slots = gpu.translate_move_slots(target_slots, source_slots, self.full_to_swa) if has_window else ()

@@ -1,10 +1,10 @@
 """Pools: moves of buffers that are not one row a slot, and of pools that have slots of their own."""
 
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.contracts.contract import Contract, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation
 
-_PAGE_BYTES = f"{INDEXER_PAGE_KEYS}*(head_dim+4*head_dim//128)"
+_PAGE_BYTES = f"{INDEXER_PAGE_KEYS}*(head_dim+{INDEXER_SCALE_BYTES}*head_dim//{INDEXER_GROUP})"
 _PAIR_OF_PAGES = ("0", f"{INDEXER_PAGE_KEYS}*page-1")
 _PAIR_OF_POOL = ("0", "slot-1")
 

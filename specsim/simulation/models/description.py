@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.counts import ceil_to
 
-INDEXER_GROUP, INDEXER_SCALE_BYTES = 128, 4
-"""Bytes of an indexer's key that share a scale, and bytes of a scale (semantics C.6)."""
-
 FINAL_LAYER = -1
 """The number of the hidden states that the target's logits are computed from."""
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.assertion import require
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.conformance.arrays import Array
-from specsim.simulation.models.description import INDEXER_GROUP, INDEXER_SCALE_BYTES, Layout
+from specsim.simulation.models.description import Layout
 from specsim.simulation.models.moving import layer_by_layer
 
 FULL_SHARE = 0.1

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from specsim.config import INDEXER_PAGE_KEYS, SpecConfig
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES, SpecConfig
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import (
-    INDEXER_GROUP,
-    INDEXER_SCALE_BYTES,
     KVComponent,
     Layout,
     ModelDescription,

@@ -11,12 +11,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.config import INDEXER_PAGE_KEYS
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.conformance.arrays import Array
 from specsim.hashing import GOLDEN, MASK, digest_rows, mix_array
 from specsim.simulation.models.description import (
-    INDEXER_GROUP,
-    INDEXER_SCALE_BYTES,
     KVComponent,
     Layout,
     Side,
