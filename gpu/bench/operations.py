@@ -14,6 +14,7 @@ from specsim import gpu
 from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.from_logits import from_logits_cases, measure_compositions
+from specsim.gpu.bench.memory import memory_cases
 from specsim.gpu.bench.timing import Case, Latency, host_time_of, measure, summary, time_of
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
@@ -66,7 +67,7 @@ def operation_cases() -> tuple[Case, ...]:
         )
         for pairs, today in ((4, "272"), (256, "386"), (1024, "615"))
     ]
-    return (*trees, *walks, *moves, *from_logits_cases())
+    return (*trees, *walks, *moves, *memory_cases(), *from_logits_cases())
 
 
 def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
