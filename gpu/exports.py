@@ -16,6 +16,7 @@ from specsim.gpu.compact import (
     gather_accept_tokens,
     move_kv_cache,
 )
+from specsim.gpu.dflash import block_draft_metadata, fill_block_tokens, keep_top_k_exactly, prepare_block_draft
 from specsim.gpu.draft import (
     fast_topk,
     map_hot_tokens,
@@ -68,6 +69,7 @@ __all__ = [
     "assign_draft_cache_locs",
     "assign_extend_cache_locs",
     "assign_req_to_token_pool",
+    "block_draft_metadata",
     "build_tree",
     "chain_speculative_sampling",
     "commit_recurrent_states",
@@ -80,6 +82,7 @@ __all__ = [
     "fast_topk",
     "fill_accept_out_cache_loc",
     "fill_accept_target_cache_loc",
+    "fill_block_tokens",
     "fill_bonus_tokens",
     "filter_finished_cache_loc",
     "gather_accept_tokens",
@@ -95,6 +98,7 @@ __all__ = [
     "hash_draft_probabilities",
     "hash_sampling_logits",
     "hash_target_logits",
+    "keep_top_k_exactly",
     "map_hot_tokens",
     "min_p_renorm",
     "move_indexer_cache",
@@ -102,6 +106,7 @@ __all__ = [
     "organize_chain_draft_results",
     "organize_draft_results",
     "per_step_draft_out_cache_loc",
+    "prepare_block_draft",
     "prepare_for_extend_to_fill_draft_kvcache",
     "prepare_logits",
     "reconstruct_indices_from_tree_mask",

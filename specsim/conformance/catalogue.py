@@ -14,6 +14,7 @@ from typing import Any
 
 from specsim.algorithms import check_registration, find_algorithm, target_verify_width
 from specsim.host.adaptive import adapt_num_steps, route_batch_size
+from specsim.host.dflash import target_feature_layers
 from specsim.host.grammar import advance_grammar, traverse_tree
 from specsim.host.metrics import (
     count_batch,
@@ -115,6 +116,7 @@ _HOST_FUNCTIONS = (
     _host(check_registration, "algorithms", "semantics G.3"),
     _host(find_algorithm, "algorithms", "semantics G.1"),
     _host(target_verify_width, "algorithms", "semantics G.4", conformance_only=True),
+    _host(target_feature_layers, "dflash", "semantics A.14b", conformance_only=True),
     _host(traverse_tree, "grammar", "semantics B.5"),
     _host(count_batch, "metrics", "semantics H.1, I.3"),
     _host(count_verify, "metrics", "semantics H.3"),

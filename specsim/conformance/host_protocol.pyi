@@ -3,6 +3,7 @@
 import specsim.algorithms.builtin
 import specsim.algorithms.registry
 import specsim.host.adaptive
+import specsim.host.dflash
 import specsim.host.grammar
 import specsim.host.metrics
 import specsim.host.ngram.corpus
@@ -27,6 +28,7 @@ class HostFunctions:
     check_registration = staticmethod(specsim.algorithms.registry.check_registration)
     find_algorithm = staticmethod(specsim.algorithms.builtin.find_algorithm)
     target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
+    target_feature_layers = staticmethod(specsim.host.dflash.target_feature_layers)
     traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
     count_batch = staticmethod(specsim.host.metrics.count_batch)
     count_verify = staticmethod(specsim.host.metrics.count_verify)

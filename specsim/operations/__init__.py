@@ -8,6 +8,7 @@ GROUPS = (
     "draft",
     "draft_cache",
     "tree",
+    "dflash",
     "verify",
     "attention",
     "grammar",

@@ -76,6 +76,20 @@ class ReconstructIndicesFromTreeMaskOutputs(NamedTuple, Generic[ArrayT]):
     retrieve_next_token: ArrayT
     retrieve_next_sibling: ArrayT
 
+class PrepareBlockDraftOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``prepare_block_draft`` returns."""
+
+    input_ids: ArrayT
+    positions: ArrayT
+
+class BlockDraftMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``block_draft_metadata`` returns."""
+
+    window_starts: ArrayT
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    page_table: ArrayT
+
 class TargetVerifyMetadataOutputs(NamedTuple, Generic[ArrayT]):
     """What ``target_verify_metadata`` returns."""
 

@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from specsim.operations.outputs import (
     AssignDraftCacheLocsOutputs,
+    BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     ChainSpeculativeSamplingOutputs,
     CreateExtendAfterDecodeSpecInfoOutputs,
@@ -22,6 +23,7 @@ from specsim.operations.outputs import (
     GetTargetCacheLocOutputs,
     OrganizeChainDraftResultsOutputs,
     OrganizeDraftResultsOutputs,
+    PrepareBlockDraftOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
@@ -130,6 +132,32 @@ class Operations(Protocol[ArrayT]):
         seq_lens: ArrayT,
     ) -> ReconstructIndicesFromTreeMaskOutputs[ArrayT]:
         """Recover positions and links from an ancestor matrix."""
+
+    def prepare_block_draft(
+        self,
+        bonus_tokens: ArrayT,
+        seq_lens: ArrayT,
+        mask_token: int,
+        num_draft_tokens: int,
+    ) -> PrepareBlockDraftOutputs[ArrayT]:
+        """Tokens and positions of the block that is drafted at once: the bonus token, then masks."""
+
+    def block_draft_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        draft_window: int,
+        num_draft_tokens: int,
+        page_size: int = 1,
+    ) -> BlockDraftMetadataOutputs[ArrayT]:
+        """The last positions that a block may see of its text, as a private table of their slots."""
+
+    def keep_top_k_exactly(self, logits: ArrayT, top_k: ArrayT, num_draft_tokens: int) -> ArrayT:
+        """Keep the k largest logits of a row, ties by lower id, unless some request keeps the whole vocabulary."""
+
+    def fill_block_tokens(self, candidates: ArrayT, num_accepted_drafts: ArrayT, bonus_tokens: ArrayT) -> ArrayT:
+        """Shift each block left by one and write the bonus token behind its accepted drafts."""
 
     def target_verify_metadata(
         self,

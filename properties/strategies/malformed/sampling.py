@@ -115,6 +115,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         entry("additive_penalty", _INFINITE),
         entry("logit_bias", _INFINITE),
     ),
+    "keep_top_k_exactly": (entry("logits", _INFINITE), empty_row("logits", -_INFINITE)),
     "top_k_renorm": _NO_MASS,
     "top_p_renorm": (*_NO_MASS, entry("top_p", 0.0)),
     "min_p_renorm": _NO_MASS,
