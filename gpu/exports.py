@@ -47,6 +47,7 @@ from specsim.gpu.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.gpu.multi_layer import assign_hidden_states_pool, assign_new_state, rotate_input_ids
 from specsim.gpu.pages import (
     align_evict_mask_to_page_size,
     create_num_accepted_drafts_filter,
@@ -68,6 +69,8 @@ __all__ = [
     "argmax_target_predict",
     "assign_draft_cache_locs",
     "assign_extend_cache_locs",
+    "assign_hidden_states_pool",
+    "assign_new_state",
     "assign_req_to_token_pool",
     "block_draft_metadata",
     "build_tree",
@@ -111,6 +114,7 @@ __all__ = [
     "prepare_logits",
     "reconstruct_indices_from_tree_mask",
     "remap_accepted_slots",
+    "rotate_input_ids",
     "rotate_prefill_input_ids",
     "select_top_k_tokens",
     "target_forward",

@@ -23,6 +23,7 @@ GROUPS = (
     "slots",
     "pages",
     "extend",
+    "multi_layer",
 )
 """The groups in pipeline order, which is the order of everything that follows from the tables."""
 

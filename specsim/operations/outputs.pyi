@@ -222,6 +222,16 @@ class GenerateAttnArgPrefillOutputs(NamedTuple, Generic[ArrayT]):
     kv_indptr: ArrayT
     kv_indices: ArrayT
 
+class AssignNewStateOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``assign_new_state`` returns."""
+
+    next_input_ids: ArrayT
+    next_positions: ArrayT
+    next_out_cache_loc: ArrayT
+    next_hidden_states: ArrayT
+    next_extend_start_loc: ArrayT
+    next_extend_seq_lens: ArrayT
+
 class DraftExtendForwardOutputs(NamedTuple, Generic[ArrayT]):
     """What ``draft_extend_forward`` returns."""
 

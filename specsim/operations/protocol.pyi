@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from specsim.operations.outputs import (
     AssignDraftCacheLocsOutputs,
+    AssignNewStateOutputs,
     BlockDraftMetadataOutputs,
     BuildTreeOutputs,
     ChainSpeculativeSamplingOutputs,
@@ -525,6 +526,44 @@ class Operations(Protocol[ArrayT]):
         kv_lens_sum: int,
     ) -> GenerateAttnArgPrefillOutputs[ArrayT]:
         """Attention metadata of a ragged draft-extend: the queries of each request, and the slots they see."""
+
+    def rotate_input_ids(
+        self,
+        input_ids: ArrayT,
+        extend_start_loc: ArrayT,
+        extend_seq_lens: ArrayT,
+        next_tokens: ArrayT,
+        select_index: ArrayT | None = None,
+    ) -> None:
+        """Shift the ids of each request left by one, and write its next token at the end or where it is told."""
+
+    def assign_new_state(
+        self,
+        input_ids: ArrayT,
+        positions: ArrayT,
+        out_cache_loc: ArrayT,
+        hidden_states: ArrayT,
+        extend_start_loc: ArrayT,
+        extend_seq_lens: ArrayT,
+        next_tokens: ArrayT,
+        num_padding: ArrayT,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        forward_seq_lens: ArrayT,
+        hidden_states_pool: ArrayT,
+        draft_layer: int,
+    ) -> AssignNewStateOutputs[ArrayT]:
+        """Grow each window by the position before it, and write the token that the layer has proposed."""
+
+    def assign_hidden_states_pool(
+        self,
+        hidden_states: ArrayT,
+        extend_start_loc: ArrayT,
+        num_committed: ArrayT,
+        req_pool_indices: ArrayT,
+        hidden_states_pool: ArrayT,
+    ) -> None:
+        """Append the hidden states of committed positions to those that wait for the next windows."""
 
 class ModelOperations(Protocol[ArrayT]):
     """The operations of the toy models."""

@@ -1,0 +1,230 @@
+"""Faults in the windows of multi-layer drafts, and in the hidden states that wait for them."""
+
+from typing import Any
+
+import numpy as np
+
+from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+
+Array = Any
+
+
+def _spans(starts: Array, lengths: Array) -> list[slice]:
+    return [slice(int(start), int(start + count)) for start, count in zip(starts, lengths, strict=True)]
+
+
+def _told_place_ignored(arguments: Named) -> None:
+    arguments["select_index"] = None
+
+
+def _own_place_lost(
+    input_ids: Array, extend_start_loc: Array, extend_seq_lens: Array, next_tokens: Array, select_index: Array | None
+) -> None:
+    for request, span in enumerate(_spans(extend_start_loc, extend_seq_lens)):
+        ids = input_ids[span]
+        if len(ids):
+            ids[:] = np.roll(ids, -1)
+            ids[-1 if select_index is None else int(select_index[request]) - span.start] = next_tokens[request]
+
+
+def _stored_before_it_was_loaded(
+    input_ids: Array, extend_start_loc: Array, extend_seq_lens: Array, next_tokens: Array, select_index: Array | None
+) -> None:
+    for request, span in enumerate(_spans(extend_start_loc, extend_seq_lens)):
+        ids = input_ids[span]
+        if len(ids):
+            ids[:] = ids[-1]
+            ids[-1 if select_index is None else int(select_index[request]) - span.start] = next_tokens[request]
+
+
+def _single_token_kept(
+    input_ids: Array, extend_start_loc: Array, extend_seq_lens: Array, next_tokens: Array, select_index: Array | None
+) -> None:
+    for request, span in enumerate(_spans(extend_start_loc, extend_seq_lens)):
+        ids = input_ids[span]
+        if len(ids) > 1:
+            ids[:-1] = ids[1:].copy()
+            ids[-1 if select_index is None else int(select_index[request]) - span.start] = next_tokens[request]
+
+
+def _token_of_the_neighbour(arguments: Named) -> None:
+    arguments["next_tokens"] = np.roll(arguments["next_tokens"], 1)
+
+
+def _proposal_at_the_end(arguments: Named) -> None:
+    arguments["num_padding"] = np.zeros_like(arguments["num_padding"])
+
+
+def _proposal_one_early(arguments: Named) -> None:
+    padding = arguments["num_padding"]
+    arguments["num_padding"] = np.minimum(padding + 1, arguments["extend_seq_lens"]).astype(padding.dtype)
+
+
+def _first_layers_hidden_state(arguments: Named) -> None:
+    arguments["draft_layer"] = 0
+
+
+def _hidden_state_one_late(arguments: Named) -> None:
+    arguments["draft_layer"] = max(arguments["draft_layer"] - 1, 0)
+
+
+def _oldest_hidden_state(arguments: Named) -> None:
+    arguments["draft_layer"] = arguments["hidden_states_pool"].shape[1] - 1 - arguments["draft_layer"]
+
+
+def _rows_of_the_neighbour(arguments: Named) -> None:
+    arguments["req_pool_indices"] = np.roll(arguments["req_pool_indices"], 1)
+
+
+def _slot_one_late(arguments: Named) -> None:
+    width = arguments["req_to_token"].shape[1]
+    arguments["forward_seq_lens"] = np.minimum(arguments["forward_seq_lens"] + 1, width)
+
+
+def _fronts(outputs: Named, arguments: Named) -> Array:
+    """Return where the windows begin that would begin before their text."""
+    is_front = arguments["forward_seq_lens"] <= arguments["extend_seq_lens"]
+    return outputs["next_extend_start_loc"][is_front], arguments["req_pool_indices"][is_front]
+
+
+def _slot_wrapped_around(outputs: Named, arguments: Named) -> None:
+    places, rows = _fronts(outputs, arguments)
+    if arguments["req_to_token"].shape[1]:
+        outputs["next_out_cache_loc"][places] = arguments["req_to_token"][rows, -1]
+
+
+def _hidden_state_before_the_text(outputs: Named, arguments: Named) -> None:
+    places, rows = _fronts(outputs, arguments)
+    pool = arguments["hidden_states_pool"]
+    outputs["next_hidden_states"][places] = pool[rows, pool.shape[1] - 1 - arguments["draft_layer"]]
+
+
+def _position_before_the_text(outputs: Named, arguments: Named) -> None:
+    first = arguments["positions"][arguments["extend_start_loc"]] - 1
+    outputs["next_positions"][outputs["next_extend_start_loc"]] = first
+
+
+def _block_of_eight(outputs: Named, arguments: Named) -> None:
+    for start, count in zip(outputs["next_extend_start_loc"], outputs["next_extend_seq_lens"], strict=True):
+        for name in ("next_input_ids", "next_positions", "next_out_cache_loc", "next_hidden_states"):
+            outputs[name][start + 8 : start + count] = 0
+
+
+def _starts_of_before(outputs: Named, arguments: Named) -> None:
+    outputs["next_extend_start_loc"] = arguments["extend_start_loc"].copy()
+
+
+def _width_of_before(outputs: Named, arguments: Named) -> None:
+    outputs["next_extend_seq_lens"] = arguments["extend_seq_lens"].copy()
+
+
+def _front_not_grown(outputs: Named, arguments: Named) -> None:
+    outputs["next_hidden_states"][outputs["next_extend_start_loc"]] = 0
+
+
+def _end_of_the_window(arguments: Named) -> None:
+    starts = arguments["extend_start_loc"]
+    ends = np.append(starts[1:], len(arguments["hidden_states"]))
+    arguments["num_committed"] = (ends - starts).astype(np.int32)
+
+
+def _nothing_appended(arguments: Named) -> None:
+    arguments["num_committed"] = np.zeros_like(arguments["num_committed"])
+
+
+def _one_too_few(arguments: Named) -> None:
+    arguments["num_committed"] = np.maximum(arguments["num_committed"] - 1, 0)
+
+
+def _short_commits_lost(arguments: Named) -> None:
+    counts, num_kept = arguments["num_committed"], arguments["hidden_states_pool"].shape[1]
+    arguments["num_committed"] = np.where(counts < num_kept, 0, counts).astype(np.int32)
+
+
+def _read_before_the_start(
+    hidden_states: Array,
+    extend_start_loc: Array,
+    num_committed: Array,
+    req_pool_indices: Array,
+    hidden_states_pool: Array,
+) -> None:
+    num_kept = hidden_states_pool.shape[1]
+    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
+        for place in range(num_kept if row else 0):
+            source = span.stop - num_kept + place
+            if len(hidden_states):
+                hidden_states_pool[row, place] = hidden_states[max(source, 0)]
+
+
+def _overwritten_as_it_is_read(
+    hidden_states: Array,
+    extend_start_loc: Array,
+    num_committed: Array,
+    req_pool_indices: Array,
+    hidden_states_pool: Array,
+) -> None:
+    num_kept = hidden_states_pool.shape[1]
+    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
+        for place in reversed(range(num_kept if row else 0)):
+            behind = place + span.stop - span.start - num_kept
+            old = hidden_states_pool[row, place + span.stop - span.start] if behind < 0 else None
+            hidden_states_pool[row, place] = hidden_states[span.start + behind] if old is None else old
+
+
+def _ring(
+    hidden_states: Array,
+    extend_start_loc: Array,
+    num_committed: Array,
+    req_pool_indices: Array,
+    hidden_states_pool: Array,
+) -> None:
+    num_kept = hidden_states_pool.shape[1]
+    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
+        for place, hidden in enumerate(hidden_states[span] if row and num_kept else ()):
+            hidden_states_pool[row, place % num_kept] = hidden
+
+
+_ROTATE, _GROW, _KEEP = "rotate_input_ids", "assign_new_state", "assign_hidden_states_pool"
+
+MUTANTS = (
+    Mutant("OWN-1860", _ROTATE, "The proposal always stands at the end.", given(_told_place_ignored)),
+    Mutant("OWN-1861", _ROTATE, "The last cell takes the first one's token.", instead(_own_place_lost)),
+    Mutant(
+        "OWN-1862",
+        _ROTATE,
+        "Cells are stored before their neighbours are loaded.",
+        instead(_stored_before_it_was_loaded),
+    ),
+    Mutant("OWN-1863", _ROTATE, "A window of one token stays as it is.", instead(_single_token_kept)),
+    Mutant("OWN-1864", _ROTATE, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
+    Mutant("OWN-1865", _GROW, "The proposal stands behind the padding.", given(_proposal_at_the_end)),
+    Mutant("OWN-1866", _GROW, "The proposal overwrites the last token before it.", given(_proposal_one_early)),
+    Mutant("OWN-1867", _GROW, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
+    Mutant("OWN-1868", _GROW, "Every layer takes the newest hidden state.", given(_first_layers_hidden_state)),
+    Mutant("OWN-1869", _GROW, "The hidden state is one position late.", given(_hidden_state_one_late)),
+    Mutant("OWN-1870", _GROW, "The hidden states are read oldest first.", given(_oldest_hidden_state)),
+    Mutant("OWN-1871", _GROW, "Slot and hidden state are those of the request before.", given(_rows_of_the_neighbour)),
+    Mutant("OWN-1872", _GROW, "The slot is one position late.", given(_slot_one_late)),
+    Mutant("OWN-1873", _GROW, "Before the text the slot is that of the row's end.", returning(_slot_wrapped_around)),
+    Mutant(
+        "OWN-1874",
+        _GROW,
+        "Before the text the hidden state is what the row has.",
+        returning(_hidden_state_before_the_text),
+    ),
+    Mutant("OWN-1875", _GROW, "Before the text the position is negative.", returning(_position_before_the_text)),
+    Mutant("OWN-1876", _GROW, "The block of a window has eight entries.", returning(_block_of_eight)),
+    Mutant("OWN-1877", _GROW, "Windows start where they started before.", returning(_starts_of_before)),
+    Mutant("OWN-1878", _GROW, "Windows are as long as before.", returning(_width_of_before)),
+    Mutant("OWN-1879", _GROW, "The hidden state in front is never there.", returning(_front_not_grown)),
+    Mutant(
+        "OWN-1880", _KEEP, "What waits is the end of the window, rejected rows included.", given(_end_of_the_window)
+    ),
+    Mutant("OWN-1881", _KEEP, "What waits is never replaced.", given(_nothing_appended)),
+    Mutant("OWN-1882", _KEEP, "The last committed state is left out.", given(_one_too_few)),
+    Mutant("OWN-1883", _KEEP, "A commit of less than is kept is lost.", given(_short_commits_lost)),
+    Mutant("OWN-1884", _KEEP, "A short commit is filled up from before its start.", instead(_read_before_the_start)),
+    Mutant("OWN-1885", _KEEP, "Entries are overwritten before they are read.", instead(_overwritten_as_it_is_read)),
+    Mutant("OWN-1886", _KEEP, "The pool is a ring without a start.", instead(_ring)),
+    Mutant("OWN-1887", _KEEP, "The row is that of the request before.", given(_rows_of_the_neighbour)),
+)
