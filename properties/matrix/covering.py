@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from specsim.properties.matrix.factors import NAMES, Cell, Value
 
+ALL_UP_TO = 3
+"""Values of a combination up to which everything absent is told: as many as a profile covers."""
+
 Combination = tuple[tuple[str, Value], ...]
 """Values of some factors, in the order of the factors."""
 
@@ -47,10 +50,17 @@ def _numbered(cells: Sequence[Cell], strength: int) -> NDArray[np.int64]:
 
 
 def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Combination]:
-    """Return the combinations that no allowed cell has, but some cell, and no part of which is such a combination."""
+    """Return combinations that no allowed cell has, but some cell, and no part of which is such a combination.
+
+    They are all of them up to three values, and of more values as many as it takes to find one in every missing cell.
+    """
     missing = sorted(set(cells) - set(allowed), key=cells.index)
     found: list[Combination] = []
     for strength in range(1, len(NAMES) + 1):
+        if strength > ALL_UP_TO:
+            missing = [cell for cell in missing if not any(has_combination(cell, part) for part in found)]
+        if not missing:
+            break
         present = occurring(allowed, strength)
         candidates = dict.fromkeys(one for cell in missing for one in combinations_of(cell, strength))
         absent = [one for one in candidates if one not in present and not any(_is_part(part, one) for part in found)]

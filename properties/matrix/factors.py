@@ -4,6 +4,7 @@ from dataclasses import astuple, dataclass, fields
 from itertools import product
 from typing import Any
 
+from specsim.properties.soak.drafters import DRAFTERS, EAGLE
 from specsim.simulation.models.pool_kinds import PoolKind
 
 Value = str | int | bool
@@ -30,6 +31,8 @@ class Cell:
         Prompts run in chunks.
     prefix_cache : bool
         Texts are kept, and prompts that begin alike start behind them.
+    algorithm : str
+        What drafts, by its name in ``DRAFTERS``.
     """
 
     worker: str
@@ -39,6 +42,7 @@ class Cell:
     overlap: bool
     chunking: bool
     prefix_cache: bool
+    algorithm: str = EAGLE
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -47,10 +51,11 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What a command line calls it."""
+        """What a command line calls it; EAGLE goes without saying."""
+        first = () if self.algorithm == EAGLE else (self.algorithm.lower(),)
         told = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
         switched_on = (word for factor, word in SWITCHES.items() if vars(self)[factor])
-        return "-".join((self.worker, *told, *switched_on))
+        return "-".join((*first, self.worker, *told, *switched_on))
 
 
 FACTORS: dict[str, tuple[Any, ...]] = {
@@ -61,6 +66,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "overlap": (False, True),
     "chunking": (False, True),
     "prefix_cache": (False, True),
+    "algorithm": tuple(DRAFTERS),
 }
 """Every factor with its values."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import Cell
-from specsim.properties.matrix.refusals import Refusal, why_refused
+from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.soak.subject import Subject
 
 PAIRS, TRIPLES = 2, 3
@@ -48,7 +48,7 @@ class Plan:
 
 def plan_matrix(subject: Subject, profile: Profile, cells: Sequence[Cell]) -> Plan:
     """Ask about every cell of a product, and choose those that are run."""
-    refused = {cell: refusal for cell in cells if (refusal := why_refused(subject, cell)) is not None}
+    refused = refusals(subject, cells)
     allowed = [cell for cell in cells if cell not in refused]
     return Plan(
         cells=tuple(cover(allowed, profile.strength)) if allowed else (),

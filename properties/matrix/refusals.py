@@ -1,18 +1,22 @@
 """Which cells are not run, who says so, and why: the one place that leaves anything out."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from random import Random
 
-from specsim.properties.laws.support.histories import model_for
-from specsim.properties.matrix.factors import Cell
-from specsim.properties.matrix.setups import SIZES, draw_setup
-from specsim.properties.soak.machine import Machine
+from specsim.properties.matrix.factors import FACTORS, Cell
+from specsim.properties.matrix.setups import draw_setup, sizes_of
+from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import Subject
 from specsim.rejection import SpecRejection
 from specsim.rules import REASONS_FOR_V1, ServerConfig, resolve
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
-from specsim.simulation.worker import SynchronousWorker
+from specsim.simulation.worker import SynchronousWorker, Worker
+
+SCHEDULING = ("overlap", "chunking", "prefix_cache")
+"""Factors that a worker is not told of: cells that differ in these alone are asked about with one worker."""
 
 
 @dataclass(frozen=True)
@@ -32,54 +36,80 @@ def why_refused(subject: Subject, cell: Cell) -> Refusal | None:
     The rules are asked first, but for the choice between V1 and V2, which is forced; then whether the implementation
     has such a worker; then worker and engine, which are built for it.
     """
-    found = _refused_by_rules(cell)
-    if found is not None:
-        return found
-    backend, setup = subject.backend, draw_setup(cell, Random(0))
-    lacking = Refusal("implementation", f"{backend.name} brings no {cell.worker.upper()} worker")
-    if backend.has_worker and not subject.has_own_worker(setup.is_v1):
+    return refusals(subject, [cell]).get(cell)
+
+
+def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
+    """Return why cells are not run, as far as they are not."""
+    found: dict[Cell, Refusal] = {}
+    workers: dict[Cell, Worker | Refusal] = {}
+    for cell in cells:
+        refusal = _refused_by_rules(cell)
+        if refusal is None:
+            plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
+            if plain not in workers:
+                workers[plain] = _build_worker(subject, draw_setup(plain, Random(0)))
+            refusal = _refused_by_engine(subject, cell, workers[plain])
+        if refusal is not None:
+            found[cell] = refusal
+    return found
+
+
+def _build_worker(subject: Subject, setup: Setup) -> Worker | Refusal:
+    """Return the worker that is tried, one of the implementation's own in particular, or why there is none."""
+    name, is_own = subject.backend.name, subject.has_own_worker(setup)
+    lacking = Refusal("implementation", f"{name} brings no {_called(setup)}")
+    if subject.backend.workers and not is_own:
         return lacking
     try:
-        worker = _build_worker(subject, setup)
+        worker = subject.own_worker(setup) if is_own else subject.worker(setup)
+    except NotImplementedError:
+        return lacking
     except SpecRejection as rejection:
         return Refusal("worker", str(rejection))
-    if isinstance(worker, SynchronousWorker) != setup.is_v1:
-        return lacking
+    return worker if isinstance(worker, SynchronousWorker) == setup.is_v1 else lacking
+
+
+def _called(setup: Setup) -> str:
+    kind = "V1 worker" if setup.is_v1 else "V2 worker"
+    return kind if setup.worker_name.startswith("eagle_") else f"{kind} of the name {setup.worker_name}"
+
+
+def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker | Refusal) -> Refusal | None:
+    if isinstance(worker, Refusal):
+        return worker
+    setup = draw_setup(cell, Random(0))
     try:
-        Machine(subject, setup)
+        engine_around(worker, setup, setup.schedule, subject)
     except SpecRejection as rejection:
         return Refusal("engine", str(rejection))
     return None
 
 
-def _build_worker(subject: Subject, setup: Setup) -> object:
-    """Return the worker that is tried, one of the implementation's own in particular, whatever it refuses."""
-    build = subject.backend.own_worker(setup.is_v1)
-    if build is None:
-        return subject.worker(setup)
-    return build(setup.config, model_for(subject.backend, setup.model), setup.sizes())
-
-
 def _refused_by_rules(cell: Cell) -> Refusal | None:
     """Return what the rules of a server have against a cell."""
-    sizes = SIZES[cell.topk][0]
+    drafter, sizes = DRAFTERS[cell.algorithm], sizes_of(cell)[0]
+    server = ServerConfig(
+        algorithm=drafter.algorithm.value,
+        topk=sizes.topk,
+        num_steps=sizes.num_steps,
+        num_draft_tokens=sizes.num_draft_tokens,
+        page_size=cell.page_size,
+        mode=cell.worker,
+        disable_overlap=not cell.overlap,
+        recurrent=cell.pool in RECURRENT_KINDS,
+        radix_cache=cell.prefix_cache,
+        multi_layer=drafter.is_multi_layer,
+        ngram_max_bfs_breadth=sizes.topk,
+    )
     try:
-        plan = resolve(
-            ServerConfig(
-                algorithm="EAGLE",
-                topk=sizes.topk,
-                num_steps=sizes.num_steps,
-                num_draft_tokens=sizes.num_draft_tokens,
-                page_size=cell.page_size,
-                mode=cell.worker,
-                disable_overlap=not cell.overlap,
-                recurrent=cell.pool in RECURRENT_KINDS,
-                radix_cache=cell.prefix_cache,
-            )
-        )
+        plan = resolve(replace(server, **drafter.settings))
     except SpecRejection as rejection:
         return Refusal("rules", str(rejection))
     if cell.overlap and not plan.is_overlapped:
-        reasons = [one for one in plan.decisions if one.code in REASONS_FOR_V1]
-        return Refusal("rules", "; ".join(f"{one.code.value}: {one.text}" for one in reasons))
-    return None
+        reasons = [one for one in plan.decisions if "disable_overlap" in one.changed or one.code in REASONS_FOR_V1]
+    elif plan.config.topk != cell.topk:
+        reasons = [one for one in plan.decisions if "topk" in one.changed]
+    else:
+        return None
+    return Refusal("rules", "; ".join(f"{one.code.value}: {one.text}" for one in reasons))

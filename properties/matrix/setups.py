@@ -9,6 +9,7 @@ from specsim.counts import ceil_to
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.soak.asked import Asked, draw_asked
+from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.hash_model import HashModel
@@ -32,15 +33,26 @@ MOST_FOLLOWING = 3
 """Tokens behind the text that a prompt continues."""
 
 
+def sizes_of(cell: Cell) -> tuple[SpecConfig, ...]:
+    """Return the drafts that an algorithm has at a branching factor; those that the rules take away are EAGLE's."""
+    return DRAFTERS[cell.algorithm].sizes.get(cell.topk, SIZES[cell.topk])
+
+
 def draw_setup(cell: Cell, random: Random) -> Setup:
     """Draw an engine of a cell."""
-    config = random.choice(SIZES[cell.topk])
+    drafter = DRAFTERS[cell.algorithm]
+    config = random.choice(sizes_of(cell))
     max_batch, page_size = random.choice(BATCHES), cell.page_size
     longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
+    model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=drafter.vocab_size)
+    parameters = None
+    if drafter.parameters is not None:
+        parameters = drafter.parameters(config, random)
+        config = parameters.config
     width = required_row_width(longest_prompt + LONGEST_OUTPUT, decode_sizes(config), page_size)
     return Setup(
         config=config,
-        model=_draw_model(PoolKind(cell.pool), random),
+        model=model,
         max_batch=max_batch,
         schedule=Schedule(
             is_overlapped=cell.overlap,
@@ -54,8 +66,10 @@ def draw_setup(cell: Cell, random: Random) -> Setup:
         num_spare_slots=(max_batch - 1) * ceil_to(width, page_size),
         shuffle_seed=random.randrange(1 << 16),
         page_size=page_size,
-        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
+        shared=tuple(random.randrange(model.vocab_size) for _ in range(longest_prompt)),
         compares_drafts=True,
+        algorithm=cell.algorithm,
+        parameters=parameters,
     )
 
 
@@ -66,7 +80,7 @@ def draw_request(setup: Setup, random: Random) -> Asked:
     around = max(random.choice((1, 2)) * page_size, chunk) + random.choice((1, 2, 3, 5))
     length = min(around, _longest_first(page_size))
     num_shared = random.choice((length - 1, min(page_size + 2, length - 1)))
-    own = tuple(random.randrange(VOCABULARY) for _ in range(length - num_shared))
+    own = tuple(random.randrange(setup.model.vocab_size) for _ in range(length - num_shared))
     return replace(
         asked,
         prompt=(*setup.shared[:num_shared], *own),
@@ -81,7 +95,9 @@ def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
     What somebody cached behind that end is under the tokens that were rejected, or under no tokens at all.
     """
     asked = draw_asked(random, setup)
-    more = [random.choice((0, random.randrange(VOCABULARY))) for _ in range(random.randint(1, MOST_FOLLOWING))]
+    more = [
+        random.choice((0, random.randrange(setup.model.vocab_size))) for _ in range(random.randint(1, MOST_FOLLOWING))
+    ]
     return replace(
         asked,
         prompt=(*text, *more),

@@ -24,4 +24,6 @@ def _with_graphs(backend: Backend, use_graphs: bool) -> Backend:
     def switched(worker: Callable[..., Any] | None) -> Callable[..., Any] | None:
         return None if worker is None else partial(worker, use_graphs=use_graphs)
 
-    return replace(backend, worker=switched(backend.worker), worker_v1=switched(backend.worker_v1))
+    others = {name: partial(worker, use_graphs=use_graphs) for name, worker in backend.other_workers.items()}
+    worker, worker_v1 = switched(backend.worker), switched(backend.worker_v1)
+    return replace(backend, worker=worker, worker_v1=worker_v1, other_workers=others)

@@ -14,6 +14,7 @@ _CHOSEN = (Code.SIZES_CHOSEN, INFO)
 _CHAIN = {"topk": 1, "num_steps": 3, "num_draft_tokens": 4}
 _TREE = {"topk": 4, "num_steps": 5, "num_draft_tokens": 8}
 _LENGTH = (Code.CHAIN_LENGTH, WARNING)
+_ON_V2 = ((Code.V2_STEP_BY_STEP, INFO),)
 _PAGED = ((Code.PAGED_TREE, WARNING),)
 _BUILT_IN = (Code.BUILT_IN_DRAFT, INFO)
 _DEEPSEEK = "DeepseekV3ForCausalLM"
@@ -99,7 +100,7 @@ CHOICE = (
     _choice("V2 forced on a paged tree of another backend", tree(mode="v2", page_size=4, attention_backend="aiter"),
             refused="attention_backend"),
     _choice("V2 forced on a recurrent tree", tree(mode="v2", recurrent=True), "v2", ((Code.FORCED_V2, INFO),)),
-    _choice("V2 forced on FROZEN_KV_MTP", settled("FROZEN_KV_MTP", mode="v2"), refused="mode"),
+    _choice("V2 forced on FROZEN_KV_MTP", settled("FROZEN_KV_MTP", mode="v2"), "v2", _ON_V2, {"disable_overlap": True}),
     _choice("V1 forced on NGRAM", settled("NGRAM", mode="v1", topk=10), "v1", ((Code.FORCED_V1, INFO),), _NO_OVERLAP),
 )  # fmt: skip
 

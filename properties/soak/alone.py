@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 from specsim.assertion import require, require_kind
 from specsim.host.stopping import FinishReason
 from specsim.phases import DraftInput, Phase, VerifyInput
+from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
@@ -29,9 +27,8 @@ class Alone:
 
 def run_alone(setup: Setup, request: Request) -> Alone:
     """Decode a request in the reference with nobody beside, slot by slot."""
-    loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
     sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
-    engine = Engine(loop(setup.config, load_model(setup.model), sizes, reads=Reads.KEPT), 1)
+    engine = Engine(reference_loop(setup, sizes, reads=Reads.KEPT), 1)
     fresh = request.fresh()
     engine.submit(fresh)
     trees: dict[int, Tree] = {}
@@ -43,12 +40,12 @@ def run_alone(setup: Setup, request: Request) -> Alone:
 
 def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
     """Decode requests in the reference, slot by slot, undisturbed and with room for all; return them at their ends."""
-    loop, count = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker, len(requests)
+    count = len(requests)
     # NOTE: prompts are not run in chunks here, so that a window reaches further than it does on the machine.
     sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
     num_slots, num_swa_slots = count * sizes.row_width + 1, count * sizes.num_swa_slots
     roomy = replace(sizes, num_slots=num_slots, num_rows=count + 1, num_swa_slots=num_swa_slots)
-    engine = Engine(loop(setup.config, load_model(setup.model), roomy, reads=Reads.KEPT), count)
+    engine = Engine(reference_loop(setup, roomy, reads=Reads.KEPT), count)
     for request in requests:
         engine.submit(request.fresh())
     done = {request.request_id: request for request in engine.run()}

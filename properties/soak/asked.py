@@ -5,7 +5,6 @@ from random import Random
 
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
-from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
@@ -56,11 +55,11 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
     stop_strings: tuple[str, ...] = ()
     kind = random.randrange(8)
     if kind == 0:
-        eos_token = _token(random)
+        eos_token = _token(random, setup)
     elif kind == 1:
-        stop_tokens = (_token(random), _token(random), _token(random))
+        stop_tokens = (_token(random, setup), _token(random, setup), _token(random, setup))
     elif kind == 2:
-        stop_strings = tuple(TOKEN_TEXT(_token(random)) for _ in range(3))
+        stop_strings = tuple(TOKEN_TEXT(_token(random, setup)) for _ in range(3))
     elif kind == 3:
         context_limit = len(prompt) + random.randint(1, max_new_tokens)
     sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
@@ -75,7 +74,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         context_limit=context_limit,
         sampling=sampling,
         processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
-        grammar=_draw_grammar(random) if is_constrained else None,
+        grammar=_draw_grammar(random, setup) if is_constrained else None,
         top_logprobs=TOLD.get(sum(prompt) % ONE_IN),
     )
 
@@ -96,11 +95,11 @@ def _draw_brief_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int
 
 def _begin(random: Random, setup: Setup, length: int, num_shared: int) -> tuple[int, ...]:
     """Return a prompt of which so many tokens are shared."""
-    return (*setup.shared[:num_shared], *(_token(random) for _ in range(length - num_shared)))
+    return (*setup.shared[:num_shared], *(_token(random, setup) for _ in range(length - num_shared)))
 
 
-def _token(random: Random) -> int:
-    return random.randrange(VOCABULARY)
+def _token(random: Random, setup: Setup) -> int:
+    return random.randrange(setup.model.vocab_size)
 
 
 def _draw_sampling(random: Random) -> SamplingParameters:
@@ -113,5 +112,7 @@ def _draw_sampling(random: Random) -> SamplingParameters:
     )
 
 
-def _draw_grammar(random: Random) -> Automaton:
-    return Automaton(VOCABULARY, random.randint(2, 4), 0.75, random.choice((8, 1000)), random.randrange(1 << 32))
+def _draw_grammar(random: Random, setup: Setup) -> Automaton:
+    return Automaton(
+        setup.model.vocab_size, random.randint(2, 4), 0.75, random.choice((8, 1000)), random.randrange(1 << 32)
+    )

@@ -66,7 +66,8 @@ class Machine:
         self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.config: Fresh(setup)}
-        self._drafts = Drafts(setup) if setup.compares_drafts and self._sides.is_alone else None
+        is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
+        self._drafts = Drafts(setup) if is_compared else None
         self._sampled = SampledOutputs()
         self._num_looks = 0
         self._num_checked = 0
@@ -142,7 +143,7 @@ class Machine:
         resolved = self._sides.step()
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
-        if rows and resolved is not None:
+        if rows and carried and resolved is not None:
             phases = self.engine.worker.phases()
             require(phases, "phases of an iteration", len(phases), "at least the draft input")
             started_from = require_kind("phase 0", phases[0], DraftInput)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
@@ -59,6 +61,10 @@ class Setup:
         How prompts may begin.
     compares_drafts : bool
         Whether requests have to draft and accept what they do alone; in lockstep they have to anyway.
+    algorithm : str
+        A name of ``DRAFTERS``.
+    parameters : object or None
+        What the worker of an algorithm takes in the place of sizes, which are those of ``config``.
     is_brief : bool
         Whether prompts are either hardly a token or nearly all of what is shared, and outputs end at once: the next
         owner of a row has found positions in the cache at which the last one still writes.
@@ -83,6 +89,23 @@ class Setup:
     shared: tuple[int, ...] = ()
     compares_drafts: bool = False
     is_brief: bool = False
+    algorithm: str = EAGLE
+    parameters: Any = None
+
+    @property
+    def drafter(self) -> Drafter:
+        """The algorithm."""
+        return DRAFTERS[self.algorithm]
+
+    @property
+    def worker_name(self) -> str:
+        """The name of the worker that runs."""
+        return self.drafter.worker_name(self.is_v1)
+
+    @property
+    def drafting(self) -> Any:
+        """What a worker is told of its drafts: their sizes, or what its algorithm takes in their place."""
+        return self.config if self.parameters is None else self.parameters
 
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them perhaps not together.

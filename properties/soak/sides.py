@@ -6,17 +6,16 @@ from specsim.assertion import require
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed
 from specsim.phases import Phase
+from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, Subject
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.told_pairs import ToldPairs
 from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWorker, Worker
@@ -36,9 +35,8 @@ class Sides:
         self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
-        if subject.has_own_worker(setup.is_v1) and not self.schedule.is_overlapped:
-            loop = ReferenceWorkerV1 if is_v1 else ReferenceWorker
-            workers.append(loop(setup.config, load_model(setup.model), setup.sizes(), reads=Reads.KEPT))
+        if subject.has_own_worker(setup) and not self.schedule.is_overlapped:
+            workers.append(reference_loop(setup, reads=Reads.KEPT))
             self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
         self.engines = self._around(workers)
         self._known = {setup.config: self.engines}
@@ -105,17 +103,23 @@ class Sides:
         return [self._engine(worker, *parts) for worker, parts in zip(workers, self._parts, strict=True)]
 
     def _engine(self, worker: Worker, subject: Subject, observer: Observer) -> Engine:
-        setup = self._setup
-        return Engine(
-            worker,
-            setup.max_batch,
-            setup.shuffle_seed,
-            adaptive=setup.controller(),
-            schedule=self.schedule,
-            operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
-            observer=observer,
-            make_scheduler=subject.backend.scheduler or Scheduler,
-        )
+        return engine_around(worker, self._setup, self.schedule, subject, observer)
+
+
+def engine_around(
+    worker: Worker, setup: Setup, schedule: Schedule, subject: Subject, observer: Observer = ignore
+) -> Engine:
+    """Return an engine of a setup around a worker, with the functions and the scheduler of what is tried."""
+    return Engine(
+        worker,
+        setup.max_batch,
+        setup.shuffle_seed,
+        adaptive=setup.controller(),
+        schedule=schedule,
+        operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
+        observer=observer,
+        make_scheduler=subject.backend.scheduler or Scheduler,
+    )
 
 
 def _resized(worker: Worker, config: SpecConfig) -> Worker:

@@ -3,11 +3,10 @@
 from dataclasses import dataclass, replace
 
 from specsim.conformance.backend import Backend, Completed, load
-from specsim.properties.laws.support.histories import build_worker
+from specsim.properties.laws.support.histories import model_for
+from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.worker import Worker
 
@@ -24,9 +23,9 @@ class Subject:
 
     backend: Backend
 
-    def has_own_worker(self, is_v1: bool) -> bool:
-        """Whether the implementation brings a loop of this kind."""
-        return self.backend.own_worker(is_v1) is not None
+    def has_own_worker(self, setup: Setup) -> bool:
+        """Whether the implementation brings the loop that a setup needs."""
+        return setup.worker_name in self.backend.workers
 
     @property
     def is_reference(self) -> bool:
@@ -34,13 +33,19 @@ class Subject:
         return replace(self.backend, name=REFERENCE.name, scheduler=None) == REFERENCE
 
     def worker(self, setup: Setup) -> Worker:
-        """Return the worker that is tried."""
-        config, sizes = setup.config, setup.sizes()
-        if self.has_own_worker(setup.is_v1):
-            return build_worker(self.backend, config, setup.model, sizes, setup.is_v1)
-        loop = ReferenceWorkerV1 if setup.is_v1 else ReferenceWorker
+        """Return the worker that is tried; the loop runs on pages that one of the implementation's refuses by name."""
+        if self.has_own_worker(setup):
+            try:
+                return self.own_worker(setup)
+            except SpecRejection as refusal:
+                if refusal.reason is not Reason.BAD_CONFIGURATION or setup.page_size == 1:
+                    raise
         if self.is_reference:
-            return loop(config, load_model(setup.model), sizes, reads=Reads.DRAWN)
-        operations = Completed(self.backend, REFERENCE)
-        model = load_model(setup.model, operations)
-        return loop(config, model, sizes, operations=operations)
+            return reference_loop(setup, reads=Reads.DRAWN)
+        return reference_loop(setup, operations=Completed(self.backend, REFERENCE))
+
+    def own_worker(self, setup: Setup) -> Worker:
+        """Return the worker that the implementation brings, whatever it refuses."""
+        build = self.backend.workers[setup.worker_name]
+        worker: Worker = build(setup.drafting, model_for(self.backend, setup.model), setup.sizes())
+        return worker

@@ -61,7 +61,7 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
         _compare(request, *_decoded_plainly(setup, request, rules))
-    elif setup.candidates or request.num_retractions:
+    elif setup.candidates or setup.drafter.has_memory or request.num_retractions:
         # NOTE: the coins of an output depend on where its verifies began, which only an undisturbed run repeats.
         _check_end(request)
     else:

@@ -58,7 +58,7 @@ class SpeculativeAlgorithm(Predicates, StrEnum):
         if not self.supports_spec_v2():
             # NOTE: FROZEN_KV_MTP ends here, before the branch of EAGLE, whose predicate it shares.
             refuse_overlap(self.value, request)
-            return self.value.lower()
+            return self.value.lower() if request.version == "v1" else f"{self.value.lower()}_{request.version}"
         if self.is_standalone():
             return f"standalone_{request.version}"
         return f"{'multi_layer_' if request.is_multi_layer else ''}eagle_{request.version}"

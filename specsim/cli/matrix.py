@@ -60,9 +60,9 @@ def matrix(
 ) -> None:
     """Run an engine around IMPL, a module named like an import, in every combination that the rules allow.
 
-    A cell is a choice of worker, page size, topk, KV pool, overlap, chunking and prefix cache. Each cell is fed with
-    requests and checked after every step. IMPL's own WORKER and WORKER_V1 take the place of the reference's, in
-    lockstep with them; what brings operations alone has the reference's loops around them.
+    A cell is a choice of worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is
+    fed with requests and checked after every step. IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the
+    reference's, in lockstep with them; what brings operations alone has the reference's loops around them.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"

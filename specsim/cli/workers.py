@@ -1,11 +1,13 @@
 """The worker of a simulation: what the rules choose for its settings, on the layer that the user asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from specsim.algorithms import SpeculativeAlgorithm
 from specsim.assertion import require_present
 from specsim.cli.device import need_device
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
+from specsim.conformance.backend import import_class
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.host.ngram import NgramParameters
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
@@ -132,29 +134,30 @@ def build_worker(
     Raises
     ------
     Failed
-        UNAVAILABLE: kernels cannot run.
+        UNAVAILABLE: kernels cannot run; USAGE: the layer lacks the worker.
     """
     from specsim.reference.models import load_model
 
     page_size = plan.config.page_size
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
-    if plan.config.algorithm == "NGRAM":
-        from specsim.reference.worker.ngram import ReferenceNgramWorker
-
-        return ReferenceNgramWorker(ngram_parameters(plan), load_model(language_model), sizes, reads=reads)
+    name = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)].worker_name(plan.worker_request)
+    drafting = ngram_parameters(plan) if plan.config.algorithm == "NGRAM" else config
+    worker: Worker
     if kind == "reference":
-        if plan.worker == "v1":
-            from specsim.reference.worker.v1 import ReferenceWorkerV1
+        from specsim.reference.worker.by_name import WORKERS, loop_of
 
-            return ReferenceWorkerV1(config, load_model(language_model), sizes, reads=reads)
-        from specsim.reference.worker.v2 import ReferenceWorker
-
-        return ReferenceWorker(config, load_model(language_model), sizes, reads=reads)
+        _require_worker(kind, name, WORKERS)
+        worker = loop_of(name)(drafting, load_model(language_model), sizes, reads=reads)
+        return worker
     need_device("the gpu worker")
+    from specsim import gpu
     from specsim.gpu.models import load_model as load_on_device
-    from specsim.gpu.worker.v1 import GpuWorkerV1
-    from specsim.gpu.worker.v2 import GpuWorker
 
-    if plan.worker == "v1":
-        return GpuWorkerV1(config, load_on_device(language_model), sizes, use_graphs)
-    return GpuWorker(config, load_on_device(language_model), sizes, use_graphs)
+    _require_worker(kind, name, gpu.WORKERS)
+    worker = import_class(gpu.WORKERS[name])(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
+    return worker
+
+
+def _require_worker(kind: str, name: str, workers: Collection[str]) -> None:
+    if name not in workers:
+        raise Failed(f"--worker {kind} has no {name}: it has {', '.join(sorted(workers))}", Exit.USAGE)

@@ -11,6 +11,7 @@ import numpy as np
 from specsim.assertion import require_present
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.carrying import as_list, copy_in_place, plain_scalar
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.contracts.kinds import NUMPY
@@ -20,6 +21,9 @@ from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
 from specsim.operations.signature import name_arguments
 from specsim.operations.without_coins import SUFFIX
+
+EAGLE_V1, EAGLE_V2 = "eagle_v1", "eagle_v2"
+"""Names of the two workers that a module may name by attributes of their own."""
 
 
 class BackendUnavailable(RuntimeError):
@@ -46,9 +50,10 @@ class Backend(CallsByName):
     position or by name. ``arrays`` has ``from_numpy(array)`` and ``to_numpy(array)``. ``from_numpy`` of the NumPy
     module returns the very same array; of any other it copies. Its context managers ``poisoned_outputs(pattern)`` and
     ``debugging()`` switch the checks of the layer on, where it has any. ``rejects`` says that bad input raises
-    ``SpecRejection``. ``worker`` and ``worker_v1`` build its own workers of V2 and of V1 from a configuration, a model
-    and pool sizes, ``other_workers`` those of other algorithms by name, ``scheduler`` its own scheduler from what ours
-    is made of. ``max_samples`` is the most outcomes that a statistical law may ask of it, None for all it needs.
+    ``SpecRejection``. ``worker`` and ``worker_v1`` build the implementation's own workers of V2 and of V1 from a
+    configuration, a model and pool sizes, where it has them, ``other_workers`` those of other algorithms, by the names
+    that ``SpeculativeAlgorithm.worker_name`` gives them, and ``scheduler`` its own scheduler from what ours is made of.
+    ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
     """
 
     name: str
@@ -62,12 +67,18 @@ class Backend(CallsByName):
     other_workers: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     @property
+    def workers(self) -> dict[str, Callable[..., Any]]:
+        """What builds each worker of the implementation, by the name of the worker."""
+        eagle = {EAGLE_V1: self.worker_v1, EAGLE_V2: self.worker}
+        return {**{name: build for name, build in eagle.items() if build is not None}, **self.other_workers}
+
+    @property
     def has_worker(self) -> bool:
-        """Whether the implementation has a worker of its own, of either kind."""
+        """Whether the implementation has a worker of EAGLE of its own, of either kind."""
         return self.worker is not None or self.worker_v1 is not None
 
     def own_worker(self, is_v1: bool) -> Callable[..., Any] | None:
-        """Return what builds the implementation's own worker of one kind, or None if it has none."""
+        """Return what builds the implementation's own worker of EAGLE of one kind, or None if it has none."""
         return self.worker_v1 if is_v1 else self.worker
 
     def has(self, name: str) -> bool:
@@ -117,7 +128,7 @@ class Backend(CallsByName):
         carried = self._carry_named(record, arguments)
         returned = self._returned(record, carried)
         for written in record.contract.writes:
-            for target, source in zip(_as_list(arguments[written]), _as_list(carried[written]), strict=True):
+            for target, source in zip(as_list(arguments[written]), as_list(carried[written]), strict=True):
                 target[...] = self._fetch(source)
         outputs = [self._fetch(value) for value in returned]
         if len(outputs) > 1:
@@ -170,7 +181,7 @@ class Backend(CallsByName):
 
     def _carry_named(self, record: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            spec.name: _plain_scalar(spec, arguments[spec.name])
+            spec.name: plain_scalar(spec, arguments[spec.name])
             if isinstance(spec, ScalarSpec)
             else self._carry(arguments[spec.name])
             for spec in record.contract.parameters
@@ -181,7 +192,7 @@ class Backend(CallsByName):
             return None
         if isinstance(value, list | tuple):
             return [self._carry(entry) for entry in value]
-        return self.arrays.from_numpy(_copy_in_place(value))
+        return self.arrays.from_numpy(copy_in_place(value))
 
     def _fetch(self, value: Any) -> Any:
         if value is None:
@@ -216,9 +227,10 @@ def load(name: str) -> Backend:
 
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
     that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``, that of its V1 worker ``WORKER_V1``, of its scheduler ``SCHEDULER``. One whose
-    host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that
-    is slow to sample from says ``MAX_SAMPLES = 1000``.
+    ``WORKER = "package.module.Class"``, that of its V1 worker ``WORKER_V1``, of its scheduler ``SCHEDULER``; workers of
+    any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose host functions stand in another
+    module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from says
+    ``MAX_SAMPLES = 1000``.
 
     Raises
     ------
@@ -236,6 +248,7 @@ def load(name: str) -> Backend:
         arrays = importlib.import_module(carriers[kind])
         own = ("WORKER", "WORKER_V1", "SCHEDULER")
         worker, worker_v1, scheduler = (_import_class(vars(module).get(attribute)) for attribute in own)
+        workers = {name: import_class(path) for name, path in dict(vars(module).get("WORKERS", {})).items()}
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
@@ -253,48 +266,29 @@ def load(name: str) -> Backend:
         functions=functions,
         arrays=arrays,
         rejects=bool(vars(module).get("REJECTS", False)),
-        worker=worker,
+        worker=worker or workers.pop(EAGLE_V2, None),
         max_samples=None if most is None else int(most),
-        worker_v1=worker_v1,
+        worker_v1=worker_v1 or workers.pop(EAGLE_V1, None),
         scheduler=scheduler,
+        other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
     )
 
 
-def _import_class(path: str | None) -> Callable[..., Any] | None:
-    if path is None:
-        return None
+def import_class(path: str) -> Callable[..., Any]:
+    """Return the class that ``package.module.Class`` names."""
     module, _, name = path.rpartition(".")
     loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
     return loaded
+
+
+def _import_class(path: str | None) -> Callable[..., Any] | None:
+    return None if path is None else import_class(path)
 
 
 def _check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
     """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
     if not record.contract.writes:
         return
-    given = [entry for spec in record.contract.arrays for entry in _as_list(arguments[spec.name]) if entry is not None]
+    given = [entry for spec in record.contract.arrays for entry in as_list(arguments[spec.name]) if entry is not None]
     if all(isinstance(entry, np.ndarray) for entry in given):
         check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)
-
-
-def _plain_scalar(spec: ScalarSpec, value: Any) -> Any:
-    if value is None:
-        return spec.default
-    return value.item() if isinstance(value, np.integer | np.bool_) else value
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _copy_in_place(value: Any) -> Any:
-    """Copy an array with its strides and offset, so that views stay views; share one that nobody can write."""
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
-        return value
-    if not isinstance(value, np.ndarray) or value.base is None or not isinstance(value.base, np.ndarray):
-        return np.array(value, copy=True, order="K")
-    base = value.base.copy(order="K")
-    offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]
-    # NOTE: the buffer protocol knows no bfloat16, so the memory is handed over as words of the same size.
-    words = base.view(np.dtype(f"u{base.itemsize}"))
-    return np.ndarray(value.shape, value.dtype, buffer=words.data, offset=offset, strides=value.strides)

@@ -5,7 +5,7 @@ from specsim.rules.common import bound_running_requests, switch_mixed_chunk_off
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
 from specsim.rules.resolution import Resolution, contradiction
-from specsim.rules.worker import choose_v1_without_overlap
+from specsim.rules.worker import choose_without_overlap
 
 DEFAULT_DFLASH_BLOCK = 16
 DEFAULT_NGRAM_DRAFT_TOKENS = 12
@@ -64,7 +64,7 @@ def refuse_dp_attention(config: ServerConfig) -> None:
 
 def _limit_batches_and_overlap(state: Resolution) -> None:
     bound_running_requests(state)
-    choose_v1_without_overlap(state)
+    choose_without_overlap(state)
     switch_mixed_chunk_off(state)
 
 

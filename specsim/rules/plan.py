@@ -42,6 +42,10 @@ class Code(StrEnum):
     ALGORITHM_WITHOUT_V2 = "algorithm-without-v2", "V2 does not have the algorithm, so V1 runs it without overlap."
     FORCED_V1 = "forced-v1", "V1 was asked for; it runs without overlap."
     FORCED_V2 = "forced-v2", "V2 was asked for."
+    V2_STEP_BY_STEP = (
+        "algorithm-on-v2",
+        "V2 was asked for; it runs the algorithm step by step, because nothing overlaps it.",
+    )
     V2_SYNCHRONOUS = "forced-v2-synchronous", "V2 was asked for and overlap is off, so V2 runs step by step."
     NAME_IN_CAPITALS = "name-in-capitals", "The algorithm's name was written in capitals."
     ALIAS_REPLACED = "alias-replaced", "NEXTN is another name of EAGLE."
@@ -76,7 +80,7 @@ REASONS_FOR_V1 = frozenset(
         Code.FORCED_V1,
     }
 )
-REASONS_FOR_V2 = frozenset({Code.V2_CHOSEN, Code.FORCED_V2, Code.V2_SYNCHRONOUS})
+REASONS_FOR_V2 = frozenset({Code.V2_CHOSEN, Code.FORCED_V2, Code.V2_STEP_BY_STEP, Code.V2_SYNCHRONOUS})
 
 
 @dataclass(frozen=True)

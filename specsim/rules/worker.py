@@ -29,14 +29,16 @@ def choose_worker(state: Resolution) -> None:
         state.decide(Code.V2_CHOSEN)
 
 
-def choose_v1_without_overlap(state: Resolution) -> None:
-    """Run V1 for an algorithm that V2 does not have; switch overlap off if the user did not."""
+def choose_without_overlap(state: Resolution) -> None:
+    """Run an algorithm that nothing overlaps on V1, on V2 only if asked for; switch overlap off if the user did not."""
     config = state.config
     if config.mode == "v1":
         force_v1(state)
         return
     if config.mode == "v2":
-        raise contradiction("mode", "v2", "auto or v1", f"V2 does not have {config.algorithm}")
+        state.worker = "v2"
+        state.decide(Code.V2_STEP_BY_STEP, f"The algorithm is {config.algorithm}.", disable_overlap=True)
+        return
     state.worker = "v1"
     note = state.decide if config.disable_overlap else state.warn
     note(Code.ALGORITHM_WITHOUT_V2, f"The algorithm is {config.algorithm}.", disable_overlap=True)
@@ -51,7 +53,9 @@ def choose_for_plugin(state: Resolution, algorithm: Algorithm) -> None:
         if config.mode == "auto" and not config.disable_overlap:
             because = f"the plug-in {config.algorithm} does not support overlap"
             raise contradiction("disable_overlap", False, "True, or mode v1", because)
-        choose_v1_without_overlap(state)
+        if config.mode == "v2":
+            raise contradiction("mode", "v2", "auto or v1", f"V2 does not have {config.algorithm}")
+        choose_without_overlap(state)
     elif config.mode == "v2":
         force_v2(state)
     elif config.disable_overlap:

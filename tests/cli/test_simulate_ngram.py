@@ -60,7 +60,7 @@ def test_sampled_requests_run_without_a_second_run(simulate):
         (("--worker", "gpu"), "--worker is gpu, but should be reference"),
         (("--lockstep",), "--lockstep compares two workers"),
         (("--overlap",), "--overlap is for V2"),
-        (("--mode", "v2"), "BAD_CONFIGURATION: mode is v2, but should be auto or v1"),
+        (("--mode", "v2"), "--worker reference has no ngram_v2: it has eagle_v1, eagle_v2, ngram"),
         (("--draft-tokens", 1), "BAD_CONFIGURATION: num_draft_tokens is 1, but should be at least 2"),
         (("--draft-tokens", 4000), "--draft-tokens is 4000, but should be at most 1024"),
     ],

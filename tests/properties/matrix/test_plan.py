@@ -10,7 +10,9 @@ from specsim.properties.matrix.covering import cover, has_combination, occurring
 from specsim.properties.matrix.factors import FACTORS, Cell, all_cells
 from specsim.properties.matrix.plan import PROFILES, plan_matrix
 from specsim.properties.matrix.refusals import Refusal, why_refused
+from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import Subject
+from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 
@@ -28,7 +30,7 @@ def plans():
 
 
 def test_the_product_has_every_value():
-    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2
+    assert len(CELLS) == len(all_cells()) == 2 * 4 * 3 * len(FACTORS["pool"]) * 2 * 2 * 2 * len(DRAFTERS)
     named = {name: FACTORS[name] for name in ("worker", "page_size", "topk")}
     assert named == {"worker": ("v1", "v2"), "page_size": (1, 4, 16, 64), "topk": (1, 4, 16)}
 
@@ -37,6 +39,7 @@ def test_a_cell_is_named_by_all_of_its_values():
     cell = Cell("v2", 16, 4, "mha", overlap=True, chunking=False, prefix_cache=True)
     assert cell.name == "v2-page16-topk4-mha-overlap-cache"
     assert CELLS[cell.name] == cell
+    assert replace(cell, algorithm="NGRAM").name == "ngram-v2-page16-topk4-mha-overlap-cache"
 
 
 @pytest.mark.parametrize(("profile", "strength"), [("ci", 2), ("full", 3)])
@@ -100,6 +103,25 @@ def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
         assert why_refused(subject, CELLS[f"{has}-page1-topk1-mha"]) is None
     refusal = why_refused(subject, CELLS[f"{lacks}-page1-topk1-mha"])
     assert refusal == Refusal("implementation", f"specsim.reference brings no {lacks.upper()} worker")
+
+
+def test_a_worker_of_another_algorithm_is_told_by_its_name():
+    subject = reference(worker=ReferenceWorker, other_workers={"ngram": ReferenceNgramWorker})
+    assert why_refused(subject, CELLS["ngram-v1-page1-topk4-mha"]) is None
+    refusal = why_refused(reference(worker=ReferenceWorker), CELLS["ngram-v1-page1-topk4-mha"])
+    assert refusal == Refusal("implementation", "specsim.reference brings no V1 worker of the name ngram")
+
+
+def test_a_width_that_the_rules_change_is_refused_by_the_rules(monkeypatch):
+    chains = replace(DRAFTERS["NGRAM"], settings={"ngram_max_bfs_breadth": 1})
+    monkeypatch.setitem(DRAFTERS, "NGRAM", chains)
+    assert why_refused(reference(), CELLS["ngram-v1-page1-topk1-mha"]) is None
+    refusal = why_refused(reference(), CELLS["ngram-v1-page1-topk4-mha"])
+    assert refusal == Refusal("rules", "ngram-topk: NGRAM's topk is the widest level of its search. It is 1.")
+
+
+def test_every_algorithm_runs_in_some_cell(plans):
+    assert {cell.algorithm for cell in plans["ci"].cells} == set(DRAFTERS)
 
 
 class ChainWorker(ReferenceWorker):

@@ -66,5 +66,6 @@ def test_a_run_counts_the_same_in_any_number_of_processes():
 def test_workers_run_with_and_without_graphs():
     for mode, use_graphs in ((EAGER, False), (GRAPHS, True)):
         backend = load_subject("specsim.gpu", mode).backend
-        assert backend.worker.keywords == backend.worker_v1.keywords == {"use_graphs": use_graphs}
-    assert load_subject("specsim.reference", EAGER).backend.worker is None
+        assert {"eagle_v1", "eagle_v2", "standalone_v1"} <= set(backend.workers)
+        assert all(build.keywords == {"use_graphs": use_graphs} for build in backend.workers.values())
+    assert load_subject("specsim.reference", EAGER).backend.workers == {}

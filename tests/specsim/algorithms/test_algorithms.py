@@ -144,6 +144,10 @@ def test_none_has_no_worker():
         SpeculativeAlgorithm.NONE.create_worker(V1, FACTORIES)
 
 
+def test_v2_of_an_algorithm_that_nothing_overlaps_has_a_name_of_its_own():
+    assert SpeculativeAlgorithm.NGRAM.worker_name(WorkerRequest("v2", is_overlapped=False)) == "ngram_v2"
+
+
 def test_a_missing_factory_is_named():
     with pytest.raises(SpecRejection, match="UNKNOWN_NAME: worker is eagle_v2, but should be one of \\['ngram'\\]"):
         SpeculativeAlgorithm.EAGLE.create_worker(V2, {"ngram": FACTORIES["ngram"]})

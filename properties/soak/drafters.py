@@ -1,0 +1,70 @@
+"""The algorithms that engines of a soak and of a matrix run: a row each, with all that tells them from EAGLE."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from specsim.algorithms import SpeculativeAlgorithm, WorkerRequest
+from specsim.config import SpecConfig
+from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.laws.support.histories import VOCABULARY
+
+EAGLE = "EAGLE"
+
+Draw = Callable[[SpecConfig, Random], Any]
+
+
+@dataclass(frozen=True)
+class Drafter:
+    """What an engine of an algorithm needs beside what every engine has.
+
+    Parameters
+    ----------
+    algorithm : SpeculativeAlgorithm
+        Whose worker runs.
+    is_multi_layer : bool
+        Every draft step has a layer of its own.
+    settings : mapping
+        Of a server, beside algorithm, sizes and pages.
+    sizes : mapping
+        Drafts by their branching factor, where they are not those of EAGLE.
+    parameters : callable or None
+        Draws what the worker takes in the place of sizes; its ``config`` has the sizes of an iteration.
+    vocab_size : int
+        Tokens of the model, and of what it is asked.
+    has_memory : bool
+        What a request drafts depends on those before it and beside it.
+    """
+
+    algorithm: SpeculativeAlgorithm
+    is_multi_layer: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[int, tuple[SpecConfig, ...]] = field(default_factory=dict)
+    parameters: Draw | None = None
+    vocab_size: int = VOCABULARY
+    has_memory: bool = False
+
+    def worker_name(self, is_v1: bool) -> str:
+        """Return the name of the worker of a kind."""
+        request = WorkerRequest("v1" if is_v1 else "v2", is_overlapped=False, is_multi_layer=self.is_multi_layer)
+        return self.algorithm.worker_name(request)
+
+
+def draw_store(config: SpecConfig, random: Random) -> NgramParameters:
+    """Draw a store that forgets soon, and drafts of as many nodes as EAGLE has."""
+    return NgramParameters(
+        max_depth=random.choice((4, 6, 3)),
+        max_breadth=config.topk,
+        capacity=random.choice((10_000, 200)),
+        num_draft_tokens=config.num_draft_tokens,
+        mode=random.choice((TreeMode.BFS, TreeMode.PROB)),
+    )
+
+
+DRAFTERS = {
+    EAGLE: Drafter(SpeculativeAlgorithm.EAGLE),
+    # NOTE: of few tokens some path of a store goes on as the target does, and some does not.
+    "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True),
+}
+"""By the names that cells and setups have for them."""

@@ -1,0 +1,35 @@
+"""The loops of the reference by the names that algorithms give their workers; none is imported before it is asked for.
+
+They are no workers of an implementation: each runs on the operations that it is given, an implementation's in
+particular.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from specsim.conformance.backend import import_class
+
+_HOME = "specsim.reference.worker"
+_V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"
+
+WORKERS = {
+    "eagle_v1": _V1,
+    "eagle_v2": _V2,
+    "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
+    "standalone_v1": _V1,
+    "standalone_v2": _V2,
+}
+"""The class of each worker."""
+
+
+def loop_of(name: str) -> Callable[..., Any]:
+    """Return the class of a worker.
+
+    Raises
+    ------
+    NotImplementedError
+        The reference lacks it.
+    """
+    if name not in WORKERS:
+        raise NotImplementedError(f"specsim.reference has no worker {name}; it has {', '.join(sorted(WORKERS))}")
+    return import_class(WORKERS[name])

@@ -1,0 +1,32 @@
+"""What is carried to an implementation: plain scalars, lists, and copies of arrays."""
+
+from typing import Any
+
+import numpy as np
+
+from specsim.contracts.contract import ScalarSpec
+
+
+def plain_scalar(spec: ScalarSpec, value: Any) -> Any:
+    """Return a scalar of Python, the default for None."""
+    if value is None:
+        return spec.default
+    return value.item() if isinstance(value, np.integer | np.bool_) else value
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return the arrays of an argument, which is one or a list of them."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def copy_in_place(value: Any) -> Any:
+    """Copy an array with its strides and offset, so that views stay views; share one that nobody can write."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value
+    if not isinstance(value, np.ndarray) or value.base is None or not isinstance(value.base, np.ndarray):
+        return np.array(value, copy=True, order="K")
+    base = value.base.copy(order="K")
+    offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]
+    # NOTE: the buffer protocol knows no bfloat16, so the memory is handed over as words of the same size.
+    words = base.view(np.dtype(f"u{base.itemsize}"))
+    return np.ndarray(value.shape, value.dtype, buffer=words.data, offset=offset, strides=value.strides)
