@@ -7,7 +7,7 @@ from torch import Tensor
 
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
-from specsim.simulation.logprobs import most_top
+from specsim.simulation.logprobs import hands_states, most_top
 
 DTYPES = {
     "temperature": torch.float32,
@@ -49,12 +49,16 @@ class ChoiceRows:
         return any(one is not None and not one.is_greedy for one in sampled)
 
     def tells(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows asks for log-probabilities."""
-        return most_top(self.of(rows)) is not None
+        """Return whether any of these rows is told anything of its tokens."""
+        return any(choice.is_told for choice in self.of(rows))
+
+    def hands_states(self, rows: Sequence[int]) -> bool:
+        """Return whether any of these rows is handed hidden states."""
+        return hands_states(self.of(rows))
 
     def needs_distribution(self, rows: Sequence[int]) -> bool:
         """Return whether any of these rows is sampled, or asks for log-probabilities."""
-        return self.has_sampled(rows) or self.tells(rows)
+        return self.has_sampled(rows) or most_top(self.of(rows)) is not None
 
     def is_constrained(self, rows: Sequence[int]) -> bool:
         """Return whether the logits of any of these rows are changed on the host."""

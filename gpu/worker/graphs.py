@@ -15,10 +15,14 @@ NUM_WARM_UPS = 2
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides the launches of an iteration: how many steps are drafted, and whether a request is sampled."""
+    """What decides the launches of an iteration.
+
+    How many steps are drafted, whether a request is sampled, and whether users are handed hidden states.
+    """
 
     num_steps: int
     is_sampled: bool
+    hands_states: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,25 +11,28 @@ from specsim import gpu
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.sampling import SAMPLED_DTYPES
+from specsim.gpu.worker.transfer import send
 from specsim.host.choice import TokenChoice
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
-from specsim.simulation.logprobs import Told, most_top, told_of
+from specsim.simulation.logprobs import Told, listed_tokens, most_top, told_of
 from specsim.simulation.models.batches import TargetOutput
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores that are queued on the device, with what says whose they are."""
+    """Scores and hidden states that are queued on the device, with what says whose they are."""
 
     choices: Sequence[TokenChoice]
     accept_index: Tensor
     predict: Tensor
-    scores: GatherOutputLogprobsOutputs[Tensor]
+    scores: GatherOutputLogprobsOutputs[Tensor] | None
+    states: Tensor | None
 
     def told(self) -> Told:
         """Bring them to the host."""
-        scores = GatherOutputLogprobsOutputs(*map(to_numpy, self.scores))
-        return told_of(self.choices, to_numpy(self.accept_index), to_numpy(self.predict), scores)
+        scores = None if self.scores is None else GatherOutputLogprobsOutputs(*map(to_numpy, self.scores))
+        states = None if self.states is None else to_numpy(self.states)
+        return told_of(self.choices, to_numpy(self.accept_index), to_numpy(self.predict), scores, states)
 
 
 def score(
@@ -39,28 +43,40 @@ def score(
     predict: Tensor,
     choices: ChoiceRows,
 ) -> Scored | None:
-    """Queue the scores of the output tokens of live requests; None if no request asks for any (semantics C.8).
+    """Queue what live requests are told of their output tokens; None if no request asks for anything (semantics C.8).
 
     Requests that pad the batch stand behind those of ``rows``. The paths are those before anything is compacted.
     """
-    asked = choices.of(rows)
-    num_top, live = most_top(asked), len(rows)
-    if num_top is None:
+    asked, live = choices.of(rows), len(rows)
+    if not any(choice.is_told for choice in asked):
         return None
-    logits = output.logits if output.sampling_logits is None else output.sampling_logits
     num_nodes = len(predict) // max(len(accept_index), 1)
     own = slice(live * num_nodes)
     kept = accept_index[:live].clone(), predict[own].clone()
-    scores = gpu.gather_output_logprobs(
-        logits[own] if logits.dtype in SAMPLED_DTYPES else logits[own].float(),
-        *kept,
-        choices.gather(device_rows[:live])[0],
-        torch.zeros((live, 0), dtype=torch.int64, device=predict.device),
-        num_top,
-    )
-    return Scored(asked, *kept, scores)
+    num_top, states = most_top(asked), output.told_states
+    scores = None
+    if num_top is not None:
+        logits = output.logits if output.sampling_logits is None else output.sampling_logits
+        scores = gpu.gather_output_logprobs(
+            logits[own] if logits.dtype in SAMPLED_DTYPES else logits[own].float(),
+            *kept,
+            _temperatures(asked, choices.gather(device_rows[:live])[0]),
+            send(listed_tokens(asked), predict.device),
+            num_top,
+        )
+    if states is not None:
+        states = states.index_select(0, kept[0].reshape(-1).clamp(min=0))
+    return Scored(asked, *kept, scores, states)
 
 
 def told_by(scored: Scored | None, count: int) -> Told:
     """Return what is told of the tokens of so many requests."""
     return ((),) * count if scored is None else scored.told()
+
+
+def _temperatures(asked: Sequence[TokenChoice], temperature: Tensor) -> Tensor:
+    """Return float32 [request], 1 for the requests that ask for original log-probabilities."""
+    is_original = [choice.has_original_logprobs for choice in asked]
+    if not any(is_original):
+        return temperature
+    return torch.where(send(np.array(is_original), temperature.device), torch.ones_like(temperature), temperature)

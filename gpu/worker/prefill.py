@@ -16,6 +16,7 @@ from specsim.phases import DraftInput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.told_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
 
 
@@ -43,7 +44,7 @@ def prefill(
     page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
     keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
     last = device_array(cu_lengths[1:] - 1, device)
-    is_sampled = choices.needs_distribution(rows)
+    is_sampled, hands_states = choices.needs_distribution(rows), choices.hands_states(rows)
     pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
     target_batch = TargetBatch(
         req_pool_indices=row,
@@ -55,11 +56,12 @@ def prefill(
         tree_mask=None,
         parents=None,
         select=last,
-        hidden_layers=model.description.hidden_layers,
+        hidden_layers=layers_to_ask(model.description, hands_states),
         is_sampled=is_sampled,
         window_keys=pools.window_keys(page_table, out_cache_loc),
     )
     output = model.prefill(target_batch, pools.kv[Side.TARGET], pools.states)
+    output = part_states(model.description, output, hands_states, last)
     if choices.is_constrained(rows):
         constrain_first(output, choices.of(rows))
     following = greedy_choices(output)

@@ -125,7 +125,7 @@ class Stages:
         rows, setting = self._phase.req_pool_indices, self._setting
         keys = verify_keys(rows, self.verify_input, setting.pools)
         self.output, self.scratch = run_target(
-            rows, self.verify_input, keys, setting.model, setting.pools, self._kind.is_sampled
+            rows, self.verify_input, keys, setting.model, setting.pools, self._kind.is_sampled, self._kind.hands_states
         )
 
     def _accept(self) -> None:

@@ -155,9 +155,9 @@ class GpuWorkerV1:
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*flat_ranges(borrowed), *flat_ranges(given)], DEVICE)
         num_of_each = len(uploaded) // 2
-        stages = self._stages(
-            draft_input, uploaded[-1], Kind(config.num_steps, setting.choices.needs_distribution(rows))
-        )
+        choices = setting.choices
+        kind = Kind(config.num_steps, choices.needs_distribution(rows), choices.hands_states(rows))
+        stages = self._stages(draft_input, uploaded[-1], kind)
         setting.pools.assign_slots(uploaded[:num_of_each])
         stages.draft()
         setting.pools.assign_slots(uploaded[num_of_each:])

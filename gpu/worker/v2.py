@@ -153,8 +153,10 @@ class GpuWorker:
         A request with a processor or a grammar lets the batch wait for its logits in the middle.
         """
         self._num_live = len(rows)
-        kind = Kind(self.config.at_steps(num_steps).num_steps, self._choices.needs_distribution(rows))
-        is_constrained = self._choices.is_constrained(rows)
+        choices = self._choices
+        depth = self.config.at_steps(num_steps).num_steps
+        kind = Kind(depth, choices.needs_distribution(rows), choices.hands_states(rows))
+        is_constrained = choices.is_constrained(rows)
         size = bucket_for(len(rows), self._buckets) if self._pads and rows else len(rows)
         padded = pad_rows(rows, size)
         self._scored = None, len(rows)
@@ -208,7 +210,7 @@ class GpuWorker:
         window = partial(pools.read_slots, rows, draft_input.seq_lens, config.num_draft_tokens)
         verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window, self.sizes.page_size)
         keys = verify_keys(rows, verify_input, pools)
-        output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled)
+        output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled, kind.hands_states)
         return Middle(draft_input, verify_input, keys, output, scratch)
 
     def _finish(self, rows: Tensor, kind: Kind, middle: Middle) -> Phases:

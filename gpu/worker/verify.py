@@ -12,6 +12,7 @@ from specsim.phases import VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.told_states import layers_to_ask, part_states
 
 
 def run_target(
@@ -21,8 +22,12 @@ def run_target(
     model: Model[Tensor],
     pools: Pools,
     is_sampled: bool,
+    hands_states: bool = False,
 ) -> tuple[TargetOutput[Tensor], Buffers]:
-    """Run the target over the trees and return what it says, and the recurrent state after every node."""
+    """Run the target over the trees and return what it says, and the recurrent state after every node.
+
+    With ``hands_states`` it says the hidden states that users are handed as well.
+    """
     scratch = pools.scratch(rows.shape[0], phase.num_draft_tokens)
     batch = TargetBatch(
         req_pool_indices=rows,
@@ -34,11 +39,12 @@ def run_target(
         tree_mask=phase.tree_mask,
         parents=parents_of(phase) if pools.states else None,
         select=None,
-        hidden_layers=model.description.hidden_layers,
+        hidden_layers=layers_to_ask(model.description, hands_states),
         is_sampled=is_sampled,
         window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
     )
-    return model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch), scratch
+    output = model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch)
+    return part_states(model.description, output, hands_states), scratch
 
 
 def verify(

@@ -1,9 +1,10 @@
 """A law of whole runs: users are told one score a token, that of the text before it, whatever the worker drafted."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
@@ -14,15 +15,22 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import TellingWorker
 
+ValueT = TypeVar("ValueT")
+
 TEMPERATURES = (None, None, 0.7, 2.0)
 
 
 @dataclass(frozen=True)
 class ToldRun:
-    """A run, and for each of its requests how many alternatives it asks for, and at which temperature it is sampled."""
+    """A run, and what each of its requests asks for.
+
+    How many alternatives, which listed tokens, whether scores at temperature 1, and the temperature it is sampled at.
+    """
 
     scenario: Scenario
     asked: tuple[int | None, ...]
+    listed: tuple[tuple[int, ...], ...]
+    originals: tuple[bool, ...]
     temperatures: tuple[float | None, ...]
 
     @property
@@ -32,15 +40,21 @@ class ToldRun:
 
 
 def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -> None:
-    """Each output token comes with the log-probability that a prefill of its text gives it, and so do alternatives."""
+    """Each output token comes with the log-probability that a prefill of its text gives it.
+
+    So do alternatives and the tokens that its request lists.
+    """
     scenario = run.scenario
     for schedule in run.schedules:
         worker = own_worker(backend, scenario)
         if not isinstance(worker, TellingWorker):
             return
         engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule)
-        for request, asked, temperature in zip(scenario.requests(), run.asked, run.temperatures, strict=True):
+        asking = zip(run.asked, run.listed, run.originals, run.temperatures, strict=True)
+        for request, (asked, listed, is_original, temperature) in zip(scenario.requests(), asking, strict=True):
             request.top_logprobs = asked
+            if asked is not None:
+                request.token_ids_logprob, request.has_original_logprobs = listed, is_original
             request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)
             engine.submit(request)
         for request in engine.run():
@@ -54,8 +68,13 @@ def told_runs(draw: DrawFn) -> ToldRun:
     count = len(scenario.arrivals)
     others = st.lists(st.sampled_from((None, 0, 2)), min_size=count - 2, max_size=count - 2)
     asked = draw(st.permutations([draw(st.sampled_from((0, 1))), 3, *draw(others)]))
-    temperatures = draw(st.lists(st.sampled_from(TEMPERATURES), min_size=count, max_size=count))
-    return ToldRun(scenario, tuple(asked), tuple(temperatures))
+
+    def each(values: SearchStrategy[ValueT]) -> tuple[ValueT, ...]:
+        return tuple(draw(st.lists(values, min_size=count, max_size=count)))
+
+    token = st.integers(0, scenario.model.vocab_size - 1)
+    listed = each(st.lists(token, max_size=3).map(tuple))
+    return ToldRun(scenario, tuple(asked), listed, each(st.booleans()), each(st.sampled_from(TEMPERATURES)))
 
 
 PROPERTIES = (

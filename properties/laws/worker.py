@@ -138,7 +138,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
     reference = start(believed_worker(scenario), scenario)
     engine = start(own_worker(backend, scenario), scenario)
     scenario = asking(scenario) if isinstance(engine.worker, TellingWorker) else scenario
-    asked, told = [scenario.requests() for _ in range(2)], ToldPairs(scenario.model.vocab_size)
+    asked, told = [scenario.requests() for _ in range(2)], ToldPairs(reference.worker.model.description)
     for pair in zip(*asked, strict=True):
         told.add(*pair)
     for number, (expected, got) in enumerate(play([reference, engine], scenario, asked)):

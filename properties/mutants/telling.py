@@ -13,7 +13,7 @@ from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.logprobs import TokenLogprob, Told, most_top
+from specsim.simulation.logprobs import Told, ToldToken, most_top
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -139,7 +139,7 @@ class RootTeller(ReferenceWorker):
         return tuple(own[:1] for own in self._told)
 
 
-def _by_draft(own: tuple[TokenLogprob, ...], proposed: dict[int, float]) -> tuple[TokenLogprob, ...]:
+def _by_draft(own: tuple[ToldToken, ...], proposed: dict[int, float]) -> tuple[ToldToken, ...]:
     return tuple(
         replace(one, logprob=float(np.log(proposed[one.token]))) if place == 0 and proposed.get(one.token) else one
         for place, one in enumerate(own)

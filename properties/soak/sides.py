@@ -40,7 +40,7 @@ class Sides:
             self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
         self.engines = self._around(workers)
         self._known = {setup.config: self.engines}
-        self._told = ToldPairs(worker.model.description.vocab_size)
+        self._told = ToldPairs(worker.model.description)
         is_resizable = isinstance(worker, ResizableWorker)
         self.configs = (setup.config, *(setup.other_configs if is_resizable else ()))
         self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"

@@ -7,7 +7,7 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
-from specsim.simulation.logprobs import most_top
+from specsim.simulation.logprobs import hands_states, most_top
 
 DTYPES = {
     "temperature": np.float32,
@@ -46,6 +46,10 @@ class ChoiceRows:
     def needs_distribution(self, row: Array) -> bool:
         """Return whether any of these rows is sampled, or asks for log-probabilities."""
         return self.has_sampled(row) or most_top(self.of(row)) is not None
+
+    def hands_states(self, row: Array) -> bool:
+        """Return whether any of these rows is handed hidden states."""
+        return hands_states(self.of(row))
 
     def is_greedy(self, row: Array) -> Array:
         """Return which of these rows are greedy, bool [request]."""

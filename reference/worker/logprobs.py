@@ -6,7 +6,7 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.sampling import distribution_logits
-from specsim.simulation.logprobs import Told, most_top, told_of
+from specsim.simulation.logprobs import Told, listed_tokens, most_top, told_of
 from specsim.simulation.models.batches import TargetOutput
 
 
@@ -18,14 +18,14 @@ def tell(
     choices: ChoiceRows,
     operations: Operations[Array],
 ) -> Told:
-    """Score the output tokens of the requests that ask for it.
+    """Tell of the output tokens what their requests ask for: scores, and hidden states of the rows they came from.
 
     Parameters
     ----------
     row : int64 [request]
         Row of each request.
     output : TargetOutput
-        The logits that the tokens were chosen from, as processor and grammar left them.
+        The logits that the tokens were chosen from, as processor and grammar left them, and hidden states for users.
     accept_index : int32 [request, draft+1]
         Accepted paths, before anything is compacted.
     predict : int32 [request*node]
@@ -36,15 +36,19 @@ def tell(
     Source: semantics C.8.
     """
     asked = choices.of(row)
-    num_top = most_top(asked)
-    if num_top is None:
-        return ((),) * len(row)
-    scored = operations.gather_output_logprobs(
-        logits=distribution_logits(output),
-        accept_index=accept_index,
-        predict=predict,
-        temperature=choices.parameters(row)["temperature"],
-        token_ids=np.zeros((len(row), 0), dtype=np.int64),
-        num_top=num_top,
-    )
-    return told_of(asked, accept_index, predict, scored)
+    num_top, states = most_top(asked), output.told_states
+    scored = None
+    if num_top is not None:
+        is_original = np.array([choice.has_original_logprobs for choice in asked])
+        temperature = choices.parameters(row)["temperature"]
+        scored = operations.gather_output_logprobs(
+            logits=distribution_logits(output),
+            accept_index=accept_index,
+            predict=predict,
+            temperature=np.where(is_original, np.float32(1), temperature),
+            token_ids=listed_tokens(asked),
+            num_top=num_top,
+        )
+    if states is not None:
+        states = states[np.maximum(accept_index.reshape(-1), 0)]
+    return told_of(asked, accept_index, predict, scored, states)

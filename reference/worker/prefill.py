@@ -15,6 +15,7 @@ from specsim.reference.worker.sampling import first_tokens, greedy_choices
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.told_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
 
 
@@ -112,6 +113,7 @@ def prefill_target(
     keys = PagedKeys(pools.req_to_token[row, : ends.max()], ends, cu_lengths, 1)
     last = cu_lengths[1:].astype(np.int64) - 1
     pools.reset_states(row[starts == 0])
+    hands_states = choices.hands_states(row)
     output = model.prefill(
         TargetBatch(
             req_pool_indices=row,
@@ -123,13 +125,14 @@ def prefill_target(
             tree_mask=None,
             parents=None,
             select=last,
-            hidden_layers=model.description.hidden_layers,
+            hidden_layers=layers_to_ask(model.description, hands_states),
             is_sampled=choices.needs_distribution(row),
             window_keys=pools.window_keys(keys.page_table, out_cache_loc),
         ),
         pools.open(Side.TARGET, out_cache_loc),
         pools.states,
     )
+    output = part_states(model.description, output, hands_states, last)
     output = constrain_first(output, choices.of(row), operations)
     chosen = greedy_choices(output, operations)
     first = first_tokens(row, ends, output, chosen, choices, operations)

@@ -14,6 +14,7 @@ from specsim.reference.worker.sampling import accept, greedy_choices
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.told_states import layers_to_ask, part_states
 
 
 def verify(
@@ -45,7 +46,7 @@ def verify(
     scratch : mapping
         The recurrent state after every node, by component and layer.
     output : TargetOutput
-        The logits that the tokens were chosen from.
+        The logits that the tokens were chosen from, and what users are handed of hidden states.
 
     Notes
     -----
@@ -53,7 +54,7 @@ def verify(
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY)
     scratch = pools.scratch(len(row), phase.num_draft_tokens)
-    keys = verify_keys(row, phase, pools, operations)
+    keys, hands_states = verify_keys(row, phase, pools, operations), choices.hands_states(row)
     output = model.verify(
         TargetBatch(
             req_pool_indices=row,
@@ -65,7 +66,7 @@ def verify(
             tree_mask=phase.tree_mask,
             parents=parents_of(phase) if pools.states else None,
             select=None,
-            hidden_layers=model.description.hidden_layers,
+            hidden_layers=layers_to_ask(model.description, hands_states),
             is_sampled=choices.needs_distribution(row),
             window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
         ),
@@ -73,6 +74,7 @@ def verify(
         pools.states,
         scratch,
     )
+    output = part_states(model.description, output, hands_states)
     shape = phase.retrieve_index.shape
     output = constrain(
         output,

@@ -14,6 +14,9 @@ STAGES = 16
 EXPONENT_STAGES = 4
 """Roundings of an exponent: a difference of logits, a quotient of two units, another base or the last difference."""
 
+BFLOAT16_DIGITS = 7
+"""Binary digits of a bfloat16 number behind its first."""
+
 UNDERFLOW = 1e-30
 """A number below it may be 0 elsewhere: subnormal numbers are flushed, and exponents end early."""
 
@@ -54,6 +57,17 @@ def is_rounded_logprob(expected: NDArray[np.floating], got: NDArray[np.floating]
     with np.errstate(invalid="ignore"):
         close = np.abs(found - wanted) <= logprob_bound(vocab_size, np.where(is_finite, wanted, 0.0))
     return np.asarray((wanted == found) | (is_finite & close))
+
+
+def is_rounded_state(expected: NDArray[np.floating], got: NDArray[np.floating], dtype: str) -> bool:
+    """Return whether hidden states agree to half of the digits of their type, measured by the largest of their numbers.
+
+    What a forward rounds, and in which order, is the model's own affair, so that no sharper bound follows.
+    """
+    digits = BFLOAT16_DIGITS if dtype == "bfloat16" else np.finfo(dtype).nmant
+    return bool(
+        np.max(np.abs(expected - got), initial=0.0) <= 2.0 ** (-digits / 2) * np.max(np.abs(expected), initial=0.0)
+    )
 
 
 def is_rounded(expected: NDArray[np.floating], got: NDArray[np.floating]) -> NDArray[np.bool_]:

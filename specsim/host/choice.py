@@ -25,12 +25,26 @@ class TokenChoice:
         Has read the whole output; only tokens that it allows are chosen.
     top_logprobs : int or None
         How many alternatives to each output token the user is told of, with log-probabilities; None for nothing.
+    token_ids_logprob : tuple of int
+        Tokens whose log-probabilities in the place of each output token the user is told as well.
+    has_original_logprobs : bool
+        Whether log-probabilities are those at temperature 1, whatever the request is sampled at.
+    returns_hidden_states : bool
+        Whether the user is handed the hidden state that each output token was chosen from.
     """
 
     sampling: SamplingParameters | None = None
     processor: LogitProcessor | None = None
     matcher: Grammar | None = None
     top_logprobs: int | None = None
+    token_ids_logprob: tuple[int, ...] = ()
+    has_original_logprobs: bool = False
+    returns_hidden_states: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the user is told anything of output tokens."""
+        return self.top_logprobs is not None or self.returns_hidden_states
 
     @property
     def is_constrained(self) -> bool:

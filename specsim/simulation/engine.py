@@ -20,7 +20,7 @@ from specsim.host.metrics import (
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
-from specsim.simulation.logprobs import check_logprobs
+from specsim.simulation.logprobs import check_told
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
 from specsim.simulation.sampled import check_sampling
@@ -128,7 +128,7 @@ class Engine:
         return self.scheduler.has_requests or bool(self._in_flight)
 
     def submit(self, request: Request) -> None:
-        """Queue a request; see ``Scheduler.submit``, ``check_sampling`` and ``check_logprobs`` for what is rejected.
+        """Queue a request; see ``Scheduler.submit``, ``check_sampling`` and ``check_told`` for what is rejected.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class Engine:
                 because="a request outputs at least one token",
             )
         check_sampling(self.worker.model.description, request.sampling)
-        check_logprobs(self.worker.model.description, isinstance(self.worker, TellingWorker), request.top_logprobs)
+        check_told(self.worker.model.description, isinstance(self.worker, TellingWorker), request.choice)
         self.scheduler.submit(request)
 
     def abort(self, request_id: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from specsim.assertion import require, require_kind
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.host.streams import StreamEvent
-from specsim.simulation.logprobs import TokenLogprob
+from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.streams import Streams, Ticket
@@ -27,7 +27,7 @@ class Launched:
     ticket: Ticket
     chunks: tuple[PromptChunk, ...] | None = None
     num_steps: int | None = None
-    told: list[tuple[TokenLogprob, ...]] = field(default_factory=list)
+    told: list[tuple[ToldToken, ...]] = field(default_factory=list)
 
 
 class Launcher:
@@ -45,7 +45,7 @@ class Launcher:
         """Queue the slots and choices of joining requests, and the forward over some chunks."""
         worker, joining = self._worker, [(one.row, one.choice) for one in batch.joining]
         rows = [request.row for request in batch.requests]
-        told: list[tuple[TokenLogprob, ...]] = []
+        told: list[tuple[ToldToken, ...]] = []
 
         def write() -> None:
             worker.assign_slots(batch.ranges)
@@ -66,7 +66,7 @@ class Launcher:
         """Queue the slots that were allocated ahead, and one iteration."""
         worker, reader = self._worker, self._reader
         rows = [request.row for request in requests]
-        told: list[tuple[TokenLogprob, ...]] = []
+        told: list[tuple[ToldToken, ...]] = []
         if ranges:
             self._write(lambda: worker.assign_slots(ranges))
         if reader is not None:
@@ -110,14 +110,14 @@ class Launcher:
         self,
         requests: tuple[Request, ...],
         ticket: Ticket,
-        told: list[tuple[TokenLogprob, ...]],
+        told: list[tuple[ToldToken, ...]],
         chunks: tuple[PromptChunk, ...] | None,
         num_steps: int | None = None,
     ) -> Launched:
         self._num_launched += 1
         return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)
 
-    def _tell(self, told: list[tuple[TokenLogprob, ...]], count: int) -> None:
+    def _tell(self, told: list[tuple[ToldToken, ...]], count: int) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""
         if self._teller is not None:
             told += self._teller.told()

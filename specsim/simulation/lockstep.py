@@ -5,7 +5,7 @@ from itertools import product
 
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
-from specsim.simulation.logprobs import check_logprobs
+from specsim.simulation.logprobs import check_told
 from specsim.simulation.recording import Phases, RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
@@ -49,10 +49,10 @@ def find_divergence(
         BAD_CONFIGURATION: a request asks for log-probabilities, and one of the workers tells nothing.
     """
     for worker, request in product((expected, got), requests):
-        check_logprobs(worker.model.description, isinstance(worker, TellingWorker), request.top_logprobs)
+        check_told(worker.model.description, isinstance(worker, TellingWorker), request.choice)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
     engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in workers]
-    told = ToldPairs(expected.model.description.vocab_size)
+    told = ToldPairs(expected.model.description)
     for request in requests:
         pair = request.fresh(), request.fresh()
         for engine, one in zip(engines, pair, strict=True):

@@ -1,12 +1,13 @@
-"""What users are told about output tokens: log-probabilities, request by request."""
+"""What users are told about output tokens: log-probabilities and hidden states, request by request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.assertion import require_present
 from specsim.host.choice import TokenChoice
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
 from specsim.rejection import Reason, SpecRejection
@@ -15,17 +16,27 @@ from specsim.simulation.models.description import ModelDescription
 MOST_TOP_LOGPROBS = 64
 """A user is told of no more alternatives to a token."""
 
+HiddenState = tuple[float, ...]
+"""Numbers of a hidden state, integers where the model's are."""
+
 
 @dataclass(frozen=True)
-class TokenLogprob:
-    """What is told of one output token: its log-probability, and the most probable tokens in its place, best first."""
+class ToldToken:
+    """What is told of one output token.
+
+    ``logprob`` is its log-probability, ``top`` has the most probable tokens in its place, best first, and ``listed``
+    those that the request asked about, in that order, each with its own. ``hidden_state`` is the target's final one
+    that the token was chosen from. What was not asked for is None or empty.
+    """
 
     token: int
-    logprob: float
+    logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
+    listed: tuple[tuple[int, float], ...] = ()
+    hidden_state: HiddenState | None = None
 
 
-Told = tuple[tuple[TokenLogprob, ...], ...]
+Told = tuple[tuple[ToldToken, ...], ...]
 """One entry an output token, request by request; nothing of a request that did not ask."""
 
 
@@ -34,13 +45,39 @@ def most_top(choices: Sequence[TokenChoice]) -> int | None:
     return max((one.top_logprobs for one in choices if one.top_logprobs is not None), default=None)
 
 
+def hands_states(choices: Sequence[TokenChoice]) -> bool:
+    """Return whether a request of a batch is handed hidden states."""
+    return any(one.returns_hidden_states for one in choices)
+
+
+def listed_tokens(choices: Sequence[TokenChoice]) -> NDArray[np.int64]:
+    """Return int64 [request, listed], the tokens that the requests of a batch ask about, padded with -1."""
+    most = max((len(one.token_ids_logprob) for one in choices), default=0)
+    listed = np.full((len(choices), most), -1, dtype=np.int64)
+    for request, choice in enumerate(choices):
+        listed[request, : len(choice.token_ids_logprob)] = choice.token_ids_logprob
+    return listed
+
+
 def told_of(
     choices: Sequence[TokenChoice],
     accept_index: NDArray[Any],
     predict: NDArray[Any],
-    scored: GatherOutputLogprobsOutputs[NDArray[Any]],
+    scored: GatherOutputLogprobsOutputs[NDArray[Any]] | None,
+    states: NDArray[Any] | None,
 ) -> Told:
     """Sort what was gathered by request; places without a token are left out.
+
+    Parameters
+    ----------
+    accept_index : int32 [request, draft+1]
+        Accepted paths.
+    predict : int32 [request*node]
+        Output token that follows each accepted node.
+    scored : GatherOutputLogprobsOutputs or None
+        Scores of entry ``request*(draft+1)+place``; None where nobody asks for any.
+    states : [request*(draft+1), hidden] or None
+        Hidden states of the same entries.
 
     Notes
     -----
@@ -48,16 +85,30 @@ def told_of(
     """
     width, told = accept_index.shape[1], []
     for request, choice in enumerate(choices):
+        nodes = accept_index[request].tolist() if choice.is_told else []
         own = []
-        for place, node in enumerate(accept_index[request].tolist()):
-            if choice.top_logprobs is not None and node >= 0:
-                entry, count = request * width + place, choice.top_logprobs
-                ranked = zip(scored.top_tokens[entry].tolist(), scored.top_logprobs[entry].tolist(), strict=True)
-                own.append(
-                    TokenLogprob(int(predict[node]), float(scored.output_logprobs[entry]), tuple(ranked)[:count])
-                )
+        for place, node in enumerate(nodes):
+            if node >= 0:
+                entry = request * width + place
+                one = _scored_token(int(predict[node]), choice, scored, entry)
+                if choice.returns_hidden_states:
+                    row = require_present("hidden states for users", states)[entry]
+                    one = replace(one, hidden_state=tuple(row.tolist()))
+                own.append(one)
         told.append(tuple(own))
     return tuple(told)
+
+
+def _scored_token(
+    token: int, choice: TokenChoice, scored: GatherOutputLogprobsOutputs[NDArray[Any]] | None, entry: int
+) -> ToldToken:
+    """Return a token with the scores of its entry, as many as its request asks for."""
+    if choice.top_logprobs is None:
+        return ToldToken(token)
+    scores = require_present("scores for users", scored)
+    ranked = zip(scores.top_tokens[entry].tolist(), scores.top_logprobs[entry].tolist(), strict=True)
+    listed = zip(choice.token_ids_logprob, scores.listed_logprobs[entry].tolist(), strict=False)
+    return ToldToken(token, float(scores.output_logprobs[entry]), tuple(ranked)[: choice.top_logprobs], tuple(listed))
 
 
 def alone(count: int) -> NDArray[np.int32]:
@@ -65,28 +116,43 @@ def alone(count: int) -> NDArray[np.int32]:
     return np.arange(count, dtype=np.int32)[:, None]
 
 
-def check_logprobs(model: ModelDescription, is_told: bool, top_logprobs: int | None) -> None:
+def check_told(model: ModelDescription, is_told: bool, choice: TokenChoice) -> None:
     """Check that a request can be told what it asks for.
 
     Raises
     ------
     SpecRejection
-        COUNT_OUT_OF_RANGE: more alternatives than there may be; BAD_CONFIGURATION: a worker that tells nothing, or a
-        model without logits that make a distribution.
+        COUNT_OUT_OF_RANGE: more alternatives than there may be; TOKEN_OUT_OF_RANGE: a listed token that the model does
+        not have; BAD_CONFIGURATION: details of log-probabilities that are not asked for, a worker that tells nothing,
+        or a model without logits that make a distribution.
     """
-    if top_logprobs is None:
+    if choice.top_logprobs is None:
+        for what in ("token_ids_logprob", "has_original_logprobs"):
+            got = vars(choice)[what]
+            if got:
+                because = "it says which log-probabilities are told, and top_logprobs is None"
+                raise _refused(Reason.BAD_CONFIGURATION, what, got, "nothing", because)
+        if choice.returns_hidden_states and not is_told:
+            because = "the worker tells nothing about tokens"
+            raise _refused(Reason.BAD_CONFIGURATION, "returns_hidden_states", True, "False", because)
         return
     most = min(model.vocab_size, MOST_TOP_LOGPROBS)
-    if not 0 <= top_logprobs <= most:
+    if not 0 <= choice.top_logprobs <= most:
         because = "every alternative is another token"
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE, what="top_logprobs", got=top_logprobs, expected=f"0 to {most}", because=because
-        )
+        raise _refused(Reason.COUNT_OUT_OF_RANGE, "top_logprobs", choice.top_logprobs, f"0 to {most}", because)
+    for token in choice.token_ids_logprob:
+        if not 0 <= token < model.vocab_size:
+            because = "it is a token of the model"
+            raise _refused(
+                Reason.TOKEN_OUT_OF_RANGE, "token_ids_logprob", token, f"0 to {model.vocab_size - 1}", because
+            )
     for can, because in (
         (is_told, "the worker tells nothing about tokens"),
         (model.has_sampling_logits, f"{model.name} has no logits that make a distribution"),
     ):
         if not can:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION, what="top_logprobs", got=top_logprobs, expected="None", because=because
-            )
+            raise _refused(Reason.BAD_CONFIGURATION, "top_logprobs", choice.top_logprobs, "None", because)
+
+
+def _refused(reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(reason, what=what, got=got, expected=expected, because=because)

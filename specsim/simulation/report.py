@@ -83,7 +83,7 @@ def simulate(
     sampled = [request for request in done if not request.is_greedy]
     lost = [line for request in greedy for line in _mismatches(worker, request)]
     if isinstance(worker, TellingWorker):
-        asked = [request for request in greedy if request.top_logprobs is not None and request.grammar is None]
+        asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
         lost += [line for request in asked for line in untold(worker, request)]
     changed = [] if alone is None else _changes(alone, sampled)
     num_verifies = sum(request.counters.num_verifies for request in done)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from specsim.assertion import require_present
 from specsim.host.choice import StartGrammar, TokenChoice
 from specsim.host.grammar import Grammar
 from specsim.host.metrics import RequestCounters
@@ -10,7 +11,7 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
-from specsim.simulation.logprobs import TokenLogprob
+from specsim.simulation.logprobs import HiddenState, ToldToken
 from specsim.simulation.memory import Holding, SlotRange
 
 TOKEN_TEXT: TokenText = chr
@@ -49,7 +50,9 @@ class Request:
     committed. ``finish`` says where and why it ended. ``grammar`` starts the matcher that the output advances.
     ``is_aborted`` asks it to end. ``num_caught_up`` says how many positions are final in the KV of the draft, where
     a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it is told the
-    log-probability of every output token, in ``logprobs``, and of so many alternatives.
+    log-probability of every output token, in ``logprobs``, and of so many alternatives; ``token_ids_logprob`` and
+    ``has_original_logprobs`` are as in ``TokenChoice``. With ``returns_hidden_states`` it is handed the hidden state
+    behind every output token, in ``hidden_states``.
     """
 
     request_id: int
@@ -71,7 +74,11 @@ class Request:
     is_aborted: bool = False
     num_caught_up: int | None = None
     top_logprobs: int | None = None
-    logprobs: list[TokenLogprob] = field(default_factory=list)
+    token_ids_logprob: tuple[int, ...] = ()
+    has_original_logprobs: bool = False
+    returns_hidden_states: bool = False
+    logprobs: list[ToldToken] = field(default_factory=list)
+    hidden_states: list[HiddenState] = field(default_factory=list)
 
     @property
     def row(self) -> int:
@@ -101,7 +108,15 @@ class Request:
     @property
     def choice(self) -> TokenChoice:
         """How its tokens are chosen; the matcher is the one that its output advances."""
-        return TokenChoice(self.sampling, self.processor, self.matcher, self.top_logprobs)
+        return TokenChoice(
+            self.sampling,
+            self.processor,
+            self.matcher,
+            self.top_logprobs,
+            self.token_ids_logprob,
+            self.has_original_logprobs,
+            self.returns_hidden_states,
+        )
 
     @property
     def is_greedy(self) -> bool:
@@ -129,6 +144,7 @@ class Request:
     def fresh(self) -> "Request":
         """Return the same request before its first step."""
         again = replace(self, output=[], logprobs=[], holding=Holding(), counters=RequestCounters(), finish=None)
+        again.hidden_states = []
         again.matcher, again.is_aborted, again.num_caught_up = None, False, None
         return again
 
@@ -154,14 +170,18 @@ class Request:
         self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
         self.finish = finish
 
-    def tell(self, told: Sequence[TokenLogprob]) -> None:
+    def tell(self, told: Sequence[ToldToken]) -> None:
         """Keep what is told of the tokens that were output last; of those behind the end nothing is.
 
         Notes
         -----
         Source: semantics C.8.
         """
-        self.logprobs = [*self.logprobs, *told][: len(self.output)]
+        if self.top_logprobs is not None:
+            self.logprobs = [*self.logprobs, *told][: len(self.output)]
+        if self.returns_hidden_states:
+            states = [require_present(f"hidden state of token {one.token}", one.hidden_state) for one in told]
+            self.hidden_states = [*self.hidden_states, *states][: len(self.output)]
 
     def abort(self) -> None:
         """End where it stands."""

@@ -7,7 +7,7 @@ from specsim.host.metrics import count_batch
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.launches import Launched
-from specsim.simulation.logprobs import TokenLogprob
+from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import Iteration
 
@@ -75,7 +75,7 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
         request.holding.books = request.holding.books.commit(kept)
 
 
-def told_by(launched: Launched) -> Sequence[Sequence[TokenLogprob]]:
+def told_by(launched: Launched) -> Sequence[Sequence[ToldToken]]:
     """Return what the worker told of each request of a launch; nothing if it tells nothing."""
     return launched.told or [()] * len(launched.requests)
 

@@ -1,11 +1,13 @@
 """Comparison of what a run tells of its tokens with what plain decoding tells of them."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from specsim.contracts.rounding import is_rounded_logprob
-from specsim.host.choice import TokenChoice
+from specsim.assertion import require_present
+from specsim.contracts.rounding import is_rounded_logprob, is_rounded_state
 from specsim.simulation.autoregressive import ROW
-from specsim.simulation.logprobs import TokenLogprob
+from specsim.simulation.logprobs import HiddenState, ToldToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import TellingWorker
@@ -19,28 +21,47 @@ def untold(worker: TellingWorker, request: Request) -> list[str]:
     worker : TellingWorker
         It is idle: none of its slots and rows has an owner.
     """
-    tokens = [one.token for one in request.logprobs]
-    if tokens != request.output:
-        return [f"request {request.request_id}, tokens that are told of: {tokens} is not {request.output}"]
-    expected = told_alone(worker, request)
-    for place, (got, wanted) in enumerate(zip(request.logprobs, expected, strict=True)):
-        if not is_same_score(wanted, got, worker.model.description.vocab_size):
-            return [f"request {request.request_id}, logprobs[{place}]: {got} is not {wanted}"]
+    who, told = f"request {request.request_id}", request.logprobs
+    if request.top_logprobs is not None and [one.token for one in told] != request.output:
+        return [f"{who}, tokens that are told of: {[one.token for one in told]} is not {request.output}"]
+    if request.returns_hidden_states and len(request.hidden_states) != len(request.output):
+        return [f"{who}, hidden states: {len(request.hidden_states)} is not {len(request.output)}"]
+    expected, description = told_alone(worker, request), worker.model.description
+    for place, wanted in enumerate(expected):
+        if request.top_logprobs is not None and not is_same_score(wanted, told[place], description.vocab_size):
+            return [f"{who}, logprobs[{place}]: {told[place]} is not {wanted}"]
+        if request.returns_hidden_states:
+            states = require_present("a hidden state", wanted.hidden_state), request.hidden_states[place]
+            if not is_same_state(*states, description.hidden_dtype):
+                return [f"{who}, hidden_states[{place}]: {states[1]} is not {states[0]}"]
     return []
 
 
-def is_same_score(expected: TokenLogprob, got: TokenLogprob, vocab_size: int) -> bool:
+def is_same_score(expected: ToldToken, got: ToldToken, vocab_size: int) -> bool:
     """Return whether a token and its alternatives are the same, and their scores alike but for their rounding."""
-    if expected.token != got.token or [token for token, _ in expected.top] != [token for token, _ in got.top]:
+    tokens = [(one.token, *(token for token, _ in (*one.top, *one.listed))) for one in (expected, got)]
+    if tokens[0] != tokens[1] or len(expected.top) != len(got.top):
         return False
-    scores = [np.array([one.logprob, *(score for _, score in one.top)]) for one in (expected, got)]
+    scores = [
+        np.array([one.logprob, *(score for _, score in (*one.top, *one.listed))], dtype=np.float64)
+        for one in (expected, got)
+    ]
     return bool(is_rounded_logprob(scores[0], scores[1], vocab_size).all())
 
 
-def told_alone(worker: TellingWorker, request: Request) -> list[TokenLogprob]:
+def is_same_state(expected: HiddenState, got: HiddenState, dtype: str) -> bool:
+    """Return whether two hidden states are as wide, and alike but for the rounding of two correct forwards."""
+    if len(expected) != len(got):
+        return False
+    if dtype.startswith("int"):
+        return expected == got
+    return bool(is_rounded_state(np.array(expected), np.array(got), dtype))
+
+
+def told_alone(worker: TellingWorker, request: Request) -> list[ToldToken]:
     """Return what prefills of one token after another tell of a greedy output, in row 1, position p in slot p+1."""
     text, first = (*request.prompt, *request.output), len(request.prompt)
-    worker.assign_choices([ROW], [TokenChoice(None, request.processor, None, request.top_logprobs)])
+    worker.assign_choices([ROW], [replace(request.choice, sampling=None, matcher=None)])
     worker.assign_slots([SlotRange(ROW, 0, len(text), tuple(range(1, len(text) + 1)))])
     told = []
     for end in range(first, len(text)):

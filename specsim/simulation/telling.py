@@ -54,7 +54,7 @@ def tell_iteration(
         (Tag.SAMPLED, bool(sampling)),
         (Tag.FILTERED, any(map(_has_filter, sampling))),
         (Tag.BIG, config.num_draft_tokens > MOST_PACKED_NODES),
-        (Tag.SIDE, any(request.top_logprobs is not None for request in requests)),
+        (Tag.SIDE, any(request.choice.is_told for request in requests)),
         (Tag.RECURRENT, bool(model.state_components)),
         (Tag.COMPONENTS, len(components) > 1 or max(components, default=0) > 1),
     ):

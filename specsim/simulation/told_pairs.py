@@ -1,42 +1,76 @@
 """What two engines tell of the same requests, compared as it grows."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from specsim.simulation.history import Divergence
+from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.requests import Request
-from specsim.simulation.scored import is_same_score
+from specsim.simulation.scored import is_same_score, is_same_state
+
+IsSame = Callable[[Any, Any], bool]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A request of each engine, and how many entries of each list of them have been compared."""
+
+    expected: Request
+    got: Request
+    places: tuple[int, ...]
+
+    @property
+    def is_over(self) -> bool:
+        return self.expected.finish is not None and self.got.finish is not None
 
 
 class ToldPairs:
     """Requests of an engine that is believed and of one that is tried, those alone that asked to be told.
 
-    Tokens and alternatives have to be the same, and scores as close as those of two correct softmaxes.
+    Tokens and alternatives have to be the same, scores as close as those of two correct softmaxes, and hidden states
+    the same but for the rounding of floats.
 
     Parameters
     ----------
-    vocab_size : int
-        Tokens of the model, by which sums are rounded.
+    description : ModelDescription
+        The model of both: by its vocabulary sums are rounded, by their type hidden states.
     """
 
-    def __init__(self, vocab_size: int) -> None:
-        self._vocab_size = vocab_size
-        self._pairs: list[tuple[Request, Request, int]] = []
+    def __init__(self, description: ModelDescription) -> None:
+        self._lists: dict[str, IsSame] = {
+            "logprobs": lambda one, other: is_same_score(one, other, description.vocab_size),
+            "hidden_states": lambda one, other: is_same_state(one, other, description.hidden_dtype),
+        }
+        self._pairs: list[_Pair] = []
 
     def add(self, expected: Request, got: Request) -> None:
         """Watch a request from its submission on."""
-        if expected.top_logprobs is not None:
-            self._pairs.append((expected, got, 0))
+        if expected.choice.is_told:
+            self._pairs.append(_Pair(expected, got, (0,) * len(self._lists)))
 
     def first_divergence(self, iteration: int) -> Divergence | None:
         """Return the first difference in what has been told since it was asked last; forget who has ended."""
-        running: list[tuple[Request, Request, int]] = []
-        for expected, got, place in self._pairs:
-            one, other = expected.logprobs, got.logprobs
-            common = min(len(one), len(other))
-            while place < common and is_same_score(one[place], other[place], self._vocab_size):
-                place += 1
-            if place < max(len(one), len(other)):
-                shown = (told[place] if place < len(told) else "nothing" for told in (one, other))
-                return Divergence(iteration, "Request", "logprobs", (expected.request_id, place), *shown)
-            if expected.finish is None or got.finish is None:
-                running.append((expected, got, place))
+        running: list[_Pair] = []
+        for pair in self._pairs:
+            places = []
+            for (name, is_same), begin in zip(self._lists.items(), pair.places, strict=True):
+                told = vars(pair.expected)[name], vars(pair.got)[name]
+                place = _first_difference(*told, begin, is_same)
+                if place < max(map(len, told)):
+                    shown = (one[place] if place < len(one) else "nothing" for one in told)
+                    where = (pair.expected.request_id, place)
+                    return Divergence(iteration, "Request", name, where, *shown)
+                places.append(place)
+            if not pair.is_over:
+                running.append(_Pair(pair.expected, pair.got, tuple(places)))
         self._pairs = running
         return None
+
+
+def _first_difference(expected: Sequence[Any], got: Sequence[Any], begin: int, is_same: IsSame) -> int:
+    """Return the first place from ``begin`` on where two lists differ, or where one of them ends."""
+    place, common = begin, min(len(expected), len(got))
+    while place < common and is_same(expected[place], got[place]):
+        place += 1
+    return place

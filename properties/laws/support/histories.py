@@ -32,7 +32,8 @@ VOCABULARY = 32
 class Arrival:
     """One request, and how many iterations run before it is submitted.
 
-    ``top_logprobs`` is how many alternatives it is told of beside the scores of its tokens; None tells it nothing.
+    ``top_logprobs`` is how many alternatives it is told of beside the scores of its tokens, None for no scores;
+    ``returns_hidden_states`` hands it hidden states.
     """
 
     prompt: tuple[int, ...]
@@ -40,6 +41,7 @@ class Arrival:
     eos_token: int | None
     delay: int
     top_logprobs: int | None = None
+    returns_hidden_states: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,25 +65,29 @@ class Scenario:
                 arrival.max_new_tokens,
                 arrival.eos_token,
                 top_logprobs=arrival.top_logprobs,
+                returns_hidden_states=arrival.returns_hidden_states,
             )
             for number, arrival in enumerate(self.arrivals)
         ]
 
 
-ASKED = (2, None, 0, 1)
-"""Alternatives that requests ask for, one after another, where any does."""
+ASKED = ((2, True), (None, False), (0, False), (None, True))
+"""Alternatives that requests ask for, and whether for hidden states, one after another, where any does."""
 
 ONE_IN = 3
 """One of so many runs has requests that ask: scores take a batch another way, so that most should do without."""
 
 
 def asking(scenario: Scenario) -> Scenario:
-    """Return a run in which some requests ask for log-probabilities, or the same run, as its seed decides."""
+    """Return a run in which some requests ask for log-probabilities or states, or the same run, as its seed decides."""
     if scenario.shuffle_seed % ONE_IN:
         return scenario
     asked = cycle(ASKED)
-    arrivals = tuple(replace(one, top_logprobs=next(asked)) for one in scenario.arrivals)
-    return replace(scenario, arrivals=arrivals)
+    arrivals = []
+    for one in scenario.arrivals:
+        top_logprobs, is_handed = next(asked)
+        arrivals.append(replace(one, top_logprobs=top_logprobs, returns_hidden_states=is_handed))
+    return replace(scenario, arrivals=tuple(arrivals))
 
 
 def configurations(max_topk: int = 4, max_steps: int = 4, max_nodes: int = 12) -> SearchStrategy[SpecConfig]:

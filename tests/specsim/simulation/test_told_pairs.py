@@ -5,19 +5,21 @@ from dataclasses import replace
 import pytest
 
 from specsim.host.stopping import Finish, FinishReason
+from specsim.reference.models import load_model
 from specsim.simulation.history import Divergence
-from specsim.simulation.logprobs import TokenLogprob
+from specsim.simulation.logprobs import ToldToken
+from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
 from specsim.simulation.told_pairs import ToldPairs
 
-FIRST = TokenLogprob(7, -0.5, ((7, -0.5), (3, -1.5)))
-SECOND = TokenLogprob(3, -2.0, ((9, -0.25), (7, -1.75)))
-NEXT_FLOAT = TokenLogprob(3, -2.0000002, ((9, -0.25), (7, -1.7499999)))
+FIRST = ToldToken(7, -0.5, ((7, -0.5), (3, -1.5)))
+SECOND = ToldToken(3, -2.0, ((9, -0.25), (7, -1.75)))
+NEXT_FLOAT = ToldToken(3, -2.0000002, ((9, -0.25), (7, -1.7499999)))
 
 
 def pair(expected, got, top_logprobs=2):
     requests = [Request(5, (1, 2), 8, top_logprobs=top_logprobs, logprobs=list(told)) for told in (expected, got)]
-    pairs = ToldPairs(32)
+    pairs = ToldPairs(load_model(HashModel(32)).description)
     pairs.add(*requests)
     return pairs, *requests
 

@@ -1,0 +1,190 @@
+"""Faults in the hidden states that workers hand to users, which no operation can have."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from specsim.assertion import require_kind
+from specsim.phases import DraftExtendInput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.logprobs import HiddenState, Told, ToldToken
+from specsim.simulation.requests import PromptChunk
+from specsim.simulation.worker import Iteration
+
+States = tuple[HiddenState | None, ...]
+
+
+class StaleStates(ReferenceWorker):
+    """Hands out of the buffer that the iteration before filled, where it is as large."""
+
+    _before: Told = ()
+
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and keep its states for the next."""
+        iteration = super().decode_from(read, rows, num_steps)
+        told = self._told
+        if len(self._before) == len(told):
+            pairs = zip(told, self._before, strict=True)
+            self._told = tuple(_with_states(own, (*_states(old), *_states(own)[len(old) :])) for own, old in pairs)
+        self._before = told
+        return iteration
+
+
+class EarlyStates(ReferenceWorker):
+    """Hands a token the state that the token before it in the same iteration was chosen from."""
+
+    def told(self) -> Told:
+        """Return states one place on; the first token keeps its own."""
+        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._told)
+
+
+class LateStates(ReferenceWorker):
+    """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
+
+    def told(self) -> Told:
+        """Return states one place back."""
+        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._told)
+
+
+class NeighbourStates(ReferenceWorker):
+    """Hands each request the states of the next one of its batch, as far as that has any."""
+
+    def told(self) -> Told:
+        """Return everybody's states one place on."""
+        return _of_neighbours(self._told)
+
+
+class RootStates(ReferenceWorker):
+    """Reads rows of a tree as if there were one a request: every token gets the state of the root."""
+
+    def told(self) -> Told:
+        """Return the first state of each request for all of its tokens."""
+        return tuple(_with_states(own, _states(own)[:1] * len(own)) for own in self._told)
+
+
+class NarrowStates(ReferenceWorker):
+    """Hands out states that are a word too narrow."""
+
+    def told(self) -> Told:
+        """Return every state without its last number."""
+        return tuple(_with_states(own, tuple(one and one[:-1] for one in _states(own))) for own in self._told)
+
+
+class CompactedStates(ReferenceWorker):
+    """Reads states by node number when they have been brought to the front."""
+
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and take its states from what the extend was handed."""
+        iteration = super().decode_from(read, rows, num_steps)
+        extended = require_kind("phase 3", self._phases[3], DraftExtendInput).hidden_states
+        paths = vars(self._phases[2])["accept_index"].tolist()
+        taken = [tuple(tuple(extended[node].tolist()) for node in path if node >= 0) for path in paths]
+        self._told = tuple(_with_states(own, states) for own, states in zip(self._told, taken, strict=True))
+        return iteration
+
+
+class FirstRowStates(ReferenceWorker):
+    """Hands the token behind a prompt that goes on from cached or earlier positions the state of another row."""
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts, and change what is told of those that do not start at 0."""
+        following = super().prefill(rows, chunks)
+        pairs = zip(self._told, chunks, strict=True)
+        self._told = tuple(_with_states(own, _undone(own)) if chunk.start else own for own, chunk in pairs)
+        return following
+
+
+class SilentResumer(ReferenceWorker):
+    """Tells nothing of the token behind a text that it has begun to output before."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._begun: set[tuple[int, ...]] = set()
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts, and forget what is told of those that go on from a known first token."""
+        following = super().prefill(rows, chunks)
+        texts = [tuple(chunk.prompt) for chunk in chunks]
+        is_known = [any(text[: len(one)] == one for one in self._begun) for text in texts]
+        self._told = tuple(() if known else own for own, known in zip(self._told, is_known, strict=True))
+        self._begun |= {(*text, token) for text, token in zip(texts, following, strict=True)}
+        return following
+
+
+class NeighbourStatesV1(ReferenceWorkerV1):
+    """Hands each request the states of the next one of its batch, as far as that has any."""
+
+    def told(self) -> Told:
+        """Return everybody's states one place on."""
+        return _of_neighbours(self._told)
+
+
+class EarlyStatesV1(ReferenceWorkerV1):
+    """Hands a token the state that the token before it in the same iteration was chosen from."""
+
+    def told(self) -> Told:
+        """Return states one place on; the first token keeps its own."""
+        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._told)
+
+
+class ShortStatesV1(ReferenceWorkerV1):
+    """Hands out no state of the token that ends a text."""
+
+    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+        """Run one iteration, and forget the last state of each request that it ended."""
+        iteration = super().decode(rows, num_steps)
+        requests = self._ledger.requests
+        kept = [len(one.output) - len(one.hidden_states) - (one.finish is not None) for one in requests]
+        self._told = tuple(own[:count] for own, count in zip(self._told, kept, strict=True))
+        return iteration
+
+
+def _states(own: Sequence[ToldToken]) -> States:
+    return tuple(one.hidden_state for one in own)
+
+
+def _with_states(own: Sequence[ToldToken], states: Sequence[HiddenState | None]) -> tuple[ToldToken, ...]:
+    """Return what is told of a request with other states, as far as it asks for any."""
+    return tuple(
+        one if one.hidden_state is None or state is None else replace(one, hidden_state=state)
+        for one, state in zip(own, states, strict=False)
+    )
+
+
+def _undone(own: Sequence[ToldToken]) -> States:
+    """Return states whose numbers stand in another order."""
+    return tuple(one.hidden_state and one.hidden_state[::-1] for one in own)
+
+
+def _of_neighbours(told: Told) -> Told:
+    everyone = (*told, *told[:1])
+    return tuple(_with_states(own, (*_states(other), *_states(own)[len(other) :])) for own, other in pairwise(everyone))
+
+
+_WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
+    ("OWN-3100", "States are those of the iteration before.", StaleStates),
+    ("OWN-3101", "States are one token early.", EarlyStates),
+    ("OWN-3102", "States are one token late.", LateStates),
+    ("OWN-3103", "States are those of the next request.", NeighbourStates),
+    ("OWN-3104", "All tokens of an iteration have the state of its root.", RootStates),
+    ("OWN-3105", "States are a word too narrow.", NarrowStates),
+    ("OWN-3106", "States are read by node number behind the compaction.", CompactedStates),
+    ("OWN-3107", "Behind a prefix that is there already, the state is not the prompt's.", FirstRowStates),
+    ("OWN-3108", "Nothing is told of the first token of a request that resumes.", SilentResumer),
+)
+
+_WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
+    ("OWN-3109", "V1: states are those of the next request.", NeighbourStatesV1),
+    ("OWN-3110", "V1: states are one token early.", EarlyStatesV1),
+    ("OWN-3111", "V1: no state is handed out of the token that ends a text.", ShortStatesV1),
+)
+
+_OPERATION = "gather_output_logprobs"
+
+MUTANTS = (
+    *(Mutant(number, _OPERATION, fault, unchanged, worker=kind) for number, fault, kind in _WORKERS),
+    *(Mutant(number, _OPERATION, fault, unchanged, worker_v1=kind) for number, fault, kind in _WORKERS_V1),
+)
