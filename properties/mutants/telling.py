@@ -64,6 +64,29 @@ class GenerousTeller(ReferenceWorker):
         super().assign_choices(rows, [replace(choice, top_logprobs=most) for choice, most in pairs])
 
 
+class HotTeller(ReferenceWorker):
+    """Divides by the temperature for everybody, also for those who ask for original scores."""
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how tokens are chosen, and forget who asks for original scores."""
+        super().assign_choices(rows, [replace(choice, has_original_logprobs=False) for choice in choices])
+
+
+class ListTeller(ReferenceWorker):
+    """Scores for everybody the tokens that the first request listed."""
+
+    _first: tuple[int, ...] | None = None
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how tokens are chosen, and the list of whoever came first."""
+        asked = [one.token_ids_logprob for one in choices if one.top_logprobs is not None]
+        self._first = self._first or next(iter(asked), None)
+        first = self._first or ()
+        telling = [first if one.top_logprobs is not None else () for one in choices]
+        pairs = zip(choices, telling, strict=True)
+        super().assign_choices(rows, [replace(choice, token_ids_logprob=listed) for choice, listed in pairs])
+
+
 class DraftTeller(ReferenceWorker):
     """Scores the first token of an iteration as the draft does, if it proposed it."""
 
@@ -154,6 +177,8 @@ _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-1395", "Of what an iteration accepts only the first token is told of.", RootTeller),
     ("OWN-1396", "A first token is scored by the draft that proposed it.", DraftTeller),
     ("OWN-1397", "Scores are those of the token before.", TokenLateTeller),
+    ("OWN-3112", "Original scores are divided by the temperature.", HotTeller),
+    ("OWN-3113", "Everybody is told of the tokens that the first request listed.", ListTeller),
     (
         "OWN-1398",
         "What was launched beside another forward has the scores of the launch before.",

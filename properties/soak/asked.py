@@ -9,8 +9,11 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
 
-TOLD, ONE_IN = {0: 0, 1: 2}, 48
-"""Of every 48 requests one is told of its tokens, and one of two alternatives too; the prompt says which."""
+TOLD, HANDED, ONE_IN = {0: 0, 1: 2}, {1, 2}, 48
+"""Of every 48 requests one is told of its tokens, one of two alternatives too, and two of hidden states.
+
+The prompt says which.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Asked:
     processor: Shifted | None = None
     grammar: Automaton | None = None
     top_logprobs: int | None = None
+    returns_hidden_states: bool = False
 
     def request(self, request_id: int, is_told: bool) -> Request:
         """Return a fresh request; ``is_told`` says whether the worker tells anything about tokens."""
@@ -44,6 +48,7 @@ class Asked:
             processor=self.processor,
             grammar=None if self.grammar is None else self.grammar.start,
             top_logprobs=self.top_logprobs if is_told else None,
+            returns_hidden_states=self.returns_hidden_states and is_told,
         )
 
 
@@ -76,6 +81,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
         grammar=_draw_grammar(random, setup) if is_constrained else None,
         top_logprobs=TOLD.get(sum(prompt) % ONE_IN),
+        returns_hidden_states=sum(prompt) % ONE_IN in HANDED,
     )
 
 

@@ -13,8 +13,7 @@ PADDING = "no operation pads a batch to a bucket"
 RANKS = "there is one rank"
 WIDTHS = "no algorithm drafts another number for each request"
 REQUEST_STATE = "workers keep no penalties, biases or forbidden words of a request"
-HIDDEN_STATES = "no user is handed hidden states"
-REASONS = (GRAPHS, PADDING, RANKS, WIDTHS, REQUEST_STATE, HIDDEN_STATES)
+REASONS = (GRAPHS, PADDING, RANKS, WIDTHS, REQUEST_STATE)
 """Why a part of a target may be open: what it would be stated of is not there."""
 
 

@@ -78,6 +78,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
     help="Tell log-probabilities of output tokens and of so many alternatives, in --json; of the hash model.",
 )
+@click.option("--hidden-states", is_flag=True, help="Tell the hidden state behind each output token, in --json.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics; 0 is any free port.")
 @click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Interface of --metrics-port.")
 @click.option(
@@ -126,15 +127,16 @@ def simulate(
     metrics_interval: int,
     as_json: bool,
     logprobs: int | None,
+    hidden_states: bool,
     sampling: SamplingParameters | None,
 ) -> None:
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
     and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
-    overlapped runs. --logprobs compares what greedy requests are told with what plain decoding tells, and with
-    --lockstep what all are told by both workers. What NGRAM drafts depends on all requests before, so that its sampled
-    outputs are not compared with those of requests alone.
+    overlapped runs. --logprobs and --hidden-states compare what greedy requests are told with what plain decoding
+    tells, and with --lockstep what all are told by both workers. What NGRAM drafts depends on all
+    requests before, so that its sampled outputs are not compared with those of requests alone.
     """
     is_ngram = algorithm == "NGRAM"
     sizes = ngram_sizes(topk, steps, draft_tokens, worker) if is_ngram else eagle_sizes(topk, steps, draft_tokens)
@@ -180,6 +182,7 @@ def simulate(
             min_new_tokens=min_new_tokens,
             sampling=sampling,
             top_logprobs=logprobs,
+            returns_hidden_states=hidden_states,
         )
 
     is_compared_alone = sampling is not None and not is_ngram

@@ -120,6 +120,7 @@ def requests_from_text(
     min_new_tokens: int = 0,
     sampling: SamplingParameters | None = None,
     top_logprobs: int | None = None,
+    returns_hidden_states: bool = False,
 ) -> list[Request]:
     """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
     span = max(len(text) - prompt_length, 1)
@@ -133,6 +134,7 @@ def requests_from_text(
             stop_strings=stop_strings,
             min_new_tokens=min_new_tokens,
             top_logprobs=top_logprobs,
+            returns_hidden_states=returns_hidden_states,
             sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
         )
         for index in range(count)
@@ -174,6 +176,7 @@ def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
         "prompt_tokens": len(request.prompt),
         "completion_tokens": len(request.output),
         **_logprobs(request),
+        **({"hidden_states": request.hidden_states} if request.returns_hidden_states else {}),
         **meta_info(request.counters, len(request.output), num_drafts_per_round),
     }
 

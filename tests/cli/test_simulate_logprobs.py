@@ -28,3 +28,11 @@ def test_the_text_model_has_nothing_to_tell(specsim):
     got = specsim("simulate", "--logprobs", 1)
     assert got.exit_code == 2
     assert "--logprobs needs --model hash" in got.output
+
+
+def test_hidden_states_of_real_text_are_told_and_compared(specsim):
+    got = specsim("simulate", "--requests", 2, "--batch", 2, "--max-new-tokens", 4, "--hidden-states", "--json")
+    assert got.exit_code == 0, got.output
+    figures = json.loads(got.stdout)
+    assert figures["lossless"]
+    assert [[len(state) for state in one["hidden_states"]] for one in figures["meta_info"]] == [[3] * 4] * 2
