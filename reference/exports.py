@@ -37,9 +37,11 @@ from specsim.reference.extend import (
     rotate_prefill_input_ids,
 )
 from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
+from specsim.reference.frozen_kv import prepare_for_frozen_kv_draft, select_last_verified
 from specsim.reference.grammar import generate_token_bitmask
 from specsim.reference.logprobs import gather_output_logprobs
 from specsim.reference.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.reference.models.frozen_forwards import frozen_kv_draft_forward
 from specsim.reference.models.heads import (
     hash_draft_probabilities,
     hash_sampling_logits,
@@ -94,6 +96,7 @@ __all__ = [
     "fill_block_tokens",
     "fill_bonus_tokens",
     "filter_finished_cache_loc",
+    "frozen_kv_draft_forward",
     "gather_accept_tokens",
     "gather_output_logprobs",
     "generate_attn_arg_prefill",
@@ -117,11 +120,13 @@ __all__ = [
     "per_step_draft_out_cache_loc",
     "prepare_block_draft",
     "prepare_for_extend_to_fill_draft_kvcache",
+    "prepare_for_frozen_kv_draft",
     "prepare_logits",
     "reconstruct_indices_from_tree_mask",
     "remap_accepted_slots",
     "rotate_input_ids",
     "rotate_prefill_input_ids",
+    "select_last_verified",
     "select_top_k_tokens",
     "target_forward",
     "target_probabilities",

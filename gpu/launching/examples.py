@@ -40,7 +40,7 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"head_dim": 128, "place": 64, "interval": 256, "listed": 4, "top": 5, "kept": 3, "draft_layer": 1},
         **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024, "num_copies": 0},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
-        **{"mask_token": 128_255, "draft_window": 1024},
+        **{"mask_token": 128_255, "draft_window": 1024, "depth": 2},
     }
 )
 """Sizes as in production: 64 requests with trees of 16 nodes and a vocabulary of 128,256 tokens."""
@@ -52,7 +52,7 @@ SMALL: Sizes = MappingProxyType(
         **{"draft_vocab": 1000, "hidden": 64, "row": 2, "column": 1000, "k": 3, "position": 100, "page": 100},
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
-        **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0, "draft_window": 16},
+        **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0, "draft_window": 16, "depth": 1},
     }
 )
 """One request with a small tree and a small vocabulary."""

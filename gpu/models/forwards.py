@@ -110,16 +110,21 @@ def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.T
     folds = _folds(call)
     for layer in range(call.axes["layer"]):
         _store_entries(call, layer, _below(call, layer, folds))
-        keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
-        launch(
-            _plan_fold_rows(
-                call.axes["token"], call.arguments["kv_indices"].numel(), _pool_of(keys, values), folds.stride(0)
-            ),
-            inputs={"keys": keys, "values": values, **call.contiguous("kv_indices", "kv_indptr")},
-            outputs={"folds": folds[:, layer]},
-        )
+        fold_listed_keys(call, layer, folds)
     _advance(call, folds)
     return call.outputs
+
+
+def fold_listed_keys(call: Call, layer: int, folds: torch.Tensor) -> None:
+    """Fold what each beam's list of slots holds at a layer into a column."""
+    keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
+    launch(
+        _plan_fold_rows(
+            call.axes["token"], call.arguments["kv_indices"].numel(), _pool_of(keys, values), folds.stride(0)
+        ),
+        inputs={"keys": keys, "values": values, **call.contiguous("kv_indices", "kv_indptr")},
+        outputs={"folds": folds[:, layer]},
+    )
 
 
 def _folds(call: Call) -> torch.Tensor:
@@ -152,13 +157,7 @@ def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
 
 
 @planned
-def _plan_store(
-    num_tokens: int,
-    layer: int,
-    pool: Pool,
-    below_stride: int | None,
-    num_digested: int,
-) -> Plan:
+def _plan_store(num_tokens: int, layer: int, pool: Pool, below_stride: int | None, num_digested: int) -> Plan:
     rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
     return Plan(
         kernels._store_entries_kernel,

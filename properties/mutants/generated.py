@@ -103,12 +103,19 @@ def _returns_an_argument(operation: Operation, correct: Function) -> Function:
     def change(outputs: Named, arguments: Named) -> None:
         name, output = next(iter(outputs.items()))
         for array in _arrays(arguments, tuple(spec.name for spec in operation.contract.arrays)):
-            if isinstance(output, np.ndarray) and array.size and array.itemsize >= output.itemsize:
-                entry = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
-                window = entry.view(np.uint8)[: output.itemsize].view(output.dtype)
+            memory = _bytes_side_by_side(array)
+            if isinstance(output, np.ndarray) and memory.size >= output.itemsize:
+                window = memory[: output.itemsize].view(output.dtype)
                 outputs[name] = np.lib.stride_tricks.as_strided(window, output.shape, (0,) * output.ndim)
 
     return returning(change)(correct)
+
+
+def _bytes_side_by_side(array: Any) -> Any:
+    """Return memory of an array from its first entry on: all of it, or where entries lie apart that entry's."""
+    whole = array.flags.c_contiguous
+    entries = array.reshape(-1) if whole else np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
+    return entries.view(np.uint8)
 
 
 _FAULTS: tuple[tuple[str, str, Callable[[Operation, Function], Function]], ...] = (

@@ -185,21 +185,24 @@ def run_draft(
     digests: Digests,
 ) -> DraftExtendForwardOutputs[Array]:
     """Write the draft KV, fold what each token sees, and advance the hidden states by one token."""
-    num_tokens, num_words = hidden_states.shape
-    folds = np.zeros((num_tokens, len(kv_buffers) // 2), dtype=np.int64)
+    folds = np.zeros((len(input_ids), len(kv_buffers) // 2), dtype=np.int64)
     context = digest_rows(hidden_states)
     for layer in range(folds.shape[1]):
         write_tags(kv_buffers, layer, input_ids, positions, context, out_cache_loc)
         folds[:, layer] = context = sight.fold(digests(layer))
+    return DraftExtendForwardOutputs(advance(hidden_states, input_ids, positions + 1), digest_rows(folds))
 
+
+def advance(hidden_states: Array, input_ids: Array, positions: Array) -> Array:
+    """Return what hidden states of the target come to behind one more token, which stands at a position."""
     next_hidden_states = np.zeros_like(hidden_states)
-    below = np.zeros(num_tokens, dtype=np.int64)
-    for layer in range(num_words - 1):
-        below = hidden_states[:, layer] + digest_rows(tags(layer, input_ids, positions + 1, below)).sum(axis=0)
+    below = np.zeros(len(input_ids), dtype=np.int64)
+    for layer in range(hidden_states.shape[1] - 1):
+        below = hidden_states[:, layer] + digest_rows(tags(layer, input_ids, positions, below)).sum(axis=0)
         below &= MASK
         next_hidden_states[:, layer] = below
     next_hidden_states[:, -1] = ((hidden_states[:, -1] << 8) + input_ids) & MASK
-    return DraftExtendForwardOutputs(next_hidden_states, digest_rows(folds))
+    return next_hidden_states
 
 
 def write_tags(

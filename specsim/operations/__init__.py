@@ -24,6 +24,7 @@ GROUPS = (
     "pages",
     "extend",
     "multi_layer",
+    "frozen_kv",
 )
 """The groups in pipeline order, which is the order of everything that follows from the tables."""
 

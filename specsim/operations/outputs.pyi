@@ -232,6 +232,13 @@ class AssignNewStateOutputs(NamedTuple, Generic[ArrayT]):
     next_extend_start_loc: ArrayT
     next_extend_seq_lens: ArrayT
 
+class PrepareForFrozenKvDraftOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``prepare_for_frozen_kv_draft`` returns."""
+
+    beam_req_pool_indices: ArrayT
+    beam_seq_lens: ArrayT
+    positions: ArrayT
+
 class DraftExtendForwardOutputs(NamedTuple, Generic[ArrayT]):
     """What ``draft_extend_forward`` returns."""
 
@@ -242,4 +249,11 @@ class DraftDecodeForwardOutputs(NamedTuple, Generic[ArrayT]):
     """What ``draft_decode_forward`` returns."""
 
     next_hidden_states: ArrayT
+    context: ArrayT
+
+class FrozenKvDraftForwardOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``frozen_kv_draft_forward`` returns."""
+
+    next_hidden_states: ArrayT
+    foreseen_hidden_states: ArrayT
     context: ArrayT

@@ -14,6 +14,7 @@ from specsim.operations.outputs import (
     DraftDecodeForwardOutputs,
     DraftExtendForwardOutputs,
     FastTopkOutputs,
+    FrozenKvDraftForwardOutputs,
     GatherOutputLogprobsOutputs,
     GenerateAttnArgPrefillOutputs,
     GenerateCoinsOutputs,
@@ -26,6 +27,7 @@ from specsim.operations.outputs import (
     OrganizeDraftResultsOutputs,
     PrepareBlockDraftOutputs,
     PrepareForExtendToFillDraftKvcacheOutputs,
+    PrepareForFrozenKvDraftOutputs,
     ReconstructIndicesFromTreeMaskOutputs,
     SelectTopKTokensOutputs,
     TargetVerifyMetadataOutputs,
@@ -565,6 +567,17 @@ class Operations(Protocol[ArrayT]):
     ) -> None:
         """Append the hidden states of committed positions to those that wait for the next windows."""
 
+    def prepare_for_frozen_kv_draft(
+        self,
+        req_pool_indices: ArrayT,
+        seq_lens: ArrayT,
+        topk: int,
+    ) -> PrepareForFrozenKvDraftOutputs[ArrayT]:
+        """Rows, lengths and positions of a draft that reads the target's KV, one copy a beam."""
+
+    def select_last_verified(self, num_accepted_tokens: ArrayT) -> ArrayT:
+        """The row of each request's last token among the ragged rows of a verify."""
+
 class ModelOperations(Protocol[ArrayT]):
     """The operations of the toy models."""
 
@@ -607,6 +620,19 @@ class ModelOperations(Protocol[ArrayT]):
         kv_indptr: ArrayT,
     ) -> DraftDecodeForwardOutputs[ArrayT]:
         """The draft model over one new token a beam, each beam with its own list of slots."""
+
+    def frozen_kv_draft_forward(
+        self,
+        kv_buffers: Sequence[ArrayT],
+        input_ids: ArrayT,
+        hidden_states: ArrayT,
+        positions: ArrayT,
+        kv_indices: ArrayT,
+        kv_indptr: ArrayT,
+        target_layers: ArrayT,
+        depth: int,
+    ) -> FrozenKvDraftForwardOutputs[ArrayT]:
+        """The draft model over one new token a beam, whose layers read the target's KV and write none."""
 
     def hash_target_logits(self, hidden_states: ArrayT, vocab_size: int, seed: int) -> ArrayT:
         """Tie-free integer logits of the hash model's target."""

@@ -220,6 +220,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "target_forward": _OFFSETS,
     "draft_extend_forward": _OFFSETS,
     "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
+    "frozen_kv_draft_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
     "generate_token_bitmask": _LINKS,
     "verify_tree_greedy_from_logits": (*_LINKS, foreign_node),
     "generate_simulated_accept_index": (*PATHS, one_more("simulated_num_tokens")),

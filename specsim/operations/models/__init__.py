@@ -3,7 +3,7 @@
 from specsim import discovery
 from specsim.operations.record import Operation
 
-MODEL_GROUPS = ("forwards", "heads")
+MODEL_GROUPS = ("forwards", "frozen_forwards", "heads")
 """The groups in pipeline order."""
 
 MODEL_TABLE: dict[str, Operation] = {

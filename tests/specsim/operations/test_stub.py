@@ -22,7 +22,7 @@ def test_a_generated_file_is_that_of_the_tables(file):
 def test_the_two_tables_share_no_name_and_are_all_the_records():
     assert not TABLE.keys() & MODEL_TABLE.keys()
     assert [*TABLE, *MODEL_TABLE] == list(RECORDS)
-    assert {record.group for record in MODEL_TABLE.values()} == {"forwards", "heads"}
+    assert {record.group for record in MODEL_TABLE.values()} == {"forwards", "frozen_forwards", "heads"}
 
 
 def test_the_tables_hold_no_callables():
