@@ -1,6 +1,6 @@
 """P25 to P46: what is counted, what a batch may not change, and what slots hold."""
 
-from specsim.properties.targets.target import GRAPHS, PADDING, WIDTHS, Target
+from specsim.properties.targets.target import GRAPHS, WIDTHS, Target
 
 TARGETS = (
     Target(
@@ -75,7 +75,6 @@ TARGETS = (
             "gpu/worker/test_v2.py::test_padding_reaches_the_bucket_and_leaves_the_padding_row_as_it_was",
             "gpu/worker/test_v2.py::test_graphs_equal_eager_and_reference_at_every_batch_size",
         ),
-        open=(("padding and trimming as operations of their own", PADDING),),
     ),
     Target("P31", "a request depends neither on its neighbours nor on its place"),
     Target(

@@ -1,6 +1,6 @@
 """M.1 to M.30: what is asked of the operations one by one, and of whole runs."""
 
-from specsim.properties.targets.target import GRAPHS, PADDING, RANKS, Target
+from specsim.properties.targets.target import GRAPHS, RANKS, Target
 
 TARGETS = (
     Target(
@@ -212,7 +212,11 @@ TARGETS = (
     Target(
         "M.24",
         "padding a batch and trimming it again changes no field",
-        open=(("all of it", PADDING),),
+        properties=(
+            "padding.padding_and_trimming_change_no_field",
+            "padding.outputs_are_those_of_live_rows",
+            "padding.beside_prompts_a_decode_is_an_extend_of_one_token",
+        ),
     ),
     Target(
         "M.25",

@@ -9,11 +9,10 @@ from specsim.properties.property import Property
 Status = Literal["stated", "in part", "open"]
 
 GRAPHS = "graph runners"
-PADDING = "no operation pads a batch to a bucket"
 RANKS = "there is one rank"
 WIDTHS = "no algorithm drafts another number for each request"
 REQUEST_STATE = "workers keep no penalties, biases or forbidden words of a request"
-REASONS = (GRAPHS, PADDING, RANKS, WIDTHS, REQUEST_STATE)
+REASONS = (GRAPHS, RANKS, WIDTHS, REQUEST_STATE)
 """Why a part of a target may be open: what it would be stated of is not there."""
 
 

@@ -37,13 +37,18 @@ from specsim.operations.record import Operation
 from specsim.operations.signature import nearest
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.phases import (
+    as_one_token_extend,
     expect_phase,
     filter_batch,
+    get_draft_extend_lens,
     get_spec_adjust_token_coefficient,
     get_spec_adjusted_global_num_tokens,
     is_draft_input,
     is_verify_input,
     merge_batch,
+    pad_inputs_to_size,
+    plan_mlp_sync_batch,
+    post_forward_mlp_sync_batch,
     to_frozen_kv_mtp_draft_extend_input,
 )
 from specsim.rejection import Reason, SpecRejection
@@ -130,6 +135,11 @@ _HOST_FUNCTIONS = (
     _host(share_draft_nodes, "ngram", "semantics A.13b", conformance_only=True),
     _host(merge_drafts, "ngram", "semantics A.13b", conformance_only=True),
     _host(draft_with_corpora, "ngram", "semantics A.13b", conformance_only=True),
+    _host(as_one_token_extend, "padding", "semantics D.9", conformance_only=True),
+    _host(get_draft_extend_lens, "padding", "semantics D.6", conformance_only=True),
+    _host(pad_inputs_to_size, "padding", "semantics D.9, E.1", conformance_only=True),
+    _host(plan_mlp_sync_batch, "padding", "semantics D.9", conformance_only=True),
+    _host(post_forward_mlp_sync_batch, "padding", "semantics D.9", conformance_only=True),
     _host(expect_phase, "phases", "semantics D.1"),
     _host(filter_batch, "phases", "semantics D.8"),
     _host(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5", conformance_only=True),

@@ -15,9 +15,12 @@ import specsim.host.simulated
 import specsim.host.stopping
 import specsim.host.streams
 import specsim.host.truncation
+import specsim.phases.extend_lens
 import specsim.phases.frozen_kv_mtp
 import specsim.phases.joining
 import specsim.phases.kinds
+import specsim.phases.padding
+import specsim.phases.sync
 import specsim.rules.order
 
 class HostFunctions:
@@ -42,6 +45,11 @@ class HostFunctions:
     share_draft_nodes = staticmethod(specsim.host.ngram.merging.share_draft_nodes)
     merge_drafts = staticmethod(specsim.host.ngram.merging.merge_drafts)
     draft_with_corpora = staticmethod(specsim.host.ngram.merging.draft_with_corpora)
+    as_one_token_extend = staticmethod(specsim.phases.padding.as_one_token_extend)
+    get_draft_extend_lens = staticmethod(specsim.phases.extend_lens.get_draft_extend_lens)
+    pad_inputs_to_size = staticmethod(specsim.phases.padding.pad_inputs_to_size)
+    plan_mlp_sync_batch = staticmethod(specsim.phases.sync.plan_mlp_sync_batch)
+    post_forward_mlp_sync_batch = staticmethod(specsim.phases.padding.post_forward_mlp_sync_batch)
     expect_phase = staticmethod(specsim.phases.kinds.expect_phase)
     filter_batch = staticmethod(specsim.phases.joining.filter_batch)
     get_spec_adjust_token_coefficient = staticmethod(specsim.phases.kinds.get_spec_adjust_token_coefficient)

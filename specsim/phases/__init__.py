@@ -6,6 +6,8 @@ The arrays may be NumPy's or torch's. Both counts are always present, and neithe
 from specsim.phases.batch import Batch
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import DraftExtendInput, EagleDraftExtendInput
+from specsim.phases.extend_lens import ExtendLens, get_draft_extend_lens
+from specsim.phases.forward import ForwardBatch, ForwardOutput
 from specsim.phases.frozen_kv_mtp import (
     FrozenKVMTPDraftExtendInput,
     FrozenKVMTPDraftInput,
@@ -21,6 +23,8 @@ from specsim.phases.kinds import (
     is_draft_input,
     is_verify_input,
 )
+from specsim.phases.padding import as_one_token_extend, pad_inputs_to_size, post_forward_mlp_sync_batch
+from specsim.phases.sync import PaddingMode, SyncPlan, plan_mlp_sync_batch
 from specsim.phases.tags import ForwardMode, PhaseTag
 from specsim.phases.verify import VerifyInput, VerifyOutput
 
@@ -29,20 +33,30 @@ __all__ = [
     "DraftExtendInput",
     "DraftInput",
     "EagleDraftExtendInput",
+    "ExtendLens",
+    "ForwardBatch",
     "ForwardMode",
+    "ForwardOutput",
     "FrozenKVMTPDraftExtendInput",
     "FrozenKVMTPDraftInput",
     "FrozenKVMTPVerifyInput",
+    "PaddingMode",
     "Phase",
     "PhaseTag",
+    "SyncPlan",
     "VerifyInput",
     "VerifyOutput",
+    "as_one_token_extend",
     "expect_phase",
     "filter_batch",
+    "get_draft_extend_lens",
     "get_spec_adjust_token_coefficient",
     "get_spec_adjusted_global_num_tokens",
     "is_draft_input",
     "is_verify_input",
     "merge_batch",
+    "pad_inputs_to_size",
+    "plan_mlp_sync_batch",
+    "post_forward_mlp_sync_batch",
     "to_frozen_kv_mtp_draft_extend_input",
 ]

@@ -1,5 +1,6 @@
 """What all phase objects share: their form is checked when they are built."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol
@@ -44,3 +45,9 @@ def reject_form(phase: Tagged, reason: Reason, what: str, got: object, expected:
 def numpy_zeros(shape: tuple[int, ...], dtype: str) -> Any:
     """Return NumPy zeros."""
     return np.zeros(shape, dtype=dtype)
+
+
+def library_of(array: Any) -> Any:
+    """Return the library whose functions make arrays of this kind, NumPy's or torch's."""
+    roots = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
+    return sys.modules[next(root for root in roots if root in ("numpy", "torch"))]

@@ -3,7 +3,6 @@
 Which entries belong to a request is read from the contract of the class, so that no field can be forgotten.
 """
 
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
@@ -15,7 +14,7 @@ from specsim.contracts.binding import dtype_name
 from specsim.contracts.contract import ArraySpec
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import EagleDraftExtendInput
-from specsim.phases.form import reject_form
+from specsim.phases.form import library_of, reject_form
 from specsim.rejection import Reason, SpecRejection
 
 Joinable = TypeVar("Joinable", DraftInput, EagleDraftExtendInput)
@@ -153,8 +152,7 @@ def _join(phase: Joinable, name: str, left: Any, right: Any) -> Any:
 
 def _concatenate(left: Any, right: Any) -> Any:
     """Concatenate two arrays with the function of their own library."""
-    library = sys.modules[type(left).__module__.partition(".")[0]]
-    return library.concatenate([left, right])
+    return library_of(left).concatenate([left, right])
 
 
 def _already_filtered(phase: Joinable, count: int, strict: bool) -> list[int]:

@@ -34,7 +34,9 @@ class PhaseTag(StrEnum):
 class ForwardMode(StrEnum):
     """What a forward does with its batch."""
 
+    EXTEND = "EXTEND"
     DECODE = "DECODE"
     TARGET_VERIFY = "TARGET_VERIFY"
     DRAFT_EXTEND = "DRAFT_EXTEND"
+    DRAFT_EXTEND_V2 = "DRAFT_EXTEND_V2"
     IDLE = "IDLE"

@@ -3,6 +3,7 @@
 import pytest
 
 from specsim.gpu.worker.graphs import bucket_for, bucket_sizes, pad_rows
+from specsim.phases import ForwardBatch, ForwardMode, ForwardOutput, pad_inputs_to_size, post_forward_mlp_sync_batch
 from tests.worked_examples.numbers import i32, i64, squares
 
 
@@ -70,3 +71,37 @@ def test_k9_three_requests_fill_a_bucket_of_four():
     buckets = bucket_sizes(8)
     assert (buckets, bucket_for(3, buckets)) == ((1, 2, 4, 8), 4)
     assert pad_rows([5, 2, 7], bucket_for(3, buckets)).tolist() == [5, 2, 7, 0]
+
+
+@pytest.mark.parametrize(("known", "seq_lens_sum"), [((13, 12, 7), 32), (None, None)])
+def test_k9_lengths_positions_and_counts_of_the_padding_row(known, seq_lens_sum):
+    batch = ForwardBatch(
+        ForwardMode.DRAFT_EXTEND_V2,
+        input_ids=i64(range(50, 62)),
+        req_pool_indices=i64([2, 4, 1]),
+        seq_lens=i64([13, 12, 7]),
+        positions=i64([9, 10, 11, 12, 8, 9, 10, 11, 3, 4, 5, 6]),
+        out_cache_loc=i64(range(101, 113)),
+        seq_lens_cpu=known,
+        seq_lens_sum=seq_lens_sum,
+        extend_seq_lens=i32([4, 4, 4]),
+        extend_seq_lens_cpu=(4, 4, 4),
+        num_accepted_drafts=i32([1, 3, 0]),
+        num_accepted_tokens=i32([2, 4, 1]),
+        num_tokens_per_req=4,
+    )
+    bucket = bucket_for(3, (1, 2, 4, 8))
+    padded = pad_inputs_to_size(batch, 4 * bucket, seq_len_fill_value=1, count_fill_value=4)
+    assert padded.seq_lens.tolist() == [13, 12, 7, 1]
+    assert padded.req_pool_indices.tolist() == [2, 4, 1, 0]
+    assert padded.out_cache_loc.tolist() == [*range(101, 113), 0, 0, 0, 0]
+    assert padded.positions.tolist() == [9, 10, 11, 12, 8, 9, 10, 11, 3, 4, 5, 6, 0, 0, 0, 0]
+    assert padded.num_accepted_drafts.tolist() == [1, 3, 0, 4]
+    assert padded.num_accepted_tokens.tolist() == [2, 4, 1, 4]
+    assert (padded.extend_seq_lens.tolist(), padded.extend_seq_lens_cpu) == ([4, 4, 4, 4], (4, 4, 4, 4))
+    assert padded.seq_lens_sum == (None if seq_lens_sum is None else 33)
+    rows = i64(range(16)).reshape(16, 1)
+    trimmed, output = post_forward_mlp_sync_batch(padded, batch, ForwardOutput(rows, rows))
+    assert trimmed == batch
+    assert output.logits[i64([1, 7, 8])].reshape(-1).tolist() == [1, 7, 8]
+    assert len(output.logits) == len(output.hidden_states) == 12

@@ -4,7 +4,7 @@ import pytest
 
 from specsim.properties.catalogue import all_properties
 from specsim.properties.targets.catalogue import NUMBERS, all_covered, all_targets, in_order, kinds_of_laws
-from specsim.properties.targets.target import GRAPHS, PADDING, Target, covered
+from specsim.properties.targets.target import GRAPHS, Target, covered
 
 PROPERTIES = all_properties()
 LAW = "verify.larger_trees_accept_no_less"
@@ -62,7 +62,7 @@ def test_a_target_that_says_something_wrong_is_refused(target, message):
 
 @pytest.mark.parametrize("number", ["P11", "P01", "M.31"], ids=["no law", "twice", "unknown"])
 def test_a_number_too_many_is_refused(number):
-    more = Target(number, "…", open=(("all of it", PADDING),))
+    more = Target(number, "…", open=(("all of it", GRAPHS),))
     with pytest.raises(ValueError, match=f"{number} = . targets, but should be ."):
         in_order([*all_targets(), more])
 
