@@ -1,6 +1,7 @@
 """The prefill on the device: chunks of prompts through the target and, shifted by one, through the draft."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,26 @@ from specsim.simulation.models.told_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
 
 
+@dataclass(frozen=True)
+class TargetPrefill:
+    """Chunks behind the target, and what a draft needs to follow them; all on the device.
+
+    ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and ``out_cache_loc``
+    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    """
+
+    row: Tensor
+    ends: Tensor
+    lengths: Tensor
+    input_ids: Tensor
+    positions: Tensor
+    out_cache_loc: Tensor
+    keys: PagedKeys[Tensor]
+    last: Tensor
+    following: Tensor
+    output: TargetOutput[Tensor]
+
+
 def prefill(
     rows: Sequence[int],
     chunks: Sequence[PromptChunk],
@@ -33,6 +54,33 @@ def prefill(
     Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
     (semantics D.7, I.8). The logits behind every chunk are returned as well.
     """
+    behind = prefill_target(rows, chunks, model, pools, choices)
+    draft_batch = DraftExtendBatch(
+        req_pool_indices=behind.row,
+        input_ids=gpu.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
+        positions=behind.positions,
+        out_cache_loc=behind.out_cache_loc,
+        keys=behind.keys,
+        hidden_states=behind.output.hidden_states,
+        select=behind.last,
+    )
+    drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
+    topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
+    draft_input = DraftInput(
+        req_pool_indices=behind.row,
+        seq_lens=behind.ends,
+        topk_p=topk_p,
+        topk_index=topk_index,
+        hidden_states=drafted.hidden_states,
+        bonus_tokens=behind.following.int(),
+    )
+    return draft_input, behind.output
+
+
+def prefill_target(
+    rows: Sequence[int], chunks: Sequence[PromptChunk], model: Model[Tensor], pools: Pools, choices: ChoiceRows
+) -> TargetPrefill:
+    """Run chunks of prompts through the target and choose the token behind each, as ``prefill`` says."""
     device = pools.req_to_token.device
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
     ends = np.array([chunk.end for chunk in chunks], dtype=np.int64)
@@ -71,26 +119,8 @@ def prefill(
     if any(token is not None for token in own):
         is_last = device_array([token is None for token in own], device, torch.bool)
         following = torch.where(is_last, following, device_array([token or 0 for token in own], device))
-    draft_batch = DraftExtendBatch(
-        req_pool_indices=row,
-        input_ids=gpu.rotate_prefill_input_ids(input_ids, (end - start).int(), following),
-        positions=positions,
-        out_cache_loc=out_cache_loc,
-        keys=keys,
-        hidden_states=output.hidden_states,
-        select=last,
-    )
-    drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
-    topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
-    draft_input = DraftInput(
-        req_pool_indices=row,
-        seq_lens=end,
-        topk_p=topk_p,
-        topk_index=topk_index,
-        hidden_states=drafted.hidden_states,
-        bonus_tokens=following.int(),
-    )
-    return draft_input, output
+    lengths = (end - start).int()
+    return TargetPrefill(row, end, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)
 
 
 def device_array(values: Any, device: torch.device, dtype: torch.dtype = torch.int64) -> Tensor:

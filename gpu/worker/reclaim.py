@@ -16,7 +16,6 @@ from specsim.gpu.switches import checks_values
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.transfer import upload
 from specsim.host.truncation import Truncation
-from specsim.phases import DraftInput
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.synchronous import IterationLedger
@@ -66,7 +65,8 @@ class Accepted:
 
 
 def reclaim(
-    draft_input: DraftInput,
+    row: Tensor,
+    seq_lens: Tensor,
     num_nodes: int,
     window: Tensor,
     given: Sequence[SlotRange],
@@ -79,10 +79,10 @@ def reclaim(
 ) -> Reclaimed:
     """Keep what was accepted and free what no page of a request needs (semantics C.7); commit recurrent state (C.9).
 
-    ``window`` int64 [request*node] holds on the device the slots that ``given`` has on the host. The host knows which
-    slots fall free before it could see what the device says.
+    ``row`` and ``seq_lens`` int64 [request] are those before the verify, and ``window`` int64 [request*node] holds on
+    the device the slots that ``given`` has on the host. The host knows which slots fall free before it could see what
+    the device says.
     """
-    row = draft_input.req_pool_indices
     going_on = [request for request, finish in enumerate(truncation.finishes) if finish is None]
     accepted = Accepted.of(truncation, going_on, num_nodes, row.device)
     slots = np.array([one.slots for one in given], dtype=np.int64).reshape(len(given), num_nodes)
@@ -90,10 +90,10 @@ def reclaim(
     freed = slots[evicted_nodes(truncation.accept_index, starts, num_nodes, page_size)]
     counts = [int(count) for count in count_tokens(truncation.batch_num_accepted_drafts)]
     if page_size_of_beams(topk, page_size) > 1:
-        seq_lens, kept = _move_to_the_front(draft_input.seq_lens, window, accepted, freed, page_size, pools)
+        new_lens, kept = _move_to_the_front(seq_lens, window, accepted, freed, page_size, pools)
         committed = [own[:count].tolist() for own, count in zip(slots, counts, strict=True)]
     else:
-        seq_lens, kept = _map(draft_input, window, accepted, freed, page_size, pools)
+        new_lens, kept = _map(row, seq_lens, window, accepted, freed, page_size, pools)
         paths = [path[path >= 0] for path in truncation.accept_index]
         committed = [slots.reshape(-1)[path].tolist() for path in paths]
     ledger.free(freed)
@@ -101,9 +101,9 @@ def reclaim(
     num_accepted_tokens = count_tokens(accepted.num_accepted_drafts)
     if pools.states:
         paths_there = accepted.accept_index
-        pools.commit_states(scratch, row, draft_input.seq_lens, paths_there, num_accepted_tokens, num_nodes)
+        pools.commit_states(scratch, row, seq_lens, paths_there, num_accepted_tokens, num_nodes)
     return Reclaimed(
-        seq_lens=seq_lens,
+        seq_lens=new_lens,
         num_accepted_tokens=num_accepted_tokens,
         places=accepted.places,
         accept_indices=accepted.accept_indices,
@@ -131,7 +131,8 @@ def evicted_nodes(
 
 
 def _map(
-    draft_input: DraftInput,
+    row: Tensor,
+    seq_lens: Tensor,
     window: Tensor,
     accepted: Accepted,
     freed: NDArray[np.int64],
@@ -139,10 +140,7 @@ def _map(
     pools: Pools,
 ) -> tuple[Tensor, Tensor]:
     """Let the map follow the accepted KV; return the lengths of the batch, and the slots of who goes on."""
-    seq_lens = draft_input.seq_lens
-    evict_mask = gpu.remap_accepted_slots(
-        draft_input.req_pool_indices, pools.req_to_token, seq_lens, window, accepted.accept_index
-    )
+    evict_mask = gpu.remap_accepted_slots(row, pools.req_to_token, seq_lens, window, accepted.accept_index)
     if checks_values():
         if page_size > 1:
             gpu.align_evict_mask_to_page_size(seq_lens, evict_mask, accepted.num_nodes, page_size)

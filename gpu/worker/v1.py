@@ -177,7 +177,8 @@ class GpuWorkerV1:
         self._scored = scored, len(rows)
         truncation = self._end_requests(stages.verify_output, len(rows), config.num_draft_tokens)
         kept = reclaim(
-            draft_input,
+            draft_input.req_pool_indices,
+            draft_input.seq_lens,
             config.num_draft_tokens,
             uploaded[-1],
             given,
