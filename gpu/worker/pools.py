@@ -22,6 +22,9 @@ from specsim.simulation.models.poison import poison_of
 
 Buffers = Mapping[str, Sequence[Tensor]]
 
+CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
+"""What a draft input waits with, by request row, between iterations."""
+
 
 class Pools:
     """The buffers of every component of a model, and one row a request of what starts its next draft.

@@ -1,6 +1,5 @@
 """Draft, target and acceptance of a V1 batch: between them the host writes slots and changes logits."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,8 +11,9 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.draft import draft
-from specsim.gpu.worker.graphs import CapturedGraph, Kind, capture
+from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.staged import Staged
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.phases import DraftInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import TargetOutput
@@ -59,7 +59,7 @@ class Stages:
         self._kind = kind
         self._phase = phase
         self._window = window
-        self._graphs: dict[str, CapturedGraph] = {}
+        self._staged = Staged({"draft": self._draft, "target": self._target, "accept": self._accept})
 
     @classmethod
     def of_padding(cls, setting: Setting, kind: Kind, size: int) -> "Stages":
@@ -81,33 +81,19 @@ class Stages:
 
     def draft(self) -> None:
         """Draft the trees from what is carried and from the borrowed slots in the map."""
-        self._run("draft", self._draft)
+        self._staged.run("draft")
 
     def target(self) -> None:
         """Run the target over the trees; the slots of the window are in the map."""
-        self._run("target", self._target)
+        self._staged.run("target")
 
     def accept(self) -> None:
         """Accept along the trees by logits that are final."""
-        self._run("accept", self._accept)
+        self._staged.run("accept")
 
     def capture(self, pool: Any | None) -> Any:
-        """Capture every stage into the memory that all graphs of the worker share, and return that memory.
-
-        A capture runs nothing, so each graph is replayed once: the warm-up of the next stage reads what it leaves.
-        """
-        for name, stage in (("draft", self._draft), ("target", self._target), ("accept", self._accept)):
-            captured = capture(_ignoring_rows(stage), self._phase.req_pool_indices, DEVICE, pool)
-            captured.graph.replay()
-            self._graphs[name] = captured
-            pool = captured.graph.pool()
-        return pool
-
-    def _run(self, name: str, stage: Callable[[], None]) -> None:
-        if self._graphs:
-            self._graphs[name].graph.replay()
-        else:
-            stage()
+        """Capture every stage into the memory that all graphs of the worker share, and return that memory."""
+        return self._staged.capture(self._phase.req_pool_indices, pool)
 
     def _draft(self) -> None:
         setting = self._setting
@@ -148,7 +134,3 @@ def _padding(setting: Setting, size: int) -> DraftInput:
         else None,
         bonus_tokens=device_zeros((size,), "int32"),
     )
-
-
-def _ignoring_rows(stage: Callable[[], None]) -> Callable[[Tensor], None]:
-    return lambda _: stage()

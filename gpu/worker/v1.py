@@ -17,16 +17,16 @@ from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker.carried import Carried
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.ends import end_requests
 from specsim.gpu.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.logprobs import Scored, score, told_by
-from specsim.gpu.worker.pools import Pools, flat_ranges
+from specsim.gpu.worker.pools import CARRIED, Pools, flat_ranges
 from specsim.gpu.worker.prefill import device_array, prefill
 from specsim.gpu.worker.reclaim import reclaim
 from specsim.gpu.worker.stages import Setting, Stages
-from specsim.gpu.worker.transfer import download, on_host, upload
+from specsim.gpu.worker.transfer import on_host, upload
 from specsim.host.choice import TokenChoice
-from specsim.host.truncation import Truncation, truncate_at_stop
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, VerifyOutput
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
@@ -37,9 +37,6 @@ from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
 
 Phases = tuple[DraftInput, VerifyInput, VerifyOutput, EagleDraftExtendInput]
-
-CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
-"""Fields of a draft input that are told by request row."""
 
 
 class GpuWorkerV1:
@@ -175,7 +172,7 @@ class GpuWorkerV1:
             setting.choices,
         )
         self._scored = scored, len(rows)
-        truncation = self._end_requests(stages.verify_output, len(rows), config.num_draft_tokens)
+        truncation = end_requests(stages.verify_output, len(rows), config.num_draft_tokens, self._ledger)
         kept = reclaim(
             draft_input.req_pool_indices,
             draft_input.seq_lens,
@@ -273,16 +270,6 @@ class GpuWorkerV1:
         phase, shape = stages.verify_input, stages.verify_input.retrieve_index.shape
         links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
         constrain(stages.output, phase.draft_token.view(shape), *links, self._setting.choices.of(rows))
-
-    def _end_requests(self, phase: VerifyOutput, live: int, num_nodes: int) -> Truncation:
-        """Wait for what was accepted, and let requests end on the host (semantics J.1, steps 6 and 7)."""
-        predict, accept_index, num_accepted_drafts = download(
-            [phase.predict[: live * num_nodes], phase.accept_index[:live], phase.num_accepted_drafts[:live]]
-        )
-        truncation = self._ledger.end_requests(accept_index, predict, truncate_at_stop)
-        got, expected = num_accepted_drafts.tolist(), truncation.request_num_accepted_drafts.tolist()
-        require(got == expected, "num_accepted_drafts", got, expected)
-        return truncation
 
     def _extend(self, rows: Sequence[int], phase: EagleDraftExtendInput, num_steps: int) -> Carried:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""

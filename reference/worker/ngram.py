@@ -27,12 +27,10 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.ngram import BRANCHES, last_tokens
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
-
-BRANCHES = 2
-"""Stands for the branching factor where it says only that accepted nodes need not lie at the front."""
 
 
 class ReferenceNgramWorker:
@@ -184,5 +182,4 @@ class ReferenceNgramWorker:
 
     def _last_tokens(self, request: Request) -> list[int]:
         """Return the end of a text that fills a path of the store."""
-        depth, output = self.parameters.max_depth, request.output[-self.parameters.max_depth :]
-        return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
+        return last_tokens(request, self.parameters)
