@@ -28,7 +28,13 @@ PARTS = "specsim.simulation.memory"
 REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
-WORKERS = {"eagle_v1": WORKER_V1, "eagle_v2": WORKER, "standalone_v1": WORKER_V1, "standalone_v2": WORKER}
+WORKERS = {
+    "eagle_v1": WORKER_V1,
+    "eagle_v2": WORKER,
+    "ngram": "specsim.gpu.worker.ngram.GpuNgramWorker",
+    "standalone_v1": WORKER_V1,
+    "standalone_v2": WORKER,
+}
 
 __all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "WORKERS", "WORKER_V1", "KVBuffers"]
 __all__ += exports.__all__

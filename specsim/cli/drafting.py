@@ -24,18 +24,16 @@ def eagle_sizes(topk: int | None, num_steps: int | None, num_draft_tokens: int |
     return topk, num_steps, num_draft_tokens
 
 
-def ngram_sizes(breadth: int | None, num_steps: int | None, num_draft_tokens: int | None, worker: str) -> Sizes:
+def ngram_sizes(breadth: int | None, num_steps: int | None, num_draft_tokens: int | None) -> Sizes:
     """Return largest breadth, depth and nodes of NGRAM, as far as bounds go: it has no depth of its own.
 
     Raises
     ------
     Failed
-        USAGE: a depth, or a worker that NGRAM does not have.
+        USAGE: a depth.
     """
     if num_steps is not None:
         raise Failed("--steps is for EAGLE: a path of NGRAM may hold every node of its draft", Exit.USAGE)
-    if worker != "reference":
-        raise Failed(f"--worker is {worker}, but should be reference, because only that one has NGRAM", Exit.USAGE)
     own = NgramParameters()
     nodes = own.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
     return own.max_breadth if breadth is None else breadth, 0, nodes

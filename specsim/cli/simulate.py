@@ -43,7 +43,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan")
     default="EAGLE",
     show_default=True,
     type=click.Choice(["EAGLE", "NGRAM"], case_sensitive=False),
-    help="NGRAM drafts from what was said, with V1, on the reference.",
+    help="NGRAM drafts from what was said, with V1.",
 )
 @click.option("--topk", type=click.IntRange(1), help="Beams of a draft: 4; of NGRAM the largest breadth: 10.")
 @click.option("--steps", type=click.IntRange(0), help="Depth of a draft of EAGLE: 5; 0 proposes nothing.")
@@ -139,9 +139,7 @@ def simulate(
     requests before, so that its sampled outputs are not compared with those of requests alone.
     """
     is_ngram = algorithm == "NGRAM"
-    sizes = ngram_sizes(topk, steps, draft_tokens, worker) if is_ngram else eagle_sizes(topk, steps, draft_tokens)
-    if is_ngram and lockstep:
-        raise Failed("--lockstep compares two workers, and NGRAM has one", Exit.USAGE)
+    sizes = ngram_sizes(topk, steps, draft_tokens) if is_ngram else eagle_sizes(topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if logprobs is not None and kind != "hash":

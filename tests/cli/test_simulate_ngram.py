@@ -53,12 +53,17 @@ def test_sampled_requests_run_without_a_second_run(simulate):
     assert (json.loads(got.stdout)["lossless"], json.loads(got.stdout)["reproducible"]) == (None, None)
 
 
+def test_the_device_decodes_what_the_reference_does(simulate):
+    got = simulate("--worker", "gpu", "--lockstep", "--draft-tokens", 4, "--max-new-tokens", 6, "--json")
+    assert got.exit_code == 0, got.output
+    report = json.loads(got.stdout)
+    assert (report["worker"], report["lossless"], report["divergence"]) == ("gpu-ngram", True, None)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--steps", 3), "--steps is for EAGLE"),
-        (("--worker", "gpu"), "--worker is gpu, but should be reference"),
-        (("--lockstep",), "--lockstep compares two workers"),
         (("--overlap",), "--overlap is for V2"),
         (("--mode", "v2"), "--worker reference has no ngram_v2: it has eagle_v1, eagle_v2, ngram"),
         (("--draft-tokens", 1), "BAD_CONFIGURATION: num_draft_tokens is 1, but should be at least 2"),
