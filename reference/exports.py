@@ -36,6 +36,7 @@ from specsim.reference.extend import (
     prepare_for_extend_to_fill_draft_kvcache,
     rotate_prefill_input_ids,
 )
+from specsim.reference.following import commit_output_tokens, forbid_tokens
 from specsim.reference.from_logits import verify_tree_greedy_from_logits, verify_tree_sampled_from_logits
 from specsim.reference.frozen_kv import prepare_for_frozen_kv_draft, select_last_verified
 from specsim.reference.grammar import generate_token_bitmask
@@ -83,6 +84,7 @@ __all__ = [
     "block_draft_metadata",
     "build_tree",
     "chain_speculative_sampling",
+    "commit_output_tokens",
     "commit_recurrent_states",
     "compact_accepted_to_front",
     "create_extend_after_decode_spec_info",
@@ -96,6 +98,7 @@ __all__ = [
     "fill_block_tokens",
     "fill_bonus_tokens",
     "filter_finished_cache_loc",
+    "forbid_tokens",
     "frozen_kv_draft_forward",
     "gather_accept_tokens",
     "gather_output_logprobs",

@@ -38,6 +38,7 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"row": 257, "column": 32_000, "k": 4, "position": 2048, "page": 2048, "slot": 1024, "page_size": 1},
         **{"token": 1024, "location": 1024, "pair": 384, "buffer": 8, "layer": 2, "index": 65_536},
         **{"head_dim": 128, "place": 64, "interval": 256, "listed": 4, "top": 5, "kept": 3, "draft_layer": 1},
+        **{"recent": 7, "word": 32},
         **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024, "num_copies": 0},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
         **{"mask_token": 128_255, "draft_window": 1024, "depth": 2},
@@ -53,6 +54,7 @@ SMALL: Sizes = MappingProxyType(
         **{"token": 8, "location": 8, "pair": 4, "seq_lens_sum": 50, "num_tokens": 8, "max_seq_len_k": 64},
         **{"max_prefix_len": 50, "step_index": 0, "seed": 7, "agreement": 100, "bucket": 16, "buffer": 2},
         **{"page_size": 4, "num_copies": 6, "unfinished": 1, "listed": 0, "top": 0, "draft_window": 16, "depth": 1},
+        **{"recent": 0, "word": 1},
     }
 )
 """One request with a small tree and a small vocabulary."""

@@ -1,7 +1,6 @@
 """Laws of whole runs with processors and grammars: the output is that of plain decoding under the same ones."""
 
 from specsim.conformance.backend import Backend
-from specsim.host.choice import TokenChoice
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import ConstrainedRun, constrained_runs
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
@@ -19,8 +18,7 @@ def constrained_output_is_that_of_plain_decoding(backend: Backend, run: Constrai
         engine.scheduler.check_ledger()
     for request in engine.scheduler.finished:
         matcher = None if request.grammar is None else request.grammar()
-        choice = TokenChoice(None, request.processor, matcher)
-        decoder = ExactDecoder(Prefix(run.scenario.model), choice)
+        decoder = ExactDecoder(Prefix(run.scenario.model), request.choice_alone(matcher))
         output, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
         require(request.output == output, f"output of request {request.request_id}", request.output, output)
         require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)

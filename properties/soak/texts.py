@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from specsim.assertion import require
-from specsim.host.choice import TokenChoice
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
 from specsim.properties.laws.support.told import check_told
@@ -80,7 +79,7 @@ def _compare(request: Request, output: list[int], finish: Finish | None) -> None
 
 def _decoded_plainly(setup: Setup, request: Request, rules: StopRules) -> tuple[list[int], Finish | None]:
     matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(setup.model), TokenChoice(None, request.processor, matcher))
+    decoder = ExactDecoder(Prefix(setup.model), request.choice_alone(matcher))
     return decode_alone(decoder, request.prompt, rules, matcher)
 
 

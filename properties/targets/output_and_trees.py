@@ -1,6 +1,6 @@
 """P01 to P24 and P63: what is output, by which law, and the trees that it is drafted on."""
 
-from specsim.properties.targets.target import REQUEST_STATE, WIDTHS, Target
+from specsim.properties.targets.target import WIDTHS, Target
 
 TARGETS = (
     Target(
@@ -106,7 +106,6 @@ TARGETS = (
         "P14",
         "logits are prepared for the request of their row",
         properties=("constrained_engine.constrained_output_is_that_of_plain_decoding",),
-        open=(("the same in whole runs, with penalties and biases of each request", REQUEST_STATE),),
     ),
     Target(
         "P15",
@@ -120,8 +119,8 @@ TARGETS = (
             "metrics.zombies_count_for_the_batch_alone",
             "acceptance.coins_depend_on_seed_and_length_only",
             "pool_kinds.recurrent_state_is_behind_the_last_token",
+            "following.nodes_are_roots_of_committed_paths",
         ),
-        open=(("penalties", REQUEST_STATE),),
     ),
     Target(
         "P16",

@@ -11,8 +11,7 @@ Status = Literal["stated", "in part", "open"]
 GRAPHS = "graph runners"
 RANKS = "there is one rank"
 WIDTHS = "no algorithm drafts another number for each request"
-REQUEST_STATE = "workers keep no penalties, biases or forbidden words of a request"
-REASONS = (GRAPHS, RANKS, WIDTHS, REQUEST_STATE)
+REASONS = (GRAPHS, RANKS, WIDTHS)
 """Why a part of a target may be open: what it would be stated of is not there."""
 
 

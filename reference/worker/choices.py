@@ -7,6 +7,7 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.sampling import GREEDY
+from specsim.reference.worker.outputs import OutputRows
 from specsim.simulation.logprobs import hands_states, most_top
 
 DTYPES = {
@@ -22,10 +23,14 @@ DTYPES = {
 
 
 class ChoiceRows:
-    """Sampling parameters, processors and matchers by request row; a row without any is greedy and unconstrained."""
+    """Sampling parameters, processors, matchers and rules by request row; a row without any is greedy, and free.
+
+    ``outputs`` is what rows know of the output that rules follow.
+    """
 
     def __init__(self, num_rows: int) -> None:
         self._by_row: dict[int, TokenChoice] = {}
+        self.outputs = OutputRows(num_rows)
         self._by_name = {name: np.full(num_rows, getattr(GREEDY, name), dtype=DTYPES[name]) for name in DTYPES}
 
     def assign(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
@@ -44,8 +49,10 @@ class ChoiceRows:
         return bool((self._by_name["temperature"][row] > 0).any())
 
     def needs_distribution(self, row: Array) -> bool:
-        """Return whether any of these rows is sampled, or asks for log-probabilities."""
-        return self.has_sampled(row) or most_top(self.of(row)) is not None
+        """Return whether any of these rows is sampled, asks for log-probabilities, or has penalties or biases."""
+        choices = self.of(row)
+        is_ruled = any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
+        return is_ruled or self.has_sampled(row) or most_top(choices) is not None
 
     def hands_states(self, row: Array) -> bool:
         """Return whether any of these rows is handed hidden states."""

@@ -7,10 +7,12 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
+from specsim.host.choice import any_rules
 from specsim.phases import DraftInput
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain_first
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.rules import follow_output
 from specsim.reference.worker.sampling import first_tokens, greedy_choices
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
@@ -133,9 +135,15 @@ def prefill_target(
         pools.states,
     )
     output = part_states(model.description, output, hands_states, last)
-    output = constrain_first(output, choices.of(row), operations)
+    asked, is_last = choices.of(row), np.array([chunk.next_token is None for chunk in chunks])
+    output = constrain_first(output, asked, operations)
+    if any_rules(asked):
+        vocab_size, alone = output.logits.shape[1], (np.zeros(len(row), np.int64), np.ones(len(row), np.bool_))
+        choices.outputs.start(row, asked, vocab_size)
+        output = follow_output(output, *alone, choices.outputs.of(row, vocab_size), asked, operations)
     chosen = greedy_choices(output, operations)
     first = first_tokens(row, ends, output, chosen, choices, operations)
-    is_last = np.array([chunk.next_token is None for chunk in chunks])
+    paths = np.where(is_last, np.arange(len(row)), -1).astype(np.int32)[:, None]
+    choices.outputs.commit(row, asked, paths, first.astype(np.int32), operations)
     following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
     return TargetPrefill(row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)

@@ -5,11 +5,13 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.counts import count_tokens
+from specsim.host.choice import any_rules
 from specsim.operations.protocol import Operations
 from specsim.phases import PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain
 from specsim.reference.worker.pools import Buffers, Pools
+from specsim.reference.worker.rules import follow_output
 from specsim.reference.worker.sampling import accept, greedy_choices
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
@@ -84,8 +86,13 @@ def verify(
         choices.of(row),
         operations,
     )
+    asked = choices.of(row)
+    if any_rules(asked):
+        known = choices.outputs.of(row, output.logits.shape[1])
+        output = follow_output(output, phase.draft_token, phase.tree_mask, known, asked, operations)
     target_predict = greedy_choices(output, operations)
     accepted = accept(row, phase, output, target_predict, num_steps, choices, operations)
+    choices.outputs.commit(row, asked, accepted.accept_index, accepted.predict, operations)
     num_accepted_tokens = count_tokens(accepted.num_accepted_drafts)
     accept_tokens = operations.gather_accept_tokens(accepted.predict, accepted.accept_index)
     verify_output = VerifyOutput(

@@ -1,9 +1,10 @@
-"""How the tokens of one request are chosen: its own processor, a grammar, and chance or not."""
+"""How the tokens of one request are chosen: its own processor and rules, a grammar, and chance or not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specsim.host.grammar import Grammar
+from specsim.host.logit_rules import LogitRules
 from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 
@@ -31,6 +32,12 @@ class TokenChoice:
         Whether log-probabilities are those at temperature 1, whatever the request is sampled at.
     returns_hidden_states : bool
         Whether the user is handed the hidden state that each output token was chosen from.
+    rules : LogitRules or None
+        Change the logits behind the processor, by what the request has output.
+    stops : frozenset of int
+        The tokens that a minimum length of the rules forbids; empty without rules.
+    output : tuple of int
+        What the request has output when it joins, where its rules go on from; empty without rules.
     """
 
     sampling: SamplingParameters | None = None
@@ -40,6 +47,9 @@ class TokenChoice:
     token_ids_logprob: tuple[int, ...] = ()
     has_original_logprobs: bool = False
     returns_hidden_states: bool = False
+    rules: LogitRules | None = None
+    stops: frozenset[int] = frozenset()
+    output: tuple[int, ...] = ()
 
     @property
     def is_told(self) -> bool:
@@ -50,6 +60,11 @@ class TokenChoice:
     def is_constrained(self) -> bool:
         """Whether the logits are changed on the host before a token is chosen."""
         return self.processor is not None or self.matcher is not None
+
+
+def any_rules(choices: Sequence[TokenChoice]) -> bool:
+    """Return whether a request of a batch has rules."""
+    return any(choice.rules is not None for choice in choices)
 
 
 UNCONSTRAINED = TokenChoice()

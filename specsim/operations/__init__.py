@@ -13,6 +13,7 @@ GROUPS = (
     "attention",
     "grammar",
     "penalties",
+    "following",
     "probabilities",
     "acceptance",
     "from_logits",

@@ -245,6 +245,32 @@ class Operations(Protocol[ArrayT]):
     ) -> ArrayT:
         """Penalise the tokens that a request has output, and in exact mode those on the path to each node too."""
 
+    def forbid_tokens(
+        self,
+        draft_token: ArrayT,
+        tree_mask: ArrayT,
+        num_output_tokens: ArrayT,
+        min_tokens: ArrayT,
+        stop_mask: ArrayT,
+        recent_tokens: ArrayT,
+        bad_words: ArrayT,
+        num_draft_tokens: int,
+        vocab_size: int,
+    ) -> ArrayT:
+        """Pack the tokens that may follow each node: no stop before its time, and no end of a bad word."""
+
+    def commit_output_tokens(
+        self,
+        req_pool_indices: ArrayT,
+        token_counts: ArrayT,
+        num_output_tokens: ArrayT,
+        recent_tokens: ArrayT,
+        accept_index: ArrayT,
+        predict: ArrayT,
+        counts_all: ArrayT,
+    ) -> None:
+        """Add the tokens that a verify committed to what each request's row knows of its output."""
+
     def prepare_logits(
         self,
         logits: ArrayT,

@@ -1,15 +1,17 @@
 """What a run is compared with: one prompt decoded token by token, under the rules of ending that the engine has."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from specsim.host.choice import UNCONSTRAINED, TokenChoice
 from specsim.host.grammar import Grammar, allow_everything, is_allowed
+from specsim.host.logit_rules import NO_RULES, ruled_logits
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.description import TokenByToken
+from specsim.simulation.models.description import ScoredTokenByToken, TokenByToken
 from specsim.simulation.models.ground_truth import greedy_choice
 from specsim.simulation.requests import TOKEN_TEXT, PromptChunk
 from specsim.simulation.worker import Worker
@@ -28,21 +30,33 @@ class Decoder(Protocol):
 
 
 class ExactDecoder:
-    """A model's own decoding without batches, pools and drafts, its logits changed as a request wants them."""
+    """A model's own decoding without batches, pools and drafts, its logits changed as a request wants them.
+
+    What is added once a token was chosen is the output, which the rules of the choice follow.
+    """
 
     def __init__(self, text: TokenByToken, choice: TokenChoice = UNCONSTRAINED) -> None:
         self._text = text
         self._choice = choice
+        self._output: list[int] | None = None
 
     def append(self, token: int) -> None:
         """Add one token."""
         self._text.append(token)
+        if self._output is not None:
+            self._output.append(token)
 
     def next_token(self) -> int:
         """Return the token of the largest logit among those that the request's grammar allows."""
-        logits = self._text.next_logits()
+        self._output = self._output or []
+        rules, text = self._choice.rules or NO_RULES, self._text
+        logits = text.next_logits()
+        if rules.has_strengths and isinstance(text, ScoredTokenByToken):
+            logits = text.next_sampling_logits()
         if self._choice.processor is not None:
             logits = self._choice.processor(np.array([logits]))[0].tolist()
+        if self._choice.rules is not None:
+            logits = ruled_logits(rules, self._choice.stops, self._output, logits)
         return greedy_choice(logits, _allowed(self._choice.matcher, len(logits)))
 
 
@@ -59,8 +73,9 @@ class PrefillDecoder:
 
     def __init__(self, worker: Worker, choice: TokenChoice = UNCONSTRAINED) -> None:
         self._worker = worker
+        self._choice = choice
         self._tokens: list[int] = []
-        self._num_run = 0
+        self._num_run = self._num_prompt = 0
         worker.assign_choices([ROW], [choice])
 
     def append(self, token: int) -> None:
@@ -74,7 +89,10 @@ class PrefillDecoder:
         """
         window, num_swa_slots = self._worker.model.description.window, self._worker.sizes.num_swa_slots - 1
         most = num_swa_slots - window + 1 if window else len(self._tokens)
-        token = 0
+        token, self._num_prompt = 0, self._num_prompt or len(self._tokens)
+        if self._choice.rules is not None:
+            choice = replace(self._choice, output=tuple(self._tokens[self._num_prompt :]))
+            self._worker.assign_choices([ROW], [choice])
         while self._num_run < len(self._tokens):
             start, end = self._num_run, min(len(self._tokens), self._num_run + most)
             swa_slots = tuple(1 + position % num_swa_slots for position in range(start, end)) if window else ()

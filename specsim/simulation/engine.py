@@ -20,12 +20,11 @@ from specsim.host.metrics import (
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
-from specsim.simulation.logprobs import check_told
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
-from specsim.simulation.sampled import check_sampling
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
 from specsim.simulation.worker import Iteration, SynchronousWorker, TellingWorker, Worker
@@ -128,23 +127,8 @@ class Engine:
         return self.scheduler.has_requests or bool(self._in_flight)
 
     def submit(self, request: Request) -> None:
-        """Queue a request; see ``Scheduler.submit``, ``check_sampling`` and ``check_told`` for what is rejected.
-
-        Raises
-        ------
-        SpecRejection
-            BAD_CONFIGURATION: a grammar that is complete before the first token.
-        """
-        if request.grammar is not None and request.grammar().is_terminated():
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="grammar",
-                got="a complete text",
-                expected="one that goes on",
-                because="a request outputs at least one token",
-            )
-        check_sampling(self.worker.model.description, request.sampling)
-        check_told(self.worker.model.description, isinstance(self.worker, TellingWorker), request.choice)
+        """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected."""
+        check_choice(self.worker.model.description, isinstance(self.worker, TellingWorker), request)
         self.scheduler.submit(request)
 
     def abort(self, request_id: int) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from specsim.assertion import require_present
 from specsim.host.adaptive import AdaptiveController
-from specsim.host.choice import TokenChoice
 from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
 from specsim.simulation.autoregressive import decode_alone, decoder_for
@@ -144,8 +143,8 @@ def requests_from_text(
 def _mismatches(worker: Worker, request: Request) -> list[str]:
     """Return at most one line: where the request's output, or else its end, is not the autoregressive one."""
     matcher = None if request.grammar is None else request.grammar()
-    choice = TokenChoice(None, request.processor, matcher)
-    expected, finish = decode_alone(decoder_for(worker, choice), request.prompt, request.rules, matcher)
+    decoder = decoder_for(worker, request.choice_alone(matcher))
+    expected, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
     if request.output != expected:
         pairs = zip(request.output, expected, strict=False)
         place = next((i for i, (got, wanted) in enumerate(pairs) if got != wanted), -1)

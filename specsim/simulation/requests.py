@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from specsim.assertion import require_present
 from specsim.host.choice import StartGrammar, TokenChoice
 from specsim.host.grammar import Grammar
+from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import RequestCounters
 from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
@@ -77,6 +78,7 @@ class Request:
     token_ids_logprob: tuple[int, ...] = ()
     has_original_logprobs: bool = False
     returns_hidden_states: bool = False
+    logit_rules: LogitRules | None = None
     logprobs: list[ToldToken] = field(default_factory=list)
     hidden_states: list[HiddenState] = field(default_factory=list)
 
@@ -108,7 +110,7 @@ class Request:
     @property
     def choice(self) -> TokenChoice:
         """How its tokens are chosen; the matcher is the one that its output advances."""
-        return TokenChoice(
+        choice = TokenChoice(
             self.sampling,
             self.processor,
             self.matcher,
@@ -117,6 +119,14 @@ class Request:
             self.has_original_logprobs,
             self.returns_hidden_states,
         )
+        if self.logit_rules is None:
+            return choice
+        stops = self.rules.eos_tokens | self.rules.stop_tokens
+        return replace(choice, rules=self.logit_rules, stops=stops, output=tuple(self.output))
+
+    def choice_alone(self, matcher: Grammar | None = None) -> TokenChoice:
+        """Return how plain decoding chooses the tokens of the same request: greedily, and from nothing."""
+        return replace(self.fresh().choice, sampling=None, matcher=matcher)
 
     @property
     def is_greedy(self) -> bool:

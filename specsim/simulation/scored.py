@@ -61,10 +61,12 @@ def is_same_state(expected: HiddenState, got: HiddenState, dtype: str) -> bool:
 def told_alone(worker: TellingWorker, request: Request) -> list[ToldToken]:
     """Return what prefills of one token after another tell of a greedy output, in row 1, position p in slot p+1."""
     text, first = (*request.prompt, *request.output), len(request.prompt)
-    worker.assign_choices([ROW], [replace(request.choice, sampling=None, matcher=None)])
+    choice = request.choice_alone()
     worker.assign_slots([SlotRange(ROW, 0, len(text), tuple(range(1, len(text) + 1)))])
     told = []
     for end in range(first, len(text)):
+        output = () if choice.rules is None else text[first:end]
+        worker.assign_choices([ROW], [replace(choice, output=output)])
         worker.prefill([ROW], [PromptChunk(text[:end], 0 if end == first else end - 1, end)])
         ((one,),) = worker.told()
         told.append(one)

@@ -1,9 +1,13 @@
 """Requests that an engine refuses, because they could never run."""
 
 from specsim.config import PoolSizes, SpecConfig
+from specsim.host.logit_rules import LogitRules
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.logprobs import check_told
+from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.pools import most_positions
 from specsim.simulation.requests import Request
+from specsim.simulation.sampled import check_sampling
 
 
 def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_swa_slots: int) -> None:
@@ -39,3 +43,55 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
         if got > most:
             what, expected = f"positions of the request{of}", f"at most {most}"
             raise SpecRejection(reason, what=what, got=got, expected=expected, because=because)
+
+
+def check_choice(model: ModelDescription, is_told: bool, request: Request) -> None:
+    """Raise unless a model can choose the tokens of a request as it asks; ``is_told`` says that its worker tells.
+
+    Raises
+    ------
+    SpecRejection
+        What ``check_sampling`` and ``check_told`` raise; TOKEN_OUT_OF_RANGE: a rule about a token that the model
+        does not know; EMPTY_DISTRIBUTION: rules that may forbid everything; BAD_CONFIGURATION: a grammar that is
+        complete before the first token, or whose last way on rules may forbid, a minimum of tokens above the maximum,
+        and penalties or biases of logits that make no distribution.
+    """
+    if request.grammar is not None and request.grammar().is_terminated():
+        because = "a request outputs at least one token"
+        raise _contradiction("grammar", "a complete text", "one that goes on", because)
+    check_sampling(model, request.sampling)
+    check_told(model, is_told, request.choice)
+    if request.logit_rules is not None:
+        _check_rules(model, request, request.logit_rules)
+
+
+def _check_rules(model: ModelDescription, request: Request, rules: LogitRules) -> None:
+    stops = request.rules.eos_tokens | request.rules.stop_tokens
+    words = (token for word in rules.bad_words for token in word)
+    for what, tokens in (("logit_bias", (token for token, _ in rules.logit_bias)), ("bad_words", words)):
+        for token in tokens:
+            if token >= model.vocab_size:
+                expected, because = f"below {model.vocab_size}", "it is no token of the model"
+                raise SpecRejection(Reason.TOKEN_OUT_OF_RANGE, what=what, got=token, expected=expected, because=because)
+    if rules.has_strengths and not model.has_sampling_logits:
+        because = f"{model.name} has no logits that make a distribution"
+        raise _contradiction("logit_rules", "penalties or biases", "none", because)
+    if rules.forbids and request.grammar is not None:
+        because = "it may allow nothing but what they forbid"
+        raise _contradiction("logit_rules beside a grammar", "forbidden tokens", "penalties and biases alone", because)
+    if rules.min_tokens > request.max_new_tokens:
+        expected, because = f"at most {request.max_new_tokens}", "the output cannot be longer than max_new_tokens"
+        raise _contradiction("min_tokens", rules.min_tokens, expected, because)
+    forbidden = {token for token in stops if rules.min_tokens and token < model.vocab_size} | rules.most_forbidden
+    if len(forbidden) == model.vocab_size:
+        raise SpecRejection(
+            Reason.EMPTY_DISTRIBUTION,
+            what="tokens that logit_rules forbid",
+            got="all",
+            expected="all but one at most",
+            because="a token is chosen among the others",
+        )
+
+
+def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -8,7 +8,6 @@ import numpy as np
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
-from specsim.host.choice import TokenChoice
 from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, believed_worker, own_worker
@@ -111,7 +110,7 @@ def check_ended(run: EndingRun, request: Request) -> None:
         require(request.output == whole, what, request.output, whole)
         return
     matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(scenario.model), TokenChoice(None, None, matcher))
+    decoder = ExactDecoder(Prefix(scenario.model), request.choice_alone(matcher))
     output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
     require(request.output == output, what, request.output, output)
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,14 @@ class TokenByToken(Protocol):
 
     def next_logits(self) -> Sequence[float]:
         """Return one logit a token of the vocabulary, for the token that comes next."""
+
+
+@runtime_checkable
+class ScoredTokenByToken(TokenByToken, Protocol):
+    """The same of a model whose greedy logits make no distribution, and others do."""
+
+    def next_sampling_logits(self) -> Sequence[float]:
+        """Return one logit a token of the vocabulary, whose distribution is sampled from."""
 
 
 @dataclass(frozen=True)

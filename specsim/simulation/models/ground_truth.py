@@ -5,6 +5,7 @@ The forwards of the reference and of the GPU path compute the same words from ta
 
 from collections.abc import Sequence
 
+from specsim.assertion import require_kind
 from specsim.hashing import MASK, digest
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel
@@ -35,6 +36,10 @@ class Prefix:
     def next_logits(self) -> list[int]:
         """Return the model's logits of the next token."""
         return self._model.next_logits(self.folds, self.context_word)
+
+    def next_sampling_logits(self) -> list[int]:
+        """Return the logits that the next token is sampled from; the text model has none."""
+        return require_kind("model", self._model, HashModel).next_sampling_logits(self.folds)
 
     def next_token(self) -> int:
         """Return the model's greedy choice."""

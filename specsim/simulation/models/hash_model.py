@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.hashing import BROKEN, GOLDEN, digest, mix_array
+from specsim.hashing import BROKEN, DEEPEST_SAMPLE, GOLDEN, digest, mix_array
 from specsim.simulation.models.pool_kinds import PoolKind
 
 ALWAYS = 1 << 32
@@ -64,3 +64,10 @@ class HashModel:
         hashed = mix_array(digest(folds) + self.seed + (token + 1) * GOLDEN) & 0x3FFFFF
         logits: list[int] = ((hashed << 10) | token).tolist()
         return logits
+
+    def next_sampling_logits(self, folds: Sequence[int]) -> list[int]:
+        """Return what the model is sampled from: minus the place of each token, as far as places are told apart."""
+        ranked = sorted(enumerate(self.next_logits(folds, 0)), key=lambda pair: -pair[1])
+        deepest = min(self.vocab_size - 1, DEEPEST_SAMPLE)
+        places = {token: min(place, deepest) for place, (token, _) in enumerate(ranked, 1)}
+        return [-places[token] for token in range(self.vocab_size)]

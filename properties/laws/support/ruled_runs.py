@@ -1,0 +1,107 @@
+"""Whole runs whose requests bring rules about logits, made so that the rules decide something."""
+
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.host.logit_rules import NO_RULES, LogitRules
+from specsim.properties.laws.support.histories import (
+    Arrival,
+    Scenario,
+    own_worker,
+    trees_or_any_scenario,
+)
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+
+STRENGTHS = (0.0, 0.0, 0.75, 3.0, -0.5)
+SCALES = (1.0, 1.0, 2.0, 0.5)
+FEW_TOKENS = 6
+"""Tokens of a vocabulary in which outputs repeat themselves."""
+
+
+@dataclass(frozen=True)
+class RuledRun:
+    """A run, the rules of each of its requests, and after how many steps one loses its slots; 0 for never."""
+
+    scenario: Scenario
+    rules: tuple[LogitRules | None, ...]
+    schedule: Schedule = IN_TURN
+    retracted_after: int = 0
+
+    def requests(self) -> list[Request]:
+        """Return fresh requests, numbered in order of arrival."""
+        pairs = zip(self.scenario.requests(), self.rules, strict=True)
+        return [replace(request, logit_rules=rules) for request, rules in pairs]
+
+    def play(self, backend: Backend) -> Engine:
+        """Run every request to its end on an implementation's worker and return the engine."""
+        scenario = self.scenario
+        engine = Engine(
+            own_worker(backend, scenario),
+            scenario.max_batch,
+            scenario.shuffle_seed,
+            schedule=self.schedule,
+            operations=Completed(backend, load("specsim.reference")),
+        )
+        for request in self.requests():
+            engine.submit(request)
+        if self.retracted_after:
+            for _ in range(self.retracted_after):
+                engine.step()
+            for request in engine.scheduler.holders[-1:]:
+                engine.scheduler.retract(request)
+        while engine.has_work:
+            engine.step()
+        return engine
+
+
+@st.composite
+def ruled_runs(draw: st.DrawFn) -> RuledRun:
+    """Draw a run of few tokens in which most requests have rules; some overlap, run in chunks, or lose their slots."""
+    scenario = draw(trees_or_any_scenario())
+    model = replace(scenario.model, vocab_size=FEW_TOKENS, hot_token_id=None)
+    arrivals = tuple(_of_few_tokens(one) for one in scenario.arrivals)
+    rules = tuple(draw(st.one_of(_rules(model, one), _rules(model, one), st.none())) for one in arrivals)
+    is_v1, is_overlapped = draw(st.sampled_from(((True, False), (False, False), (False, True), (False, True))))
+    return RuledRun(
+        replace(scenario, model=model, arrivals=arrivals, is_v1=is_v1),
+        rules,
+        Schedule(
+            is_overlapped,
+            draw(st.sampled_from((None, 2))),
+            stream_seed=draw(st.integers(0, 2**16)),
+            has_prefix_cache=draw(st.booleans()),
+        ),
+        draw(st.sampled_from((0, 2, 4))),
+    )
+
+
+def _of_few_tokens(arrival: Arrival) -> Arrival:
+    """Return a request in the small vocabulary that may stop at a token which its output is likely to hold."""
+    prompt = tuple(token % FEW_TOKENS for token in arrival.prompt)
+    eos_token = None if arrival.eos_token is None else arrival.eos_token % FEW_TOKENS
+    return replace(arrival, prompt=prompt, eos_token=eos_token, max_new_tokens=arrival.max_new_tokens + 4)
+
+
+@st.composite
+def _rules(draw: st.DrawFn, model: HashModel, arrival: Arrival) -> LogitRules:
+    """Draw rules; bad words are those that the request would output first without any rules."""
+    output = greedy_decode(model, arrival.prompt, arrival.max_new_tokens)
+    begins = draw(st.lists(st.integers(0, len(output) - 1), max_size=2))
+    words = {tuple(output[begin : begin + draw(st.sampled_from((2, 3, 1)))]) for begin in begins}
+    biased = draw(st.lists(st.integers(0, FEW_TOKENS - 1), max_size=2, unique=True))
+    strength = st.sampled_from(STRENGTHS)
+    return replace(
+        NO_RULES,
+        frequency_penalty=draw(strength),
+        presence_penalty=draw(strength),
+        repetition_penalty=draw(st.sampled_from(SCALES)),
+        logit_bias=tuple((token, draw(st.sampled_from((2.5, -2.5, 1.0)))) for token in biased),
+        min_tokens=draw(st.sampled_from((0, 3, 5))) if arrival.eos_token is not None else 0,
+        bad_words=tuple(sorted(words)),
+    )
