@@ -8,6 +8,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.counts import count_draft_nodes, path_width
 from specsim.properties.strategies.arrays import mostly
 
+Verify = tuple[int, int, int]
+"""Drafts that a request was proposed, levels that they lie on, and drafts that were accepted."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -91,6 +94,25 @@ def request_logs(draw: DrawFn) -> RequestLog:
     most = 1 + sum(drafts) + len(drafts)
     least = 1 + sum(drafts[:-1]) + len(drafts)
     return RequestLog(tuple(drafts), draw(st.integers(least, most)), per_round)
+
+
+@st.composite
+def wide_batches(draw: DrawFn) -> tuple[tuple[Verify, ...], ...]:
+    """Draw batches of verifies as (drafts, levels, accepted): of any width, 0 and all accepted often.
+
+    Most batches are wider than those before.
+    """
+
+    def verify(widest: int) -> Verify:
+        levels = draw(mostly(st.integers(0, widest), st.sampled_from((0, widest)), one_in=3))
+        drafts = levels + (draw(st.sampled_from((0, 0, 1, 4))) if levels else 0)
+        return drafts, levels, draw(st.sampled_from((0, levels, *range(levels + 1))))
+
+    widths = draw(st.lists(st.integers(0, 5), max_size=4))
+    if draw(st.integers(0, 3)):
+        widths = sorted(widths)
+    counts = st.integers(0, 4)
+    return tuple(tuple(verify(widest) for _ in range(draw(counts))) for widest in widths)
 
 
 def several_logs() -> SearchStrategy[list[RequestLog]]:

@@ -1,6 +1,6 @@
 """P25 to P46: what is counted, what a batch may not change, and what slots hold."""
 
-from specsim.properties.targets.target import GRAPHS, WIDTHS, Target
+from specsim.properties.targets.target import GRAPHS, Target
 
 TARGETS = (
     Target(
@@ -15,8 +15,8 @@ TARGETS = (
         tests=(
             "specsim/host/test_metrics.py::test_rates_of_one_batch",
             "properties/laws/test_metric_bias.py::test_the_old_rate_is_the_true_one_and_a_share_of_the_rest",
+            "specsim/host/test_positions.py::test_every_step_counts_with_the_depth_that_it_drafted",
         ),
-        open=(("figures by position, and of requests that are proposed different numbers of drafts", WIDTHS),),
     ),
     Target(
         "P27",

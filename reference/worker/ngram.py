@@ -30,7 +30,7 @@ from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.ngram import BRANCHES, last_tokens
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, Proposals
 
 
 class ReferenceNgramWorker:
@@ -137,7 +137,9 @@ class ReferenceNgramWorker:
         self._ledger.commit([slots.tolist() for slots in kept[: len(row)]])
         self._insert(requests)
         self._phases = (phase, verify_output)
-        return Iteration.of(truncation, self.parameters.num_draft_tokens)
+        num_nodes = self.parameters.num_draft_tokens
+        masks = phase.tree_mask.reshape(len(row), num_nodes, num_nodes)
+        return Iteration.of(truncation, num_nodes, Proposals.of_trees(masks))
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

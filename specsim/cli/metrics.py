@@ -7,6 +7,7 @@ from pathlib import Path
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.host.metrics import IntervalStats, SpecCounters
+from specsim.host.positions import PositionCounters
 from specsim.simulation.engine import OnInterval
 
 
@@ -41,8 +42,8 @@ def shown_metrics(
             except OSError as error:
                 raise Failed(f"--metrics-file {path}: {error.strerror}", Exit.USAGE) from error
 
-    def on_interval(stats: IntervalStats, counters: SpecCounters) -> None:
-        collector.show(stats.rates, counters.total_verifies)
+    def on_interval(stats: IntervalStats, counters: SpecCounters, positions: PositionCounters) -> None:
+        collector.show(stats.rates, counters.total_verifies, positions)
         try:
             write()
         except Failed as failed:  # NOTE: what the run finds is worth more than its metrics.

@@ -30,7 +30,7 @@ from specsim.simulation.requests import Request
 HASH_VOCABULARY = 256
 POOLS = [kind.value for kind in PoolKind]
 DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
-NESTED = ("mismatches", "intervals", "meta_info", "plan")
+NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 
 
 @click.command(epilog=EXIT_CODES)

@@ -26,6 +26,7 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.ngram import NgramCorpus, NgramStore, draft_with_corpora, merge_drafts, share_draft_nodes
+from specsim.host.positions import count_positions
 from specsim.host.processors import apply_logit_processors
 from specsim.host.scheduling import chunk_length, is_late, waits_for_result
 from specsim.host.simulated import simulated_num_tokens
@@ -125,6 +126,7 @@ _HOST_FUNCTIONS = (
     _host(traverse_tree, "grammar", "semantics B.5"),
     _host(count_batch, "metrics", "semantics H.1, I.3"),
     _host(count_verify, "metrics", "semantics H.3"),
+    _host(count_positions, "metrics", "semantics H.5"),
     _host(drafts_per_round, "metrics", "semantics H.1"),
     _host(interval_rates, "metrics", "semantics H.1"),
     _host(meta_info, "metrics", "semantics H.3"),

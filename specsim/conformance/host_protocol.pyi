@@ -9,6 +9,7 @@ import specsim.host.metrics
 import specsim.host.ngram.corpus
 import specsim.host.ngram.merging
 import specsim.host.ngram.store
+import specsim.host.positions
 import specsim.host.processors
 import specsim.host.scheduling
 import specsim.host.simulated
@@ -35,6 +36,7 @@ class HostFunctions:
     traverse_tree = staticmethod(specsim.host.grammar.traverse_tree)
     count_batch = staticmethod(specsim.host.metrics.count_batch)
     count_verify = staticmethod(specsim.host.metrics.count_verify)
+    count_positions = staticmethod(specsim.host.positions.count_positions)
     drafts_per_round = staticmethod(specsim.host.metrics.drafts_per_round)
     interval_rates = staticmethod(specsim.host.metrics.interval_rates)
     meta_info = staticmethod(specsim.host.metrics.meta_info)

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
@@ -11,16 +11,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from specsim.host.metrics import Rates
+from specsim.host.positions import PositionCounters
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a scrape shows: the rates of the last interval, verifies so far, and the sizes of the draft."""
+    """What a scrape shows.
+
+    The rates of the last interval, verifies and acceptance by position so far, and the sizes of the draft.
+    """
 
     rates: Rates
     num_verifies: int
+    positions: PositionCounters
     num_steps: int
     num_draft_tokens: int
 
@@ -38,18 +43,18 @@ class SpecCollector(Collector):
 
     def __init__(self, num_steps: int, num_draft_tokens: int, labels: Mapping[str, str] | None = None) -> None:
         self._labels = dict(labels or {})
-        self.snapshot = Snapshot(Rates(0.0, 0.0), 0, num_steps, num_draft_tokens)
+        self.snapshot = Snapshot(Rates(0.0, 0.0), 0, PositionCounters(), num_steps, num_draft_tokens)
 
-    def show(self, rates: Rates, num_verifies: int) -> None:
-        """Show another interval, and the verifies from the first interval to this one."""
-        self.snapshot = Snapshot(rates, num_verifies, self.snapshot.num_steps, self.snapshot.num_draft_tokens)
+    def show(self, rates: Rates, num_verifies: int, positions: PositionCounters) -> None:
+        """Show another interval, and the verifies and positions from the first interval to this one."""
+        self.snapshot = replace(self.snapshot, rates=rates, num_verifies=num_verifies, positions=positions)
 
     def collect(self) -> Iterator[Metric]:
         """Return the metric families of the snapshot.
 
         Notes
         -----
-        Source: semantics H.4.
+        Source: semantics H.4, H.5.
         """
         shown = self.snapshot
         gauges = (
@@ -63,9 +68,23 @@ class SpecCollector(Collector):
             gauge = GaugeMetricFamily(f"sglang:{name}", documentation, labels=names)
             gauge.add_metric(values, value)
             yield gauge
-        counter = CounterMetricFamily("sglang:spec_verify_calls", "Verifies of a request.", labels=names)
-        counter.add_metric(values, shown.num_verifies)
-        yield counter
+        positions = shown.positions
+        counters = (
+            ("sglang:spec_verify_calls", "Verifies of a request.", shown.num_verifies),
+            ("vllm:spec_decode_num_drafts", "Verifies that proposed a draft.", positions.num_proposing),
+            ("vllm:spec_decode_num_draft_tokens", "Proposed drafts.", positions.num_proposed_drafts),
+            ("vllm:spec_decode_num_accepted_tokens", "Accepted drafts.", positions.num_accepted_drafts),
+        )
+        for name, documentation, count in counters:
+            counter = CounterMetricFamily(name, documentation, labels=names)
+            counter.add_metric(values, count)
+            yield counter
+        name, documentation = "vllm:spec_decode_num_accepted_tokens_per_pos", "Accepted drafts by position."
+        by_position = CounterMetricFamily(name, documentation, labels=[*names, "position"])
+        accepted = dict(enumerate(positions.accepted))
+        for position in range(max(shown.num_steps, len(accepted))):
+            by_position.add_metric([*values, str(position)], accepted.get(position, 0))
+        yield by_position
 
 
 def registry_of(collector: SpecCollector) -> CollectorRegistry:

@@ -17,6 +17,7 @@ from specsim.host.metrics import (
     report_decode_stats,
     update_spec_metrics,
 )
+from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.launches import Launched, Launcher
@@ -29,7 +30,7 @@ from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
 from specsim.simulation.worker import Iteration, SynchronousWorker, TellingWorker, Worker
 
-OnInterval = Callable[[IntervalStats, SpecCounters], None]
+OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
 
 OWN_DECISIONS = load("specsim.simulation.own")
 """The host functions and parts of specsim itself."""
@@ -116,6 +117,7 @@ class Engine:
         self._last_sizes: SpecConfig | None = None
         self.num_iterations = 0
         self.counters = SpecCounters()
+        self.positions = PositionCounters()
         self.intervals: list[IntervalStats] = []
         self.decode_log_interval = decode_log_interval
         self.on_interval = on_interval
@@ -250,8 +252,10 @@ class Engine:
         if self.adaptive is not None:
             self.adaptive.observe(num_accepted_drafts)
         self.counters = update_spec_metrics(self.counters, len(launched.requests), sum(num_accepted_drafts))
-        self._report(self.decode_log_interval)
         config = self.worker.config.at_steps(launched.num_steps)
+        proposed = iteration.proposals_at(config)
+        self.positions = count_positions(self.positions, proposed.num_drafts, proposed.num_levels, num_accepted_drafts)
+        self._report(self.decode_log_interval)
         is_changed = config != (self._last_sizes or config)
         self._last_sizes = config
         place = (self.worker.model.description, self.worker.sizes)
@@ -262,7 +266,7 @@ class Engine:
         if stats is not None:
             self.intervals.append(stats)
             if self.on_interval is not None:
-                self.on_interval(stats, self.counters)
+                self.on_interval(stats, self.counters, self.positions)
 
 
 def _require_same(what: str, got: object, expected: object, because: str) -> None:

@@ -23,7 +23,8 @@ class Report:
 
     ``accept_rate`` is accepted drafts over proposed drafts; ``tokens_per_verify`` counts the bonus token.
     ``histogram[k]`` is the number of verifies that accepted ``k`` drafts. ``intervals`` has one entry a report of the
-    scheduler, ``meta_info`` one a request, under the names that engines print.
+    scheduler, ``meta_info`` one a request, under the names that engines print; ``spec_decode`` has acceptance by
+    position, under those of vLLM.
 
     ``lossless`` compares greedy requests with autoregressive decoding and is None without any. ``reproducible``
     compares sampled requests with a second run one at a time, and is None without any or without a worker for it.
@@ -44,6 +45,7 @@ class Report:
     intervals: tuple[dict[str, float | int], ...] = ()
     meta_info: tuple[dict[str, Any], ...] = ()
     reproducible: bool | None = None
+    spec_decode: dict[str, Any] = field(default_factory=dict)
 
 
 def simulate(
@@ -104,6 +106,7 @@ def simulate(
         intervals=tuple(stats.public() for stats in engine.intervals),
         meta_info=tuple(_told(request, engine.num_drafts_per_round) for request in done),
         reproducible=not changed if sampled and alone is not None else None,
+        spec_decode=engine.positions.public(),
     )
 
 

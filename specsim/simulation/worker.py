@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
-from specsim.counts import count_tokens
+from specsim.counts import ROOTS_PER_TREE, count_draft_nodes, count_tokens
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import Phase
@@ -21,15 +21,31 @@ from specsim.simulation.synchronous import IterationLedger
 
 
 @dataclass(frozen=True)
+class Proposals:
+    """How many drafts each request was proposed, and on how many levels they lie; both [request]."""
+
+    num_drafts: tuple[int, ...]
+    num_levels: tuple[int, ...]
+
+    @classmethod
+    def of_trees(cls, tree_mask: NDArray[np.bool_]) -> "Proposals":
+        """Return those of trees, one mask bool [request, node, node] of reflexive ancestors."""
+        num_levels = tree_mask.sum(axis=2).max(axis=1) - ROOTS_PER_TREE
+        return cls((int(count_draft_nodes(tree_mask.shape[1])),) * len(tree_mask), tuple(num_levels.tolist()))
+
+
+@dataclass(frozen=True)
 class Iteration:
     """What one decode iteration produced, on the host.
 
     ``tokens`` int32 [request, node] holds each request's output tokens at the front; both counts are int32 [request].
+    Without ``proposals`` every request was proposed what the sizes of the iteration say.
     """
 
     tokens: NDArray[np.int32]
     num_accepted_drafts: NDArray[np.int32]
     num_accepted_tokens: NDArray[np.int32]
+    proposals: Proposals | None = None
 
     def check(self, num_requests: int) -> None:
         """Raise AssertionError unless every request has a row and a count of each kind, and its tokens fit."""
@@ -41,13 +57,19 @@ class Iteration:
         require(fits, "shape of the tokens that decode returns", got, f"({num_requests}, at least {most})")
 
     @classmethod
-    def of(cls, truncation: Truncation, num_nodes: int) -> "Iteration":
+    def of(cls, truncation: Truncation, num_nodes: int, proposals: Proposals | None = None) -> "Iteration":
         """Return what is left of a verify where the ends of requests cut it: the counts are those of the batch."""
         tokens = np.zeros((len(truncation.appended), num_nodes), dtype=np.int32)
         for request, appended in enumerate(truncation.appended):
             tokens[request, : len(appended)] = appended
         num_accepted_drafts = truncation.batch_num_accepted_drafts
-        return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts))
+        return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts), proposals)
+
+    def proposals_at(self, config: SpecConfig) -> Proposals:
+        """Return what was proposed in an iteration of these sizes."""
+        count = len(self.num_accepted_drafts)
+        drafts = int(count_draft_nodes(config.num_draft_tokens))
+        return self.proposals or Proposals((drafts,) * count, (config.num_steps,) * count)
 
 
 class Worker(Protocol):

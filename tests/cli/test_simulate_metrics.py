@@ -17,6 +17,10 @@ NAMES = {
     "sglang:spec_verify_calls_total",
     "sglang:spec_num_steps",
     "sglang:spec_num_draft_tokens",
+    "vllm:spec_decode_num_drafts_total",
+    "vllm:spec_decode_num_draft_tokens_total",
+    "vllm:spec_decode_num_accepted_tokens_total",
+    *(f"vllm:spec_decode_num_accepted_tokens_per_pos_total[{position}]" for position in range(5)),
 }
 SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 8, "--max-new-tokens", 24, "--metrics-interval", 2)
 
@@ -29,9 +33,9 @@ def text(tmp_path):
 
 
 def values_of(exposed):
-    return {
-        sample.name: sample.value for family in text_string_to_metric_families(exposed) for sample in family.samples
-    }
+    samples = [sample for family in text_string_to_metric_families(exposed) for sample in family.samples]
+    places = [f"[{one.labels['position']}]" if "position" in one.labels else "" for one in samples]
+    return {sample.name + place: sample.value for sample, place in zip(samples, places, strict=True)}
 
 
 def test_the_file_holds_the_last_interval_of_the_report(specsim, text, tmp_path):
@@ -39,14 +43,23 @@ def test_the_file_holds_the_last_interval_of_the_report(specsim, text, tmp_path)
     got = specsim("simulate", "--text", text, *SMALL, "--metrics-file", path, "--json")
     assert got.exit_code == 0, got.output
     report = json.loads(got.stdout)
-    last = report["intervals"][-1]
+    last, counted = report["intervals"][-1], report["spec_decode"]
     assert values_of(path.read_text()) == {
         "sglang:spec_accept_length": last["spec_accept_length"],
         "sglang:spec_accept_rate": last["spec_accept_rate"],
         "sglang:spec_verify_calls_total": report["spec_verify_ct"],
         "sglang:spec_num_steps": 5,
         "sglang:spec_num_draft_tokens": 16,
+        "vllm:spec_decode_num_drafts_total": counted["num_drafts"],
+        "vllm:spec_decode_num_draft_tokens_total": counted["num_draft_tokens"],
+        "vllm:spec_decode_num_accepted_tokens_total": counted["num_accepted_tokens"],
+        **{
+            f"vllm:spec_decode_num_accepted_tokens_per_pos_total[{position}]": count
+            for position, count in enumerate(counted["num_accepted_tokens_per_pos"])
+        },
     }
+    assert counted["num_accepted_tokens_per_pos"] == [sum(report["histogram"][place + 1 :]) for place in range(5)]
+    assert counted["num_draft_tokens"] == 15 * counted["num_drafts"]
 
 
 def test_the_figures_of_a_report_agree(specsim, text):

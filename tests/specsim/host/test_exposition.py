@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from specsim.host.exposition import SpecCollector, served, write_textfile
 from specsim.host.metrics import Rates, SpecCounters, report_decode_stats, update_spec_metrics
+from specsim.host.positions import PositionCounters, count_positions
 from specsim.properties.strategies.metrics import histories
 
 LABELS = {"model_name": "text", "engine_type": "unified"}
@@ -18,8 +19,11 @@ def samples(text):
     """Return {sample name: value} and {family name: type}; every sample has the labels."""
     families = list(text_string_to_metric_families(text))
     found = [sample for family in families for sample in family.samples]
+    places = [sample.labels.pop("position", None) for sample in found]
     assert all(sample.labels == LABELS for sample in found)
-    return {sample.name: sample.value for sample in found}, {family.name: family.type for family in families}
+    pairs = zip(found, places, strict=True)
+    values = {one.name if place is None else (one.name, int(place)): one.value for one, place in pairs}
+    return values, {family.name: family.type for family in families}
 
 
 def scrape(url):
@@ -50,12 +54,17 @@ def test_a_scrape_shows_the_last_report_and_all_verifies(page, history):
     shown, url = page
     shown.collector = collector = SpecCollector(history.num_steps, history.num_draft_tokens, LABELS)
     counters, last = SpecCounters(), Rates(0.0, 0.0)
+    positions = shown_positions = PositionCounters()
     for batch in history.batches:
+        accepted = [row.num_accepted_drafts for row in batch]
+        widths = [[history.num_drafts_per_round] * len(batch), [history.num_steps] * len(batch)]
+        positions = count_positions(positions, *widths, accepted)
         counters = update_spec_metrics(counters, len(batch), sum(row.num_accepted_drafts for row in batch))
         counters, stats = report_decode_stats(counters, history.num_drafts_per_round, history.decode_log_interval)
         if stats is not None:
             last = stats.rates
-            collector.show(last, counters.total_verifies)
+            collector.show(last, counters.total_verifies, positions)
+            shown_positions = positions
     values, types = samples(scrape(url))
     assert values == {
         "sglang:spec_accept_length": last.tokens_per_verify,
@@ -63,8 +72,17 @@ def test_a_scrape_shows_the_last_report_and_all_verifies(page, history):
         "sglang:spec_verify_calls_total": counters.total_verifies,
         "sglang:spec_num_steps": history.num_steps,
         "sglang:spec_num_draft_tokens": history.num_draft_tokens,
+        "vllm:spec_decode_num_drafts_total": shown_positions.num_proposing,
+        "vllm:spec_decode_num_draft_tokens_total": shown_positions.num_proposed_drafts,
+        "vllm:spec_decode_num_accepted_tokens_total": shown_positions.num_accepted_drafts,
+        **{
+            ("vllm:spec_decode_num_accepted_tokens_per_pos_total", place): count
+            for place, count in enumerate(shown_positions.accepted or (0,) * history.num_steps)
+        },
     }
     assert types.pop("sglang:spec_verify_calls") == "counter"
+    counted = [types.pop(name) for name in list(types) if name.startswith("vllm:")]
+    assert counted == ["counter"] * 4
     assert set(types.values()) == {"gauge"}
 
 
@@ -89,7 +107,7 @@ def test_a_file_replaces_the_old_one_and_leaves_nothing_else(tmp_path):
     path = tmp_path / "specsim.prom"
     collector = SpecCollector(3, 4, LABELS)
     for rates, num_verifies in ((Rates(1.5, 0.25), 2), (Rates(2.0, 0.5), 6)):
-        collector.show(rates, num_verifies)
+        collector.show(rates, num_verifies, PositionCounters())
         write_textfile(collector, path)
         values, _ = samples(path.read_text())
         assert values["sglang:spec_accept_length"] == rates.tokens_per_verify
