@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from specsim.host.choice import UNCONSTRAINED, TokenChoice
+from specsim.gpu.worker.rules import RuleRows
+from specsim.host.choice import UNCONSTRAINED, TokenChoice, any_rules
 from specsim.host.sampling import GREEDY
 from specsim.simulation.logprobs import hands_states, most_top
 
@@ -24,7 +25,7 @@ DTYPES = {
 class ChoiceRows:
     """Choices by request row; a row without any, and the padding row, are greedy and unconstrained.
 
-    Which rows are sampled is known on the host too, so that a greedy batch costs nothing.
+    Which rows are sampled, and which have rules, is known on the host too, so that a batch without any costs nothing.
     """
 
     def __init__(self, num_rows: int, device: torch.device) -> None:
@@ -33,6 +34,7 @@ class ChoiceRows:
             for name, dtype in DTYPES.items()
         }
         self._by_row: dict[int, TokenChoice] = {}
+        self.rules = RuleRows(num_rows, device)
 
     def assign(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Write how the tokens of joining requests are chosen."""
@@ -57,8 +59,22 @@ class ChoiceRows:
         return hands_states(self.of(rows))
 
     def needs_distribution(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows is sampled, or asks for log-probabilities."""
-        return self.has_sampled(rows) or most_top(self.of(rows)) is not None
+        """Return whether any of these rows is sampled, asks for log-probabilities, or has penalties or biases."""
+        choices = self.of(rows)
+        is_ruled = any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
+        return is_ruled or self.has_sampled(rows) or most_top(choices) is not None
+
+    def has_rules(self, rows: Sequence[int]) -> bool:
+        """Return whether the logits of any of these rows follow its output, without asking the device."""
+        return self.rules.is_allocated and any_rules(self.of(rows))
+
+    def wants(self, rows: Sequence[int]) -> tuple[bool, bool, bool]:
+        """Return what a batch wants of the target beside greedy choices, as ``Kind`` has it."""
+        return self.needs_distribution(rows), self.hands_states(rows), self.has_rules(rows)
+
+    def deciding(self, is_sampled: bool, has_rules: bool) -> tuple["ChoiceRows | None", RuleRows | None]:
+        """Return what a verify decides by: choices where chance does, rules where there are any."""
+        return self if is_sampled else None, self.rules if has_rules else None
 
     def is_constrained(self, rows: Sequence[int]) -> bool:
         """Return whether the logits of any of these rows are changed on the host."""

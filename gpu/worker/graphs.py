@@ -17,12 +17,19 @@ NUM_WARM_UPS = 2
 class Kind:
     """What decides the launches of an iteration.
 
-    How many steps are drafted, whether a request is sampled, and whether users are handed hidden states.
+    How many steps are drafted, whether a request is sampled, whether users are handed hidden states, and whether rules
+    follow the output.
     """
 
     num_steps: int
     is_sampled: bool
     hands_states: bool = False
+    has_rules: bool = False
+
+    @property
+    def wants(self) -> tuple[bool, bool, bool]:
+        """What is asked of the target beside greedy choices, as ``ChoiceRows.wants`` tells it."""
+        return self.is_sampled, self.hands_states, self.has_rules
 
 
 @dataclass(frozen=True)

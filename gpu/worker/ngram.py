@@ -193,7 +193,7 @@ class GpuNgramWorker:
     def _stages(self, trees: GrownTrees, rows: Sequence[int]) -> TreeStages:
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
         choices = self._setting.choices
-        kind = Kind(self.config.num_steps, choices.needs_distribution(rows), choices.hands_states(rows))
+        kind = Kind(self.config.num_steps, *choices.wants(rows))
         if not self._pads:
             return TreeStages(self._setting, kind, trees)
         size = bucket_for(trees.num_requests, self._buckets)

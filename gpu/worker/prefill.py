@@ -12,6 +12,7 @@ from specsim import gpu
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.constraints import constrain_first
 from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import first_tokens, greedy_choices
 from specsim.phases import DraftInput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
@@ -19,6 +20,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.told_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
+from specsim.topology import NONE
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,18 @@ def prefill_target(
     output = part_states(model.description, output, hands_states, last)
     if choices.is_constrained(rows):
         constrain_first(output, choices.of(rows))
+    own = [chunk.next_token for chunk in chunks]
+    choices.rules.start(rows, choices.of(rows), output.logits.shape[1])
+    has_rules = choices.has_rules(rows)
+    if has_rules:
+        output = writable(output)
+        choices.rules.apply(row, torch.zeros_like(row), torch.ones_like(row, dtype=torch.bool), output)
     following = greedy_choices(output)
     if is_sampled:
         following = first_tokens(row, end, output, following, choices)
-    own = [chunk.next_token for chunk in chunks]
+    if has_rules:
+        paths = [place if token is None else NONE for place, token in enumerate(own)]
+        choices.rules.commit(row, device_array(paths, device, torch.int32)[:, None], following.int())
     if any(token is not None for token in own):
         is_last = device_array([token is None for token in own], device, torch.bool)
         following = torch.where(is_last, following, device_array([token or 0 for token in own], device))

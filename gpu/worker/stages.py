@@ -111,13 +111,13 @@ class Stages:
         rows, setting = self._phase.req_pool_indices, self._setting
         keys = verify_keys(rows, self.verify_input, setting.pools)
         self.output, self.scratch = run_target(
-            rows, self.verify_input, keys, setting.model, setting.pools, self._kind.is_sampled, self._kind.hands_states
+            rows, self.verify_input, keys, setting.model, setting.pools, *self._kind.wants
         )
 
     def _accept(self) -> None:
-        choices = self._setting.choices if self._kind.is_sampled else None
+        decided_by = self._setting.choices.deciding(self._kind.is_sampled, self._kind.has_rules)
         self.verify_output = verify(
-            self._phase.req_pool_indices, self.verify_input, self.output, self._config.num_steps, choices
+            self._phase.req_pool_indices, self.verify_input, self.output, self._config.num_steps, *decided_by
         )
 
 

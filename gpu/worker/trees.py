@@ -121,14 +121,14 @@ class TreeStages:
         rows = trees.req_pool_indices
         keys = verify_keys(rows, self.verify_input, setting.pools)
         self.output, self.scratch = run_target(
-            rows, self.verify_input, keys, setting.model, setting.pools, self._kind.is_sampled, self._kind.hands_states
+            rows, self.verify_input, keys, setting.model, setting.pools, *self._kind.wants
         )
 
     def _accept(self) -> None:
         setting = self._setting
-        choices = setting.choices if self._kind.is_sampled else None
+        decided_by = setting.choices.deciding(self._kind.is_sampled, self._kind.has_rules)
         self.verify_output = verify(
-            self._trees.req_pool_indices, self.verify_input, self.output, setting.config.num_steps, choices
+            self._trees.req_pool_indices, self.verify_input, self.output, setting.config.num_steps, *decided_by
         )
 
 

@@ -153,7 +153,7 @@ class GpuWorkerV1:
         uploaded = upload([*flat_ranges(borrowed), *flat_ranges(given)], DEVICE)
         num_of_each = len(uploaded) // 2
         choices = setting.choices
-        kind = Kind(config.num_steps, choices.needs_distribution(rows), choices.hands_states(rows))
+        kind = Kind(config.num_steps, *choices.wants(rows))
         stages = self._stages(draft_input, uploaded[-1], kind)
         setting.pools.assign_slots(uploaded[:num_of_each])
         stages.draft()

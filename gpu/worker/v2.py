@@ -155,7 +155,7 @@ class GpuWorker:
         self._num_live = len(rows)
         choices = self._choices
         depth = self.config.at_steps(num_steps).num_steps
-        kind = Kind(depth, choices.needs_distribution(rows), choices.hands_states(rows))
+        kind = Kind(depth, *choices.wants(rows))
         is_constrained = choices.is_constrained(rows)
         size = bucket_for(len(rows), self._buckets) if self._pads and rows else len(rows)
         padded = pad_rows(rows, size)
@@ -210,14 +210,14 @@ class GpuWorker:
         window = partial(pools.read_slots, rows, draft_input.seq_lens, config.num_draft_tokens)
         verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window, self.sizes.page_size)
         keys = verify_keys(rows, verify_input, pools)
-        output, scratch = run_target(rows, verify_input, keys, model, pools, kind.is_sampled, kind.hands_states)
+        output, scratch = run_target(rows, verify_input, keys, model, pools, *kind.wants)
         return Middle(draft_input, verify_input, keys, output, scratch)
 
     def _finish(self, rows: Tensor, kind: Kind, middle: Middle) -> Phases:
         """Accept, bring the accepted paths to the front, and let the draft catch up."""
         model, pools, topk, verify_input = self.model, self._pools, self.config.topk, middle.verify_input
-        choices = self._choices if kind.is_sampled else None
-        verify_output = verify(rows, verify_input, middle.output, kind.num_steps, choices)
+        choices, rules = self._choices.deciding(kind.is_sampled, kind.has_rules)
+        verify_output = verify(rows, verify_input, middle.output, kind.num_steps, choices, rules)
         extend_input = compact(rows, verify_input, verify_output, topk == 1, kind.num_steps, pools, middle.scratch)
         pools.stash(extend(rows, verify_input, verify_output, extend_input, middle.keys, topk, model, pools))
         return middle.draft_input, verify_input, verify_output, extend_input

@@ -7,6 +7,7 @@ from specsim import gpu
 from specsim.counts import count_tokens
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.rules import RuleRows, writable
 from specsim.gpu.worker.sampling import accept, greedy_choices
 from specsim.phases import VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
@@ -23,10 +24,12 @@ def run_target(
     pools: Pools,
     is_sampled: bool,
     hands_states: bool = False,
+    has_rules: bool = False,
 ) -> tuple[TargetOutput[Tensor], Buffers]:
     """Run the target over the trees and return what it says, and the recurrent state after every node.
 
-    With ``hands_states`` it says the hidden states that users are handed as well.
+    With ``hands_states`` it says the hidden states that users are handed as well, and with ``has_rules`` its logits can
+    be written.
     """
     scratch = pools.scratch(rows.shape[0], phase.num_draft_tokens)
     batch = TargetBatch(
@@ -44,15 +47,28 @@ def run_target(
         window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
     )
     output = model.verify(batch, pools.kv[Side.TARGET], pools.states, scratch)
-    return part_states(model.description, output, hands_states), scratch
+    output = part_states(model.description, output, hands_states)
+    return writable(output) if has_rules else output, scratch
 
 
 def verify(
-    rows: Tensor, phase: VerifyInput, output: TargetOutput[Tensor], num_steps: int, choices: ChoiceRows | None
+    rows: Tensor,
+    phase: VerifyInput,
+    output: TargetOutput[Tensor],
+    num_steps: int,
+    choices: ChoiceRows | None,
+    rules: RuleRows | None = None,
 ) -> VerifyOutput:
-    """Accept along the trees: greedily without ``choices``, else by chance for the whole batch."""
+    """Accept along the trees: greedily without ``choices``, else by chance for the whole batch.
+
+    With ``rules`` the logits are changed in place before, and what is accepted is committed to the rows.
+    """
+    if rules is not None:
+        rules.apply(rows, phase.draft_token, phase.tree_mask, output)
     target_predict = greedy_choices(output)
     predict, accept_index, num_accepted_drafts = accept(rows, phase, output, target_predict, num_steps, choices)
+    if rules is not None:
+        rules.commit(rows, accept_index, predict)
     num_accepted_tokens = count_tokens(num_accepted_drafts)
     accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
     return VerifyOutput(
