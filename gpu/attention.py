@@ -10,6 +10,7 @@ from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, planned
 from specsim.operations.outputs import (
+    IdleAttentionMetadataOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
@@ -204,5 +205,68 @@ def _plan_keys(
             "REQUESTS": power_of_two(num_requests),
             **({"mask_indptr_ptr": None} if has_window else {}),
         },
+        tunables={"BLOCK": block},
+    )
+
+
+def idle_attention_metadata(
+    req_pool_indices: torch.Tensor,
+    req_to_token: torch.Tensor,
+    seq_lens: torch.Tensor,
+    num_new_keys: int,
+    max_seq_len_k: int,
+    page_size: int = 1,
+) -> IdleAttentionMetadataOutputs[torch.Tensor]:
+    """Lay out lengths and page table of dummy rows; one launch over requests and blocks of pages."""
+    return run("idle_attention_metadata", launch_idle_attention_metadata, locals())
+
+
+def launch_idle_attention_metadata(call: Call) -> IdleAttentionMetadataOutputs[torch.Tensor]:
+    """Launch into the buffers of a checked call."""
+    axes, outputs = call.axes, call.outputs
+    if axes["request"] == 0:
+        outputs.cu_seqlens_q.zero_()
+        outputs.cu_seqlens_k.zero_()
+        return outputs
+    rows = call.arguments["req_to_token"]
+    launch(
+        _plan_idle(
+            axes["request"],
+            axes["row"],
+            axes["num_new_keys"],
+            outputs.page_table.shape[1],
+            axes["page_size"],
+            *rows.stride(),
+        ),
+        inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
+        outputs=call.returned(),
+    )
+    return outputs
+
+
+@planned
+def _plan_idle(
+    num_requests: int,
+    num_rows: int,
+    num_new_keys: int,
+    num_pages: int,
+    page_size: int,
+    row_stride: int,
+    column_stride: int,
+) -> Plan:
+    block = choose_block(num_pages, TILE)
+    return Plan(
+        kernels._idle_attention_metadata_kernel,
+        grid=(num_requests, max(1, ceil_div(num_pages, block))),
+        sizes={
+            "num_requests": num_requests,
+            "num_rows": num_rows,
+            "num_new_keys": num_new_keys,
+            "num_pages": num_pages,
+            "page_size": page_size,
+            "row_stride": row_stride,
+            "column_stride": column_stride,
+        },
+        constants={"REQUESTS": power_of_two(num_requests)},
         tunables={"BLOCK": block},
     )

@@ -7,7 +7,12 @@ from specsim.gpu.acceptance import (
     generate_simulated_accept_index,
     tree_speculative_sampling_target_only,
 )
-from specsim.gpu.attention import verify_cascade_metadata, verify_custom_mask_metadata, verify_extend_metadata
+from specsim.gpu.attention import (
+    idle_attention_metadata,
+    verify_cascade_metadata,
+    verify_custom_mask_metadata,
+    verify_extend_metadata,
+)
 from specsim.gpu.compact import (
     compact_accepted_to_front,
     fill_accept_out_cache_loc,
@@ -107,6 +112,7 @@ __all__ = [
     "hash_draft_probabilities",
     "hash_sampling_logits",
     "hash_target_logits",
+    "idle_attention_metadata",
     "keep_top_k_exactly",
     "map_hot_tokens",
     "min_p_renorm",

@@ -4,6 +4,7 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.operations.outputs import (
+    IdleAttentionMetadataOutputs,
     VerifyCascadeMetadataOutputs,
     VerifyCustomMaskMetadataOutputs,
     VerifyExtendMetadataOutputs,
@@ -209,3 +210,64 @@ def verify_extend_metadata(
         for key in range(length):
             kv_indices[kv_indptr[request] + key] = req_to_token[req_pool_indices[request], key]
     return VerifyExtendMetadataOutputs(qo_indptr, kv_indptr, kv_indices, mask_indptr)
+
+
+def idle_attention_metadata(
+    req_pool_indices: Array,
+    req_to_token: Array,
+    seq_lens: Array,
+    num_new_keys: int,
+    max_seq_len_k: int,
+    page_size: int = 1,
+) -> IdleAttentionMetadataOutputs[Array]:
+    """Lay out lengths and page table of dummy rows, one query each, without a tree.
+
+    Parameters
+    ----------
+    req_pool_indices : int64 [request]
+        Row of each request; that of padding is 0.
+    req_to_token : int32 [row, position]
+        Slot of each position.
+    seq_lens : int64 or int32 [request]
+        Lengths as they are padded.
+    num_new_keys : int
+        Keys that the query adds: 1 where a chain is drafted, 0 for a backend that drafts no step.
+    max_seq_len_k : int
+        Positions that the page table covers: the longest sequence, or a bound on it.
+    page_size : int
+        Slots a page.
+
+    Returns
+    -------
+    cache_seqlens : int32 [request]
+        Keys of each request.
+    cu_seqlens_q : int32 [request+1]
+        Where each request's query stands: its number.
+    cu_seqlens_k : int32 [request+1]
+        Where each request's keys start.
+    page_table : int32 [request, ceil(max_seq_len_k/page_size)]
+        Page of each page-sized run of positions; columns past the length hold what the row holds.
+
+    Raises
+    ------
+    SpecRejection
+        ROW_TOO_SHORT.
+
+    Notes
+    -----
+    Source: semantics D.10, sglang #26997.
+    """
+    axes = check_call("idle_attention_metadata", locals())
+    num_requests, page_size = axes["request"], axes["page_size"]
+    num_pages = -(-axes["max_seq_len_k"] // page_size)
+    cache_seqlens = np.zeros(num_requests, dtype=np.int32)
+    cu_seqlens_q = np.zeros(num_requests + 1, dtype=np.int32)
+    cu_seqlens_k = np.zeros(num_requests + 1, dtype=np.int32)
+    page_table = np.zeros((num_requests, num_pages), dtype=np.int32)
+    for request in range(num_requests):
+        cache_seqlens[request] = seq_lens[request] + axes["num_new_keys"]
+        cu_seqlens_q[request + 1] = cu_seqlens_q[request] + 1
+        cu_seqlens_k[request + 1] = cu_seqlens_k[request] + cache_seqlens[request]
+        first_slots = req_to_token[req_pool_indices[request], ::page_size]
+        page_table[request] = first_slots[:num_pages] // page_size
+    return IdleAttentionMetadataOutputs(cache_seqlens, cu_seqlens_q, cu_seqlens_k, page_table)

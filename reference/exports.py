@@ -7,7 +7,12 @@ from specsim.reference.acceptance import (
     generate_simulated_accept_index,
     tree_speculative_sampling_target_only,
 )
-from specsim.reference.attention import verify_cascade_metadata, verify_custom_mask_metadata, verify_extend_metadata
+from specsim.reference.attention import (
+    idle_attention_metadata,
+    verify_cascade_metadata,
+    verify_custom_mask_metadata,
+    verify_extend_metadata,
+)
 from specsim.reference.compact import (
     compact_accepted_to_front,
     fill_accept_out_cache_loc,
@@ -113,6 +118,7 @@ __all__ = [
     "hash_draft_probabilities",
     "hash_sampling_logits",
     "hash_target_logits",
+    "idle_attention_metadata",
     "keep_top_k_exactly",
     "map_hot_tokens",
     "min_p_renorm",

@@ -150,3 +150,42 @@ def _continue_mask_kernel(tree_mask_ptr, custom_mask_ptr, num_given, num_entries
     entry = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     is_visible = tl.load(tree_mask_ptr + entry * mask_stride, mask=entry < num_given, other=1)
     tl.store(custom_mask_ptr + entry, is_visible, mask=entry < num_entries)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_new_keys", "num_pages", "page_size"])
+def _idle_attention_metadata_kernel(
+    req_pool_indices_ptr,
+    req_to_token_ptr,
+    seq_lens_ptr,
+    cache_seqlens_ptr,
+    cu_seqlens_q_ptr,
+    cu_seqlens_k_ptr,
+    page_table_ptr,
+    num_requests,
+    num_rows,
+    num_new_keys,
+    num_pages,
+    page_size,
+    row_stride,
+    column_stride,
+    REQUESTS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write a block of one dummy row's pages; the first block also writes its lengths and offsets."""
+    request = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
+    page = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    slot = tl.load(slots_ptr + page * page_size * column_stride, mask=page < num_pages, other=0)
+    quotient = slot // page_size
+    quotient = tl.where(quotient * page_size > slot, quotient - 1, quotient)
+    tl.store(page_table_ptr + request * num_pages + page, quotient, mask=page < num_pages)
+    if block == 0:
+        length, before = lengths_before(seq_lens_ptr, request, num_requests, REQUESTS)
+        end = before + length + (request + 1) * num_new_keys
+        tl.store(cache_seqlens_ptr + request, (length + num_new_keys).to(tl.int32))
+        tl.store(cu_seqlens_q_ptr + request + 1, (request + 1).to(tl.int32))
+        tl.store(cu_seqlens_k_ptr + request + 1, end.to(tl.int32))
+        if request == 0:
+            tl.store(cu_seqlens_q_ptr, 0)
+            tl.store(cu_seqlens_k_ptr, 0)

@@ -13,6 +13,8 @@ from specsim.topology import Topology
 _CASCADE = "verify_cascade_metadata"
 _CUSTOM = "verify_custom_mask_metadata"
 _EXTEND = "verify_extend_metadata"
+_IDLE = "idle_attention_metadata"
+_VERIFY, _RAGGED = "target_verify_metadata", "generate_attn_arg_prefill"
 _ROWS = ("req_pool_indices", "seq_lens")
 
 
@@ -88,6 +90,55 @@ def mask_offsets_count_rows_of_prefix_and_window(backend: Backend, case: Case) -
     require_equal("the first offset", got[:1], [0])
 
 
+def idle_rows_have_one_query_and_plain_lengths(backend: Backend, case: Case) -> None:
+    """A dummy row has its length as keys, one more where a chain is drafted, its own pages, and one query.
+
+    Without a row there is nothing but the first offset.
+    """
+    nobody = {**case, **{name: case[name][:0] for name in _ROWS}}
+    for name in ("cu_seqlens_q", "cu_seqlens_k"):
+        require_equal(f"{name} of nothing", outputs_of(backend, _IDLE, nobody)[name], [0])
+    got = outputs_of(backend, _IDLE, case)
+    lengths = np.asarray(case["seq_lens"], dtype=np.int64) + case["num_new_keys"]
+    require_equal("cache_seqlens", got["cache_seqlens"], lengths)
+    require_equal("cu_seqlens_q", got["cu_seqlens_q"], np.arange(len(lengths) + 1))
+    require_equal("cu_seqlens_k", got["cu_seqlens_k"], np.cumsum([0, *lengths]))
+    starts = case["req_to_token"][case["req_pool_indices"], : case["max_seq_len_k"] : case["page_size"]]
+    require_equal("page_table", got["page_table"] * case["page_size"], starts - starts % case["page_size"])
+
+
+def an_idle_draft_of_a_chain_is_a_verify_of_one_token(backend: Backend, case: Case) -> None:
+    """With one new key the metadata is that of a target forward over one token a request."""
+    rows = {**case, "num_new_keys": 1, "max_seq_len_k": case["req_to_token"].shape[1]}
+    idle = outputs_of(backend, _IDLE, rows)
+    del rows["num_new_keys"]
+    verify = outputs_of(backend, _VERIFY, {**rows, "num_tokens": len(case["seq_lens"])})
+    for name, values in verify.items():
+        require_equal(name, idle[name], values)
+
+
+def idle_keys_are_those_of_a_ragged_extend(backend: Backend, case: Case) -> None:
+    """Keys as a list are those of an extend of one token a row, with room up to any bound on their sum."""
+    idle = outputs_of(backend, _IDLE, {**case, "num_new_keys": 0, "page_size": 1})
+    lengths = np.asarray(case["seq_lens"], dtype=np.int64)
+    listed = outputs_of(
+        backend,
+        _RAGGED,
+        {
+            "req_pool_indices": case["req_pool_indices"],
+            "req_to_token": case["req_to_token"],
+            "kv_lens": case["seq_lens"],
+            "num_accepted_tokens": np.ones(len(lengths), dtype=np.int32),
+            "kv_lens_sum": len(lengths) * case["req_to_token"].shape[1],
+        },
+    )
+    require_equal("cu_seqlens_q", idle["cu_seqlens_q"], listed["qo_indptr"])
+    require_equal("cu_seqlens_k", idle["cu_seqlens_k"], listed["kv_indptr"])
+    keys = [row[:length] for row, length in zip(idle["page_table"], lengths.tolist(), strict=True)]
+    slots = np.concatenate([idle["page_table"].reshape(-1)[:0], *keys])
+    require_equal("kv_indices", listed["kv_indices"][: len(slots)], slots)
+
+
 def require_keys(case: Case, got: Case, counts: list[int]) -> None:
     """Raise AssertionError unless every request has its block of queries and the first so many slots of its row."""
     requests = len(case["seq_lens"])
@@ -114,6 +165,15 @@ def _trees(draw: st.DrawFn) -> tuple[Case, list[Topology]]:
 _cascade = attention_strategies.verify_cascade_metadata
 _custom = attention_strategies.verify_custom_mask_metadata
 _extend = attention_strategies.verify_extend_metadata
+_idle = attention_strategies.idle_attention_metadata
+
+
+@st.composite
+def _idle_rows(draw: st.DrawFn) -> Case:
+    """Draw dummy rows that all have a key, which an extend of one token needs."""
+    case = draw(_idle().filter(lambda case: case["req_to_token"].shape[1] > 1))
+    return {**case, "seq_lens": np.maximum(case["seq_lens"], 1), "max_seq_len_k": case["req_to_token"].shape[1]}
+
 
 PROPERTIES = (
     state("attention", first_pass_is_the_prefix, _cascade, (_CASCADE,), "P51"),
@@ -123,4 +183,7 @@ PROPERTIES = (
     state("attention", mask_is_continued_by_visible_entries, _custom, (_CUSTOM,), "P16"),
     state("attention", keys_are_the_prefix_alone, _extend, (_EXTEND,), "P51"),
     state("attention", mask_offsets_count_rows_of_prefix_and_window, _extend, (_EXTEND,), "P51"),
+    state("attention", idle_rows_have_one_query_and_plain_lengths, _idle, (_IDLE,), "P32"),
+    state("attention", an_idle_draft_of_a_chain_is_a_verify_of_one_token, _idle, (_IDLE, _VERIFY), "P32"),
+    state("attention", idle_keys_are_those_of_a_ragged_extend, _idle_rows, (_IDLE, _RAGGED), "P32"),
 )

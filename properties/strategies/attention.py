@@ -67,6 +67,26 @@ def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 
 
 @st.composite
+def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw dummy rows, row 0 and length 1 among them, and rows of requests; the table may cover more than needed."""
+    page_size = draw(one_of_evenly(page_sizes(), st.just(1)))
+    rows = draw(_rows(max_requests, page_size))
+    rows.pop("num_draft_tokens")
+    has_room = rows["req_to_token"].shape[1] > 1
+    for place in draw(st.lists(st.integers(0, MAX_REQUESTS - 1), max_size=3)) if has_room else ():
+        rows["req_pool_indices"][place : place + 1] = 0
+        rows["seq_lens"][place : place + 1] = 1
+    num_new_keys = draw(st.integers(0, 1))
+    longest = int(rows["seq_lens"].max(initial=0)) + num_new_keys
+    return {
+        **rows,
+        "num_new_keys": num_new_keys,
+        "max_seq_len_k": min(longest + draw(slack()), rows["req_to_token"].shape[1]),
+        "page_size": page_size,
+    }
+
+
+@st.composite
 def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))
     one = one_of_evenly(lengths(), near_a_page(page_size, page_size)) if page_size > 1 else lengths()

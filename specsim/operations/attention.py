@@ -87,4 +87,31 @@ OPERATIONS = (
         ),
         source="semantics B.3",
     ),
+    Operation(
+        name="idle_attention_metadata",
+        group="attention",
+        summary="Lengths and page table of dummy rows, one query each: what an idle rank runs its forwards on.",
+        contract=Contract(
+            parameters=(
+                REQ_POOL_INDICES,
+                REQ_TO_TOKEN,
+                seq_lens("max_seq_len_k-num_new_keys"),
+                ScalarSpec("num_new_keys", low="0", high="1"),
+                ScalarSpec("max_seq_len_k", low="0"),
+                PAGE_SIZE,
+            ),
+            outputs=(
+                array("cache_seqlens", "int32 [request]", Unit.COUNT),
+                array("cu_seqlens_q", "int32 [request+1]", Unit.OFFSET),
+                array("cu_seqlens_k", "int32 [request+1]", Unit.OFFSET),
+                array("page_table", "int32 [request, -(-max_seq_len_k//page_size)]", Unit.SLOT),
+            ),
+            requires=(
+                Requirement(
+                    "max_seq_len_k <= position", "the page table is read from the request rows", Reason.ROW_TOO_SHORT
+                ),
+            ),
+        ),
+        source="semantics D.10, sglang #26997",
+    ),
 )

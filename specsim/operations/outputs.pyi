@@ -130,6 +130,14 @@ class VerifyExtendMetadataOutputs(NamedTuple, Generic[ArrayT]):
     kv_indices: ArrayT
     mask_indptr: ArrayT
 
+class IdleAttentionMetadataOutputs(NamedTuple, Generic[ArrayT]):
+    """What ``idle_attention_metadata`` returns."""
+
+    cache_seqlens: ArrayT
+    cu_seqlens_q: ArrayT
+    cu_seqlens_k: ArrayT
+    page_table: ArrayT
+
 class GenerateCoinsOutputs(NamedTuple, Generic[ArrayT]):
     """What ``generate_coins`` returns."""
 

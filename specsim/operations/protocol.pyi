@@ -23,6 +23,7 @@ from specsim.operations.outputs import (
     GetRecurrentStepsOutputs,
     GetSrcTgtCacheLocOutputs,
     GetTargetCacheLocOutputs,
+    IdleAttentionMetadataOutputs,
     OrganizeChainDraftResultsOutputs,
     OrganizeDraftResultsOutputs,
     PrepareBlockDraftOutputs,
@@ -219,6 +220,17 @@ class Operations(Protocol[ArrayT]):
         seq_lens_sum: int,
     ) -> VerifyExtendMetadataOutputs[ArrayT]:
         """Keys of the prefix alone; the window's own keys go through the mask, whose offsets are given."""
+
+    def idle_attention_metadata(
+        self,
+        req_pool_indices: ArrayT,
+        req_to_token: ArrayT,
+        seq_lens: ArrayT,
+        num_new_keys: int,
+        max_seq_len_k: int,
+        page_size: int = 1,
+    ) -> IdleAttentionMetadataOutputs[ArrayT]:
+        """Lengths and page table of dummy rows, one query each: what an idle rank runs its forwards on."""
 
     def generate_token_bitmask(
         self,

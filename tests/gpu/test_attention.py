@@ -113,3 +113,18 @@ def test_large_batches(agrees):
     lengths = [7, 900]
     agrees("verify_cascade_metadata", **rows(lengths, 1024), tree_mask=masks(lengths, 1024), max_prefix_len=900)
     agrees("verify_custom_mask_metadata", **rows(lengths, 1024), tree_mask=masks(lengths, 1024), seq_lens_sum=907)
+
+
+@LENGTHS
+@DTYPES
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_idle_rows(agrees, cut, lengths, dtype, page_size):
+    cut(block=lambda size, most, interpreted: 2)
+    arguments = rows(lengths, 1, dtype)
+    del arguments["num_draft_tokens"]
+    for num_new_keys in (0, 1):
+        agrees(
+            "idle_attention_metadata", **arguments, num_new_keys=num_new_keys, max_seq_len_k=max(lengths, default=0) + 1
+        )
+    with_pages = {**arguments, "page_size": page_size}
+    agrees("idle_attention_metadata", **with_pages, num_new_keys=1, max_seq_len_k=arguments["req_to_token"].shape[1])

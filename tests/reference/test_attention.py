@@ -77,3 +77,22 @@ def test_a_window_beyond_the_row_is_rejected(rows, i64):
     with pytest.raises(SpecRejection) as caught:
         reference.verify_extend_metadata(**{**rows, "seq_lens": i64([4, 0])}, seq_lens_sum=4)
     assert caught.value.reason is Reason.ROW_TOO_SHORT
+
+
+@pytest.mark.parametrize(
+    ("num_new_keys", "cache", "ends"), [(0, [3, 1, 1], [0, 3, 4, 5]), (1, [4, 2, 2], [0, 4, 6, 8])]
+)
+def test_idle_rows_beside_one_of_a_request(i32, i64, num_new_keys, cache, ends):
+    """Row 2 has a request; the two of padding read row 0, the dump."""
+    rows = i32([[0] * 6, [0] * 6, [8, 9, 10, 11, 4, 5]])
+    got = reference.idle_attention_metadata(i64([2, 0, 0]), rows, i64([3, 1, 1]), num_new_keys, 6, page_size=2)
+    assert got.cache_seqlens.tolist() == cache
+    assert got.cu_seqlens_q.tolist() == [0, 1, 2, 3]
+    assert got.cu_seqlens_k.tolist() == ends
+    assert got.page_table.tolist() == [[4, 5, 2], [0, 0, 0], [0, 0, 0]]
+
+
+def test_no_row_has_no_metadata(i32, i64):
+    got = reference.idle_attention_metadata(i64([]), i32([[0] * 6]), i64([]), 1, 6)
+    assert [one.tolist() for one in got[:3]] == [[], [0], [0]]
+    assert got.page_table.shape == (0, 6)

@@ -197,6 +197,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "build_tree": (orphan, candidates_out_of_order, full_mask_too_small, packed_mask_of_33_nodes),
     "reconstruct_indices_from_tree_mask": (flipped_visibility,),
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
+    "idle_attention_metadata": (table_too_long,),
     "verify_tree_greedy": (*_LINKS, foreign_node),
     "gather_accept_tokens": PATHS,
     "fill_accept_out_cache_loc": PATHS,
