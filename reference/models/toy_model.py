@@ -3,20 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
+from specsim.hashing import digest_rows
 from specsim.operations.protocol import ModelOperations
+from specsim.reference.models.block import features_behind, last_slots, store_features
 from specsim.reference.models.kept import KeptForwards
 from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
 from specsim.reference.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import KVPool
 from specsim.simulation.models.moving import layer_by_layer
-from specsim.simulation.models.pool_kinds import FORMS, KEYS, KINDS_WITHOUT_KV, RECURRENT_KINDS
+from specsim.simulation.models.pool_kinds import FORMS, KEYS, KINDS_WITHOUT_KV, RECURRENT_KINDS, TAG_WORDS
 from specsim.simulation.models.toys import describe, kind_of
 
 KV = Mapping[str, Sequence[Array]]
@@ -100,6 +105,54 @@ class ToyModel:
         selected = hidden_states[batch.select]
         return DraftOutput(self._propose(selected, context[batch.select], 1), selected)
 
+    def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
+        """Store what the target's features say of each position."""
+        form = FORMS[kind_of(self.language_model, Side.DRAFT)]
+        store_features(form, kv, batch, self.description.hidden_width)
+
+    def draft_block(self, batch: BlockBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Fold what each block sees; then go on, token by token, from the features of the last committed position."""
+        num_nodes = batch.num_draft_tokens
+        folds = self._forward(
+            Side.DRAFT,
+            kv,
+            batch.out_cache_loc,
+            lambda forwards, kv_buffers: forwards.target_forward(
+                kv_buffers=kv_buffers,
+                input_ids=batch.input_ids,
+                positions=batch.positions,
+                out_cache_loc=batch.out_cache_loc,
+                page_table=batch.keys.page_table,
+                cache_seqlens=batch.keys.cache_seqlens,
+                cu_seqlens_q=batch.keys.cu_seqlens_q,
+                tree_mask=np.ones(len(batch.positions) * num_nodes, dtype=np.bool_),
+                page_size=batch.keys.page_size,
+            ),
+        )
+        context = digest_rows(folds[:, :-1]).reshape(-1, num_nodes)
+        token, place = (one.reshape(-1, num_nodes)[:, 0] for one in (batch.input_ids, batch.positions))
+        form, slots = FORMS[kind_of(self.language_model, Side.DRAFT)], last_slots(batch.keys, num_nodes)
+        hidden_states = features_behind(form, kv, slots, place - 1, self.description.hidden_width)
+        rows = []
+        for depth in range(1, num_nodes):
+            hidden_states = self._advance(hidden_states, token, place + depth - 2)
+            rows.append(self._probabilities(hidden_states, context[:, depth], depth))
+            token = np.argmax(rows[-1], axis=1)
+        return DraftOutput(np.stack(rows, axis=1).reshape(-1, self.language_model.vocab_size), None)
+
+    def _advance(self, hidden_states: Array, tokens: Array, positions: Array) -> Array:
+        """Return the target's hidden states behind one more token; what the draft's forward folds goes nowhere."""
+        count = len(tokens)
+        return self._operations.draft_decode_forward(
+            kv_buffers=[np.zeros((count, TAG_WORDS), dtype=np.int64) for _ in range(2)],
+            input_ids=tokens,
+            hidden_states=hidden_states,
+            positions=positions,
+            out_cache_loc=np.arange(count),
+            kv_indices=np.arange(count, dtype=np.int32),
+            kv_indptr=np.arange(count + 1, dtype=np.int32),
+        ).next_hidden_states
+
     def _attend(self, batch: TargetBatch[Array], kv: KV) -> Array:
         """Return the hidden states that the keys of the tokens come to."""
         hidden_states = self._forward(
@@ -159,11 +212,14 @@ class ToyModel:
         return self._operations.hash_sampling_logits(hidden_states, model.vocab_size, model.seed)
 
     def _propose(self, hidden_states: Array, context: Array, depth: int) -> Array:
+        probabilities = self._probabilities(hidden_states, context, depth)
+        hot_token_id = self.language_model.hot_token_id
+        return probabilities if hot_token_id is None else probabilities[:, hot_token_id]
+
+    def _probabilities(self, hidden_states: Array, context: Array, depth: int) -> Array:
         model = self.language_model
         if isinstance(model, HashModel):
-            probabilities = self._operations.hash_draft_probabilities(
+            return self._operations.hash_draft_probabilities(
                 hidden_states, context, model.vocab_size, model.seed, model.agreement_at(depth)
             )
-        else:
-            probabilities = self._operations.text_draft_probabilities(hidden_states, context, model.draft_counts)
-        return probabilities if model.hot_token_id is None else probabilities[:, model.hot_token_id]
+        return self._operations.text_draft_probabilities(hidden_states, context, model.draft_counts)

@@ -26,9 +26,13 @@ class ChoiceRows:
     """Sampling parameters, processors, matchers and rules by request row; a row without any is greedy, and free.
 
     ``outputs`` is what rows know of the output that rules follow.
+
+    With ``is_top_k_exact`` drafts are accepted from exactly as many tokens as the top-k of their request says, where no
+    request of the batch keeps all of them.
     """
 
-    def __init__(self, num_rows: int) -> None:
+    def __init__(self, num_rows: int, is_top_k_exact: bool = False) -> None:
+        self.is_top_k_exact = is_top_k_exact
         self._by_row: dict[int, TokenChoice] = {}
         self.outputs = OutputRows(num_rows)
         self._by_name = {name: np.full(num_rows, getattr(GREEDY, name), dtype=DTYPES[name]) for name in DTYPES}

@@ -75,7 +75,24 @@ def accept(
     )
     if not choices.has_sampled(row):
         return operations.verify_tree_greedy(*links.all(), target_predict.reshape(shape), num_steps)
+    if choices.is_top_k_exact:
+        output = _keep_top_k_exactly(row, output, target_predict, shape[1], choices, operations)
     return verify_sampled(row, links, phase.seq_lens, output, target_predict, num_steps, choices, operations)
+
+
+def _keep_top_k_exactly(
+    row: Array,
+    output: TargetOutput[Array],
+    target_predict: Array,
+    num_nodes: int,
+    choices: ChoiceRows,
+    operations: Operations[Array],
+) -> TargetOutput[Array]:
+    """Return logits without ties at the k-th; a greedy request keeps its choice alone (semantics A.14)."""
+    is_greedy = choices.is_greedy(row)
+    logits = sampling_logits(output, target_predict, np.repeat(is_greedy, num_nodes))
+    top_k = np.where(is_greedy, 1, choices.parameters(row)["top_k"]).astype(np.int32)
+    return TargetOutput(operations.keep_top_k_exactly(logits, top_k, num_nodes), output.hidden_states)
 
 
 def first_tokens(

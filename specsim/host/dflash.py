@@ -1,9 +1,59 @@
-"""What DFLASH decides on the host: which layers of the target its draft reads."""
+"""What DFLASH is told, and what it decides on the host: which layers of the target its draft reads."""
 
+from dataclasses import dataclass
+
+from specsim.config import MOST_NODES, SpecConfig
+from specsim.counts import count_draft_nodes
 from specsim.rejection import Reason, SpecRejection
+
+DEFAULT_BLOCK = 16
+"""Positions of a block where neither the user nor the draft says otherwise (semantics A.14)."""
 
 LAYERS_AT_THE_ENDS = 4
 """The first feature is of layer 1, the last one of the fourth layer from the end (semantics A.14b)."""
+
+
+@dataclass(frozen=True)
+class DflashParameters:
+    """How a block is drafted.
+
+    Parameters
+    ----------
+    block_size : int
+        Positions of a block, the root included.
+    mask_token : int
+        What the draft reads where it is to say a token.
+    draft_window : int or None
+        Committed positions that a block sees; None for all of them.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a block without drafts or beyond a tree, a window that is shorter than a block, no token.
+
+    Notes
+    -----
+    Source: semantics A.14, A.14b.
+    """
+
+    block_size: int = DEFAULT_BLOCK
+    mask_token: int = 0
+    draft_window: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.block_size <= MOST_NODES:
+            because = "a block is its root and at least one draft, and is verified like a tree"
+            raise _contradiction("block_size", self.block_size, f"2 to {MOST_NODES}", because)
+        if not 0 <= self.mask_token < 2**31:
+            raise _contradiction("mask_token", self.mask_token, "0 to 2**31-1", "it is a token")
+        if self.draft_window is not None and self.draft_window < self.block_size:
+            because = "a window that a block fills shows nothing of the text"
+            raise _contradiction("draft_window", self.draft_window, f"at least {self.block_size}", because)
+
+    @property
+    def config(self) -> SpecConfig:
+        """The chain that a block is verified as."""
+        return SpecConfig(1, int(count_draft_nodes(self.block_size)), self.block_size)
 
 
 def target_feature_layers(num_target_layers: int, num_features: int) -> tuple[int, ...]:
@@ -42,3 +92,7 @@ def target_feature_layers(num_target_layers: int, num_features: int) -> tuple[in
         return (num_target_layers // 2,)
     span = num_target_layers - LAYERS_AT_THE_ENDS
     return tuple(round(1 + place * span / (num_features - 1)) for place in range(num_features))
+
+
+def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -4,6 +4,7 @@ The arrays may be NumPy's or torch's. Both counts are always present, and neithe
 """
 
 from specsim.phases.batch import Batch
+from specsim.phases.dflash import DflashDraftInput, DflashVerifyInput
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import DraftExtendInput, EagleDraftExtendInput
 from specsim.phases.extend_lens import ExtendLens, get_draft_extend_lens
@@ -30,6 +31,8 @@ from specsim.phases.verify import VerifyInput, VerifyOutput
 
 __all__ = [
     "Batch",
+    "DflashDraftInput",
+    "DflashVerifyInput",
     "DraftExtendInput",
     "DraftInput",
     "EagleDraftExtendInput",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from specsim.phases.dflash import DflashDraftInput
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import NOT_SET, DraftExtendInput, EagleDraftExtendInput
 from specsim.phases.form import reject_form
@@ -9,7 +10,7 @@ from specsim.phases.tags import PhaseTag
 from specsim.phases.verify import VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
 
-Phase = DraftInput | VerifyInput | VerifyOutput | DraftExtendInput | EagleDraftExtendInput
+Phase = DraftInput | DflashDraftInput | VerifyInput | VerifyOutput | DraftExtendInput | EagleDraftExtendInput
 
 
 def expect_phase(value: object, tag: PhaseTag) -> None:
@@ -57,7 +58,7 @@ def get_spec_adjust_token_coefficient(phase: Phase) -> tuple[int, int]:
     Returns
     -------
     coefficients : (int, int)
-        Draft (topk, topk); verify (nodes, nodes); ragged extend (the worker's steps + 1, 1); fixed-width extend
+        Draft (topk, topk), of a block (1, 1); verify (nodes, nodes); ragged extend (the worker's steps + 1, 1); fixed-width extend
         (nodes, nodes).
 
     Raises
@@ -77,7 +78,7 @@ def get_spec_adjust_token_coefficient(phase: Phase) -> tuple[int, int]:
                     phase, Reason.MISSING_ARGUMENT, "num_tokens_per_req", count, "steps + 1", "the worker sets it"
                 )
             return count, phase.num_tokens_for_logprob_per_req
-        case DraftInput() | VerifyInput() | DraftExtendInput():
+        case DraftInput() | DflashDraftInput() | VerifyInput() | DraftExtendInput():
             return phase.num_tokens_per_req, phase.num_tokens_per_req
         case _:
             raise SpecRejection(

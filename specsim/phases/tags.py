@@ -12,6 +12,8 @@ class PhaseTag(StrEnum):
     type of an extend but another layout, and what verify hands over, which is no input of an engine's batch.
     """
 
+    DFLASH_DRAFT = SpecInputType.DFLASH_DRAFT.value
+    DFLASH_VERIFY = SpecInputType.DFLASH_VERIFY.value
     EAGLE_DRAFT = SpecInputType.EAGLE_DRAFT.value
     EAGLE_DRAFT_EXTEND = SpecInputType.EAGLE_DRAFT_EXTEND.value
     EAGLE_DRAFT_EXTEND_V2 = "EAGLE_DRAFT_EXTEND_V2"

@@ -28,7 +28,14 @@ from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
-from specsim.simulation.worker import Iteration, SynchronousWorker, TellingWorker, Worker
+from specsim.simulation.worker import (
+    Iteration,
+    PlainlyKeyedWorker,
+    SelectiveWorker,
+    SynchronousWorker,
+    TellingWorker,
+    Worker,
+)
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
 
@@ -107,6 +114,7 @@ class Engine:
             shuffle_seed,
             not self.is_v1,
             schedule,
+            has_pair_keys=not (isinstance(worker, PlainlyKeyedWorker) and worker.has_plain_keys),
             observer=observer,
             window=worker.model.description.window,
         )
@@ -130,6 +138,8 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected."""
+        if isinstance(self.worker, SelectiveWorker):
+            self.worker.check_request(request)
         check_choice(self.worker.model.description, isinstance(self.worker, TellingWorker), request)
         self.scheduler.submit(request)
 

@@ -1,6 +1,7 @@
 """What a V1 worker does to the scheduler's books inside an iteration: slots, committed lengths, ends of requests."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,20 @@ class IterationLedger:
         self._scheduler.slots.free(slots.tolist())
 
     def end_requests(
-        self, accept_index: NDArray[np.int32], predict: NDArray[np.int32], truncate_at_stop: Truncate
+        self,
+        accept_index: NDArray[np.int32],
+        predict: NDArray[np.int32],
+        truncate_at_stop: Truncate,
+        counts_only_output: bool = False,
     ) -> Truncation:
         """Append the output tokens up to the first that ends each request, and count the verify.
 
-        A request counts the drafts that the target accepted, also those behind its end.
+        A request counts the drafts that the target accepted, also those behind its end; with ``counts_only_output`` it
+        counts those that were output, and keeps no histogram of them.
+
+        Notes
+        -----
+        Source: semantics A.14, B.11.
         """
         requests = self.requests
         truncation = truncate_at_stop(
@@ -77,13 +87,20 @@ class IterationLedger:
         for place, request in enumerate(requests):
             request.output = [*request.output, *truncation.appended[place]]
             request.finish = truncation.finishes[place]
-            request.counters = count_verify(request.counters, int(truncation.request_num_accepted_drafts[place]))
+            if counts_only_output:
+                counted = count_verify(request.counters, int(truncation.batch_num_accepted_drafts[place]))
+                request.counters = replace(counted, histogram=())
+            else:
+                request.counters = count_verify(request.counters, int(truncation.request_num_accepted_drafts[place]))
         return truncation
 
-    def commit(self, kept_slots: Sequence[Sequence[int]]) -> None:
-        """Give each request the slots of its accepted positions; what is allocated is what is committed."""
+    def commit(self, kept_slots: Sequence[Sequence[int]], is_caught_up: bool = False) -> None:
+        """Give each request the slots of its accepted positions; what is allocated is what is committed.
+
+        ``is_caught_up`` says that the draft's KV of these positions is final also where a request ended.
+        """
         for request, slots in zip(self.requests, kept_slots, strict=True):
-            if request.finish is not None:
+            if request.finish is not None and not is_caught_up:
                 request.num_caught_up = request.num_committed
             request.holding.slots.extend(slots)
             request.holding.books = request.holding.books.fill(len(request.slots))

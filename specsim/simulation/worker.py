@@ -16,7 +16,7 @@ from specsim.phases import Phase
 from specsim.simulation.logprobs import Told
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 
 
@@ -134,6 +134,24 @@ class ResizableWorker(Worker, Protocol):
 
     def resized(self, config: SpecConfig) -> Worker:
         """Return a worker of these sizes on the model and in the memory of this one."""
+
+
+@runtime_checkable
+class SelectiveWorker(Worker, Protocol):
+    """A worker that does not take every request."""
+
+    def check_request(self, request: Request) -> None:
+        """Raise SpecRejection for a request that it cannot serve. Called when the request is submitted."""
+
+
+@runtime_checkable
+class PlainlyKeyedWorker(Worker, Protocol):
+    """A worker whose caches hold at a position what its own token says, so that tokens are keys of the prefix cache.
+
+    Elsewhere the draft's entry of a position consumed the token behind it, and pairs of tokens are the keys.
+    """
+
+    has_plain_keys: bool
 
 
 @runtime_checkable

@@ -27,6 +27,7 @@ class DraftSource(StrEnum):
 
     HIDDEN = "tokens and hidden states: the target's when it catches up, its own while it drafts"
     TOKENS = "tokens alone"
+    FEATURES = "hidden states of the target alone, projected into KV of its own; it drafts a block at once"
     TARGET_KV = "tokens, hidden states and the target's KV; it has none of its own"
     NOTHING = "nothing: drafts come from elsewhere, and it has no forward"
 
@@ -157,7 +158,7 @@ class ModelDescription:
     @property
     def hidden_layers(self) -> tuple[int, ...]:
         """The layers whose hidden states a worker asks every target forward for."""
-        return self.draft_layers if self.has_draft_hidden else ()
+        return self.draft_layers if self.draft_source in (DraftSource.HIDDEN, DraftSource.FEATURES) else ()
 
     def components_of(self, side: Side) -> tuple[KVComponent, ...]:
         """Return the KV components of one side that have full slots, in order."""

@@ -1,6 +1,6 @@
 """The seam: the only thing that a worker knows of a language model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from specsim.rejection import Reason, SpecRejection
@@ -57,7 +57,7 @@ class Model(Protocol[ArrayT]):
         """Run the draft over several new tokens a request and return the selected rows."""
 
 
-def require_model(model: Any, arrays: str) -> ModelDescription:
+def require_model(model: Any, arrays: str, draft_sources: Collection[DraftSource] = _ITS_OWN_KV) -> ModelDescription:
     """Return the description of a model that a worker with a KV-cached draft can run.
 
     Parameters
@@ -66,6 +66,8 @@ def require_model(model: Any, arrays: str) -> ModelDescription:
         What the worker was given.
     arrays : str
         ``numpy`` or ``torch``, what the worker computes on.
+    draft_sources : collection of DraftSource
+        What the draft may consume.
 
     Raises
     ------
@@ -79,9 +81,11 @@ def require_model(model: Any, arrays: str) -> ModelDescription:
     told = model.description
     if told.arrays != arrays:
         raise _reject("description.arrays", told.arrays, arrays, "the worker's buffers are of that kind")
-    if told.draft_source not in _ITS_OWN_KV:
-        because = "the worker drafts with a draft model that has KV of its own"
-        raise _reject("description.draft_source", told.draft_source.name, "HIDDEN or TOKENS", because)
+    if told.draft_source not in draft_sources:
+        expected, because = " or ".join(one.name for one in draft_sources), "the worker drafts with such a model"
+        if draft_sources == _ITS_OWN_KV:
+            because = "the worker drafts with a draft model that has KV of its own"
+        raise _reject("description.draft_source", told.draft_source.name, expected, because)
     for side in Side:
         names = [one.name for one in told.kv_components if one.side is side]
         if len(set(names)) != len(names):
