@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.phases import (
+    DflashDraftInput,
     DraftInput,
     EagleDraftExtendInput,
     FrozenKVMTPDraftExtendInput,
@@ -198,6 +199,8 @@ def _coefficients(phase: Phase) -> tuple[int, int] | Reason:
         return Reason.MISSING_ARGUMENT if phase.topk_index is None else (phase.topk_index.shape[1],) * 2
     if isinstance(phase, VerifyOutput):
         return Reason.WRONG_PHASE
+    if isinstance(phase, DflashDraftInput):
+        return 1, 1
     return phase.num_draft_tokens, phase.num_draft_tokens
 
 

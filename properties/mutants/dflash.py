@@ -6,6 +6,8 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.counts import floor_to
+from specsim.host.dflash import DEFAULT_BLOCK
+from specsim.phases import DflashDraftInput
 from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, instead, returning
 
 
@@ -183,6 +185,11 @@ def _first_layer_for_one(correct: Function, arguments: Named) -> Any:
     return (1,) if arguments["num_features"] == 1 else correct(**arguments)
 
 
+def _width_of_a_block(correct: Function, arguments: Named) -> Any:
+    is_block = isinstance(arguments["phase"], DflashDraftInput)
+    return (DEFAULT_BLOCK, DEFAULT_BLOCK) if is_block else correct(**arguments)
+
+
 _PREPARE, _TABLE, _KEEP, _FILL = (
     "prepare_block_draft",
     "block_draft_metadata",
@@ -219,5 +226,11 @@ MUTANTS = (
     Mutant("OWN-1724", _FILL, "The bonus token is lost.", returning(_no_bonus)),
     Mutant("OWN-1725", _LAYERS, "Features reach up to the last layer.", answering(_layers_over_the_whole_depth)),
     Mutant("OWN-1726", _LAYERS, "Places of features are rounded down.", answering(_layers_rounded_down)),
+    Mutant(
+        "OWN-1728",
+        "get_spec_adjust_token_coefficient",
+        "Ranks count every position of a block that is drafted.",
+        answering(_width_of_a_block),
+    ),
     Mutant("OWN-1727", _LAYERS, "A feature alone is of the first layer.", answering(_first_layer_for_one)),
 )

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.phases import (
+    DflashDraftInput,
+    DflashVerifyInput,
     DraftExtendInput,
     DraftInput,
     EagleDraftExtendInput,
@@ -67,10 +69,19 @@ def idle_beside(draw: DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, J
 
 def every_phase() -> SearchStrategy[tuple[Phase, ...]]:
     """Return a strategy that draws an object of every class and form."""
-    others = st.tuples(
-        _verify_inputs(VerifyInput), _verify_inputs(FrozenKVMTPVerifyInput), _verify_outputs(), _extend_inputs_v2()
-    )
+    verifies = (_verify_inputs(one) for one in (VerifyInput, FrozenKVMTPVerifyInput, DflashVerifyInput))
+    others = st.tuples(*verifies, _block_inputs(), _verify_outputs(), _extend_inputs_v2())
     return st.tuples(in_every_form(batch), others).map(lambda drawn: (*drawn[0], *drawn[1]))
+
+
+@st.composite
+def _block_inputs(draw: DrawFn) -> DflashDraftInput:
+    counts = draw(st.lists(st.integers(0, 4), max_size=3))
+    size, total = len(counts), sum(counts)
+    hidden = np.zeros((total, 2), dtype=np.int64) if total else None
+    ends = np.array(counts, dtype=np.int32)
+    ids = np.zeros(size, dtype=np.int64)
+    return DflashDraftInput(ids, ids, hidden, ends, ends)
 
 
 @st.composite

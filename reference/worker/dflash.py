@@ -13,7 +13,8 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
 from specsim.host.dflash import DflashParameters
-from specsim.phases import DflashDraftInput, EagleDraftExtendInput, Phase
+from specsim.host.truncation import Truncation
+from specsim.phases import DflashDraftInput, EagleDraftExtendInput, Phase, VerifyOutput
 from specsim.reference.worker.block import draft_block, project
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.pools import MakePools, Pools
@@ -24,6 +25,7 @@ from specsim.simulation.dflash import check_dflash_request
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.block import BlockModel, require_block_model
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
@@ -72,7 +74,8 @@ class ReferenceDflashWorker:
         description = require_block_model(model, "numpy")
         self.parameters = parameters
         self.config = parameters.config
-        self.model = model
+        self.model: Model[Array] = model
+        self._block_model = model
         self.sizes = sizes
         self.device = "cpu"
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
@@ -120,15 +123,18 @@ class ReferenceDflashWorker:
             return self._pools.read_slots(row, started_from.draft_seq_lens, size, self._operations)
 
         phase = draft_block(
-            started_from, self.parameters, self.model, self._pools, verify_slots, self._operations, self.sizes.page_size
+            started_from,
+            self.parameters,
+            self._block_model,
+            self._pools,
+            verify_slots,
+            self._operations,
+            self.sizes.page_size,
         )
         verify_output, scratch, _ = verify(
             row, phase, config.num_steps, self.model, self._pools, self._choices, self._operations
         )
-        paths, predict = verify_output.accept_index, verify_output.predict
-        truncation = self._ledger.end_requests(
-            paths, predict, self._operations.truncate_at_stop, counts_only_output=True
-        )
+        truncation = self._end_requests(verify_output)
         page_size, free = self.sizes.page_size, self._ledger.free
         everyone, _ = reclaim(row, phase, verify_output, truncation, 1, page_size, self._pools, free, self._operations)
         counts = everyone.num_accepted_tokens
@@ -168,6 +174,15 @@ class ReferenceDflashWorker:
 
     def _commit(self, phase: DflashDraftInput) -> None:
         """Make KV of features before anybody else may see the slots, and keep what starts the next block."""
-        project(phase, self.model, self._pools, self._operations)
+        self._project(phase)
         self._bonus_tokens[phase.req_pool_indices] = phase.bonus_tokens
         self._draft_seq_lens[phase.req_pool_indices] = phase.draft_seq_lens
+
+    def _project(self, phase: DflashDraftInput) -> None:
+        """Write the draft's KV of the positions whose features a phase carries."""
+        project(phase, self._block_model, self._pools, self._operations)
+
+    def _end_requests(self, phase: VerifyOutput) -> Truncation:
+        """Append tokens up to the ends of requests; these count the drafts among them."""
+        truncate = self._operations.truncate_at_stop
+        return self._ledger.end_requests(phase.accept_index, phase.predict, truncate, counts_only_output=True)

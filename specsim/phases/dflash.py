@@ -12,11 +12,11 @@ from specsim.phases.verify import VerifyInput
 
 @dataclass(frozen=True)
 class DflashDraftInput:
-    """The root of the next block, and of which positions the target's features are no KV of the draft yet.
+    """The root of the next block, and the target's features that are no KV of the draft yet.
 
-    Shapes: ``req_pool_indices``, ``bonus_tokens`` [request]; ``target_hidden`` [token, layer*hidden] has the features of
-    the last ``ctx_lens`` [request] positions of each text, ``draft_seq_lens`` [request], one request after another; None
-    where there are none.
+    Shapes: ``req_pool_indices``, ``bonus_tokens``, ``ctx_lens``, ``draft_seq_lens`` [request]; ``target_hidden``
+    [token, layer*hidden] has the features of the last ``ctx_lens`` positions of each text, which has ``draft_seq_lens``
+    of them, one request after another; None where there are none.
 
     Raises
     ------

@@ -58,8 +58,8 @@ def get_spec_adjust_token_coefficient(phase: Phase) -> tuple[int, int]:
     Returns
     -------
     coefficients : (int, int)
-        Draft (topk, topk), of a block (1, 1); verify (nodes, nodes); ragged extend (the worker's steps + 1, 1); fixed-width extend
-        (nodes, nodes).
+        Draft (topk, topk), of a block (1, 1); verify (nodes, nodes); ragged extend (the worker's steps + 1, 1);
+        fixed-width extend (nodes, nodes).
 
     Raises
     ------

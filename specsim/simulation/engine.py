@@ -20,6 +20,7 @@ from specsim.host.metrics import (
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.events import Observer, Tag, ignore
+from specsim.simulation.fitting import has_pair_keys, require_room, require_same
 from specsim.simulation.launches import Launched, Launcher
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
@@ -28,14 +29,7 @@ from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
-from specsim.simulation.worker import (
-    Iteration,
-    PlainlyKeyedWorker,
-    SelectiveWorker,
-    SynchronousWorker,
-    TellingWorker,
-    Worker,
-)
+from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, TellingWorker, Worker
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
 
@@ -83,7 +77,7 @@ class Engine:
         make_scheduler: Callable[..., Scheduler] = Scheduler,
     ) -> None:
         if adaptive is not None:
-            _require_room(worker.config, adaptive)
+            require_room(worker.config, adaptive)
         self.worker = worker
         self.adaptive = adaptive
         self.is_v1 = isinstance(worker, SynchronousWorker)
@@ -114,7 +108,7 @@ class Engine:
             shuffle_seed,
             not self.is_v1,
             schedule,
-            has_pair_keys=not (isinstance(worker, PlainlyKeyedWorker) and worker.has_plain_keys),
+            has_pair_keys=has_pair_keys(worker),
             observer=observer,
             window=worker.model.description.window,
         )
@@ -178,8 +172,8 @@ class Engine:
             BAD_CONFIGURATION: the pools of the two differ in size, or this engine has requests in pools of its own.
         """
         old, new = before.scheduler, self.scheduler
-        _require_same("sizes of the pools", new.sizes, old.sizes, "both engines use the same pools")
-        _require_same("requests that have a row here", len(new.holders), 0, "their slots are those of other pools")
+        require_same("sizes of the pools", new.sizes, old.sizes, "both engines use the same pools")
+        require_same("requests that have a row here", len(new.holders), 0, "their slots are those of other pools")
         for request in old.holders:
             old.retract(request)
         before._resolve_down_to(0)
@@ -277,21 +271,3 @@ class Engine:
             self.intervals.append(stats)
             if self.on_interval is not None:
                 self.on_interval(stats, self.counters, self.positions)
-
-
-def _require_same(what: str, got: object, expected: object, because: str) -> None:
-    if got != expected:
-        raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=str(expected), because=because)
-
-
-def _require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
-    """Raise unless a worker can draft every candidate of a controller."""
-    deepest = max(adaptive.config.candidates)
-    if config.topk != 1 or config.num_steps != deepest:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="(topk, num_steps)",
-            got=(config.topk, config.num_steps),
-            expected=str((1, deepest)),
-            because="the number of steps of a chain adapts, and the worker allocates for the most",
-        )
