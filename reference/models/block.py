@@ -52,7 +52,8 @@ def features_behind(form: Form, kv: KV, slots: Array, positions: Array, num_word
 
 def last_slots(keys: PagedKeys[Array], num_nodes: int) -> Array:
     """Return the slot of the last position before each block, int64 [request]."""
-    place = keys.cache_seqlens.astype(np.int64) - num_nodes - 1
+    block_starts = keys.cache_seqlens.astype(np.int64) - num_nodes
+    place = block_starts - 1
     page = keys.page_table[np.arange(len(place)), place // keys.page_size].astype(np.int64)
     slots: Array = page * keys.page_size + place % keys.page_size
     return slots
