@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from specsim.assertion import require_kind, require_present
+from specsim.gpu.models.block import features_behind, last_slots, store_features
 from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.gpu.models.heads import (
     hash_draft_probabilities,
@@ -15,13 +16,15 @@ from specsim.gpu.models.heads import (
     text_target_logits,
 )
 from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
-from specsim.gpu.models.stored import unpacked, write_back
+from specsim.gpu.models.stored import digest, unpacked, write_back
 from specsim.gpu.models.window import disturb
+from specsim.gpu.verify import argmax_target_predict
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS
+from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS, TAG_WORDS
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.models.toys import describe
 
@@ -100,6 +103,38 @@ class ToyModel:
         selected = hidden_states.index_select(0, batch.select)
         return DraftOutput(self._propose(selected, context.index_select(0, batch.select), 1), selected)
 
+    def project_features(self, batch: FeatureBatch[Tensor], kv: KV) -> None:
+        """Store what the target's features say of each position."""
+        store_features(self.language_model.draft_pool, kv, batch, self.description.hidden_width)
+
+    def draft_block(self, batch: BlockBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Fold what each block sees; then go on, token by token, from the features of the last committed position."""
+        keys, kind, num_nodes = batch.keys, self.language_model.draft_pool, batch.num_draft_tokens
+        kv_buffers = unpacked(kind, kv)
+        everyone = torch.ones(len(batch.positions) * num_nodes, dtype=torch.bool, device=batch.positions.device)
+        folds = target_forward(
+            kv_buffers,
+            batch.input_ids,
+            batch.positions,
+            batch.out_cache_loc,
+            keys.page_table,
+            keys.cache_seqlens,
+            keys.cu_seqlens_q,
+            everyone,
+            keys.page_size,
+        )
+        write_back(kind, kv, kv_buffers, batch.out_cache_loc)
+        context = digest(folds[:, :-1].unbind(1)).view(-1, num_nodes)
+        token, place = (one.view(-1, num_nodes)[:, 0] for one in (batch.input_ids, batch.positions))
+        slots, num_words = last_slots(keys, num_nodes), self.description.hidden_width
+        hidden_states = features_behind(kind, kv, slots, place - 1, num_words)
+        rows = []
+        for depth in range(1, num_nodes):
+            hidden_states = _advance(hidden_states, token, place + depth - 2)
+            rows.append(self._probabilities(hidden_states, context[:, depth].contiguous(), depth))
+            token = argmax_target_predict(rows[-1])
+        return DraftOutput(torch.stack(rows, dim=1).view(-1, self.language_model.vocab_size), None)
+
     def _attend(self, batch: TargetBatch[Tensor], kv: KV) -> Tensor:
         """Return the hidden states that the keys of the tokens come to."""
         keys, kind = batch.keys, self.language_model.target_pool
@@ -140,11 +175,22 @@ class ToyModel:
         return hash_sampling_logits(hidden_states, model.vocab_size, model.seed)
 
     def _propose(self, hidden_states: Tensor, context: Tensor, depth: int) -> Tensor:
+        probabilities = self._probabilities(hidden_states, context, depth)
+        return probabilities if self._hot_token_id is None else probabilities.index_select(1, self._hot_token_id)
+
+    def _probabilities(self, hidden_states: Tensor, context: Tensor, depth: int) -> Tensor:
         model = self.language_model
         if isinstance(model, HashModel):
-            probabilities = hash_draft_probabilities(
+            return hash_draft_probabilities(
                 hidden_states, context, model.vocab_size, model.seed, model.agreement_at(depth)
             )
-        else:
-            probabilities = text_draft_probabilities(hidden_states, context, self._tables[1])
-        return probabilities if self._hot_token_id is None else probabilities.index_select(1, self._hot_token_id)
+        return text_draft_probabilities(hidden_states, context, self._tables[1])
+
+
+def _advance(hidden_states: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
+    """Return the target's hidden states behind one more token; what the draft's forward folds goes nowhere."""
+    count, device = len(tokens), tokens.device
+    nowhere = [torch.zeros((count, TAG_WORDS), dtype=torch.int64, device=device) for _ in range(2)]
+    alone = torch.arange(count + 1, dtype=torch.int32, device=device)
+    slots = alone[:-1].long()
+    return draft_decode_forward(nowhere, tokens, hidden_states, positions, slots, alone[:-1], alone).next_hidden_states

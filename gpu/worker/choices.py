@@ -26,9 +26,12 @@ class ChoiceRows:
     """Choices by request row; a row without any, and the padding row, are greedy and unconstrained.
 
     Which rows are sampled, and which have rules, is known on the host too, so that a batch without any costs nothing.
+    With ``is_top_k_exact`` drafts are accepted from exactly as many tokens as the top-k of their request says, where no
+    request of the batch keeps all of them.
     """
 
-    def __init__(self, num_rows: int, device: torch.device) -> None:
+    def __init__(self, num_rows: int, device: torch.device, is_top_k_exact: bool = False) -> None:
+        self.is_top_k_exact = is_top_k_exact
         self._by_name = {
             name: torch.full((num_rows,), getattr(GREEDY, name), dtype=dtype, device=device)
             for name, dtype in DTYPES.items()

@@ -76,12 +76,13 @@ def reclaim(
     scratch: Buffers,
     pools: Pools,
     ledger: IterationLedger,
+    is_caught_up: bool = False,
 ) -> Reclaimed:
     """Keep what was accepted and free what no page of a request needs (semantics C.7); commit recurrent state (C.9).
 
     ``row`` and ``seq_lens`` int64 [request] are those before the verify, and ``window`` int64 [request*node] holds on
     the device the slots that ``given`` has on the host. The host knows which slots fall free before it could see what
-    the device says.
+    the device says. ``is_caught_up`` is what ``IterationLedger.commit`` is told.
     """
     going_on = [request for request, finish in enumerate(truncation.finishes) if finish is None]
     accepted = Accepted.of(truncation, going_on, num_nodes, row.device)
@@ -97,7 +98,7 @@ def reclaim(
         paths = [path[path >= 0] for path in truncation.accept_index]
         committed = [slots.reshape(-1)[path].tolist() for path in paths]
     ledger.free(freed)
-    ledger.commit(committed)
+    ledger.commit(committed, is_caught_up)
     num_accepted_tokens = count_tokens(accepted.num_accepted_drafts)
     if pools.states:
         paths_there = accepted.accept_index

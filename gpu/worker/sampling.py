@@ -46,7 +46,21 @@ def accept(
     )
     if choices is None:
         return gpu.verify_tree_greedy(*links, target_predict.view(shape), num_steps)
+    if choices.is_top_k_exact:
+        output = _keep_top_k_exactly(rows, output, target_predict, shape[1], choices)
     return verify_sampled(rows, links, phase.seq_lens, output, target_predict, num_steps, choices)
+
+
+def _keep_top_k_exactly(
+    rows: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, num_nodes: int, choices: ChoiceRows
+) -> TargetOutput[Tensor]:
+    """Return logits without ties at the k-th; a greedy request keeps its choice alone (semantics A.14)."""
+    temperature, top_k, *_ = choices.gather(rows)
+    is_greedy = temperature == 0
+    of_nodes = is_greedy.repeat_interleave(num_nodes, output_size=len(target_predict))
+    logits = sampling_logits(output, target_predict, of_nodes)
+    kept = gpu.keep_top_k_exactly(logits, top_k.masked_fill(is_greedy, 1), num_nodes)
+    return TargetOutput(kept, output.hidden_states)
 
 
 def first_tokens(

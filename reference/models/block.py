@@ -7,14 +7,12 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.hashing import GOLDEN, MASK, digest_rows
 from specsim.reference.models.stored import layers_of
-from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.batches import PagedKeys
 from specsim.simulation.models.block import FeatureBatch
+from specsim.simulation.models.block_room import WORDS_OF_A_LAYER, require_room
 from specsim.simulation.models.pool_kinds import Form
 
 KV = Mapping[str, Sequence[Array]]
-WORDS_OF_A_LAYER = 4
-"""Words of a layer's entry that are free: two each of K and V, between its position and its component."""
 
 
 def store_features(form: Form, kv: KV, batch: FeatureBatch[Array], num_words: int) -> None:
@@ -57,15 +55,3 @@ def last_slots(keys: PagedKeys[Array], num_nodes: int) -> Array:
     page = keys.page_table[np.arange(len(place)), place // keys.page_size].astype(np.int64)
     slots: Array = page * keys.page_size + place % keys.page_size
     return slots
-
-
-def require_room(num_words: int, num_layers: int) -> None:
-    """Refuse features that the entries of a position cannot hold."""
-    if num_words > WORDS_OF_A_LAYER * num_layers:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="words of the target's hidden state",
-            got=num_words,
-            expected=f"at most {WORDS_OF_A_LAYER * num_layers}",
-            because=f"each of the {num_layers} layers of the toy draft holds {WORDS_OF_A_LAYER}",
-        )
