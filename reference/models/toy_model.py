@@ -17,6 +17,7 @@ from specsim.reference.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import ModelDescription, Side
+from specsim.simulation.models.frozen import FrozenDraftBatch
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import KVPool
@@ -152,6 +153,21 @@ class ToyModel:
             kv_indices=np.arange(count, dtype=np.int32),
             kv_indptr=np.arange(count + 1, dtype=np.int32),
         ).next_hidden_states
+
+    def draft_frozen(self, batch: FrozenDraftBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Advance every beam by its token, over the target's layers that those of the draft read."""
+        forward = self._operations.frozen_kv_draft_forward(
+            kv_buffers=unpacked(FORMS[kind_of(self.language_model, Side.TARGET)], kv),
+            input_ids=batch.input_ids,
+            hidden_states=batch.hidden_states,
+            positions=batch.positions,
+            kv_indices=batch.keys.kv_indices,
+            kv_indptr=batch.keys.kv_indptr,
+            target_layers=np.array(require_present("kv_sharing", self.language_model.kv_sharing), dtype=np.int64),
+            depth=batch.depth,
+        )
+        probabilities = self._propose(forward.foreseen_hidden_states, forward.context, batch.depth)
+        return DraftOutput(probabilities, forward.next_hidden_states)
 
     def _attend(self, batch: TargetBatch[Array], kv: KV) -> Array:
         """Return the hidden states that the keys of the tokens come to."""

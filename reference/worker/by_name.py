@@ -15,6 +15,7 @@ _V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"
 WORKERS = {
     "eagle_v1": _V1,
     "eagle_v2": _V2,
+    "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.ReferenceFrozenKVMTPWorker",
     "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
     "standalone_v1": _V1,
     "standalone_v2": _V2,

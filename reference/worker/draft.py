@@ -1,12 +1,13 @@
 """The draft phase: from the candidates of depth 1 to the tree that the target verifies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.counts import ROOTS_PER_TREE
+from specsim.operations.outputs import SelectTopKTokensOutputs
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftInput, PhaseTag, VerifyInput, expect_phase
 from specsim.reference.worker.pools import Pools
@@ -50,8 +51,8 @@ def draft(
     """
     expect_phase(phase, PhaseTag.EAGLE_DRAFT)
     if config.num_steps == 0:
-        return _roots(phase, verify_slots())
-    topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
+        return roots(phase, verify_slots())
+    topk, num_steps = config.topk, config.num_steps
     row, req_to_token, seq_lens = phase.req_pool_indices, pools.req_to_token, phase.seq_lens
     positions = np.repeat(seq_lens, topk)
     num_copies = (topk - 1) * int((seq_lens % page_size).sum())
@@ -64,13 +65,11 @@ def draft(
     )
     topk_p, hidden_states, scores = phase.topk_p, phase.hidden_states, None
     topk_index = map_hot(phase.topk_index, model, operations)
-    score_list, token_list, parents_list = [], [], []
+    choices = []
     for step in range(num_steps):
         chosen = operations.select_top_k_tokens(step, topk_p, topk_index, hidden_states, scores, topk)
         scores = chosen.next_scores
-        score_list.append(chosen.score_block)
-        token_list.append(chosen.token_block)
-        parents_list.append(chosen.parent_block)
+        choices.append(chosen)
         if step == num_steps - 1:
             break
         drafted = model.draft_step(
@@ -88,29 +87,43 @@ def draft(
         hidden_states = drafted.hidden_states
         topk_p, topk_index = operations.fast_topk(drafted.probabilities, topk)
         topk_index = map_hot(topk_index, model, operations)
+    return link(phase, config, choices, verify_slots, operations)
+
+
+def link(
+    phase: DraftInput,
+    config: SpecConfig,
+    choices: Sequence[SelectTopKTokensOutputs[Array]],
+    verify_slots: Callable[[], Array],
+    operations: Operations[Array],
+    kind: type[VerifyInput] = VerifyInput,
+) -> VerifyInput:
+    """Build the trees of what every step has chosen; ``kind`` is the class of the verify input."""
+    blocks = [[chosen.score_block, chosen.token_block, chosen.parent_block] for chosen in choices]
+    score_list, token_list, parents_list = (list(column) for column in zip(*blocks, strict=True))
     kept = (
         operations.organize_chain_draft_results(token_list)
-        if topk == 1
-        else operations.organize_draft_results(score_list, token_list, parents_list, width)
+        if config.topk == 1
+        else operations.organize_draft_results(score_list, token_list, parents_list, config.num_draft_tokens)
     )
     tree = operations.build_tree(
         phase.bonus_tokens,
         kept.parent_list,
         kept.top_scores_index,
         kept.draft_tokens,
-        seq_lens,
-        topk,
-        num_steps,
-        width,
+        phase.seq_lens,
+        config.topk,
+        config.num_steps,
+        config.num_draft_tokens,
     )
-    return VerifyInput(*tree, verify_slots(), seq_lens, width)
+    return kind(*tree, verify_slots(), phase.seq_lens, config.num_draft_tokens)
 
 
-def _roots(phase: DraftInput, out_cache_loc: Array) -> VerifyInput:
+def roots(phase: DraftInput, out_cache_loc: Array, kind: type[VerifyInput] = VerifyInput) -> VerifyInput:
     """Return trees of one node each: the token that was output last, which has no KV yet."""
     num_requests = phase.num_requests
     no_link = np.full((num_requests, 1), -1, dtype=np.int64)
-    return VerifyInput(
+    return kind(
         draft_token=phase.bonus_tokens.astype(np.int64),
         retrieve_index=np.arange(num_requests, dtype=np.int64).reshape(num_requests, 1),
         retrieve_next_token=no_link,

@@ -133,7 +133,7 @@ def prepare_extend_after_decode(batch: Batch, num_steps: int, operations: Operat
     -----
     Source: semantics D.2, D.3.
     """
-    expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
+    expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND, PhaseTag.FROZEN_KV_MTP_DRAFT_EXTEND)
     phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
     prepared = operations.create_extend_after_decode_spec_info(
         phase.input_ids, phase.seq_lens, phase.num_accepted_tokens

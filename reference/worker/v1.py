@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.assertion import require, require_kind
+from specsim.assertion import require_kind
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
@@ -28,11 +28,12 @@ from specsim.phases import (
     VerifyOutput,
     expect_phase,
 )
+from specsim.reference.worker.carried import by_row, form_batch, gather_joining
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.draft import draft
 from specsim.reference.worker.extend import forward_draft_extend, prepare_extend_after_decode
 from specsim.reference.worker.logprobs import tell
-from specsim.reference.worker.pools import CARRIED, Buffers, MakePools, Pools
+from specsim.reference.worker.pools import Buffers, MakePools, Pools
 from specsim.reference.worker.prefill import prefill
 from specsim.reference.worker.reclaim import Reclaimed, reclaim
 from specsim.reference.worker.verify import verify
@@ -129,9 +130,7 @@ class ReferenceWorkerV1:
         )
         row, paths = joining.req_pool_indices, alone(len(rows))
         self._told = tell(row, output, paths, joining.bonus_tokens, self._choices, self._operations)
-        known = self._joining.req_pool_indices.tolist()
-        still_there = [place for place, row in enumerate(known) if row not in rows]
-        self._joining = self._merge(self._filter(self._joining, still_there), joining)
+        self._joining = gather_joining(self._joining, joining, self._operations)
         return [int(token) for token in joining.bonus_tokens]
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
@@ -181,31 +180,13 @@ class ReferenceWorkerV1:
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, the fields of the draft input by request row."""
         info = require_kind("what is carried", self.batch.info, DraftInput)
-        carried = {}
-        for name in CARRIED:
-            values = getattr(info, name)
-            if values is None:
-                continue
-            carried[name] = np.zeros((self.sizes.num_rows, *values.shape[1:]), dtype=values.dtype)
-            for phase in (info, self._joining):
-                carried[name][phase.req_pool_indices] = getattr(phase, name)
-        return {**self._pools.state(), **carried}
+        return {**self._pools.state(), **by_row((info, self._joining), self.sizes)}
 
     def _form_batch(self, rows: Sequence[int]) -> Batch:
-        """Let those requests leave that ended or were retracted, and those join that were prefilled.
-
-        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
-        """
+        """Let requests leave and join; nobody waits to join afterwards."""
         carried = require_kind("what is carried", self.batch.info, DraftInput)
-        joining = self._joining.req_pool_indices.tolist()
-        staying = _places(carried, [row for row in rows if row not in joining])
-        info = self._merge(
-            self._filter(carried, staying, has_been_filtered=len(staying) == carried.num_requests),
-            self._filter(self._joining, _places(self._joining, rows)),
-        )
+        info = form_batch(carried, self._joining, rows, self._operations)
         self._joining = self._idle_draft_input()
-        got = info.req_pool_indices.tolist()
-        require(got == list(rows), "rows of the batch", got, list(rows))
         return Batch(ForwardMode.DECODE, info.req_pool_indices, info.seq_lens, info)
 
     def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
@@ -253,15 +234,3 @@ class ReferenceWorkerV1:
         told = self.model.description
         width = told.draft_hidden_width if told.has_draft_hidden else None
         return DraftInput.create_idle_input(self.config.topk, width, told.hidden_dtype)
-
-    def _filter(self, phase: Any, indices: Sequence[int], has_been_filtered: bool = False) -> Any:
-        return self._operations.filter_batch(phase, indices, has_been_filtered)
-
-    def _merge(self, one: DraftInput, other: DraftInput) -> DraftInput:
-        return self._operations.merge_batch(one, other)
-
-
-def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:
-    """Return where the requests of these rows are, in the order of the rows."""
-    known = phase.req_pool_indices.tolist()
-    return [known.index(row) for row in rows if row in known]

@@ -7,7 +7,7 @@ from specsim.conformance.calls import CallsByName
 from specsim.counts import count_tokens
 from specsim.host.choice import any_rules
 from specsim.operations.protocol import Operations
-from specsim.phases import DflashVerifyInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
+from specsim.phases import PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain
 from specsim.reference.worker.pools import Buffers, Pools
@@ -54,7 +54,7 @@ def verify(
     -----
     Source: semantics B.3, B.4, B.5, B.6, B.8, C.3, C.9.
     """
-    expect_phase(phase, PhaseTag.DFLASH_VERIFY if isinstance(phase, DflashVerifyInput) else PhaseTag.EAGLE_VERIFY)
+    expect_phase(phase, PhaseTag.EAGLE_VERIFY, PhaseTag.FROZEN_KV_MTP_VERIFY, PhaseTag.DFLASH_VERIFY)
     scratch = pools.scratch(len(row), phase.num_draft_tokens)
     keys, hands_states = verify_keys(row, phase, pools, operations), choices.hands_states(row)
     output = model.verify(

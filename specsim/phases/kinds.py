@@ -13,8 +13,8 @@ from specsim.rejection import Reason, SpecRejection
 Phase = DraftInput | DflashDraftInput | VerifyInput | VerifyOutput | DraftExtendInput | EagleDraftExtendInput
 
 
-def expect_phase(value: object, tag: PhaseTag) -> None:
-    """Reject an object of another phase.
+def expect_phase(value: object, *tags: PhaseTag) -> None:
+    """Reject an object of another phase than these.
 
     Raises
     ------
@@ -26,10 +26,9 @@ def expect_phase(value: object, tag: PhaseTag) -> None:
     Source: semantics D.1.
     """
     got = value.tag if isinstance(value, Phase) else type(value).__name__
-    if got != tag:
-        raise SpecRejection(
-            Reason.WRONG_PHASE, what="phase input", got=got, expected=tag, because="each phase reads its own class"
-        )
+    if got not in tags:
+        expected, because = " or ".join(tags), "each phase reads its own class"
+        raise SpecRejection(Reason.WRONG_PHASE, what="phase input", got=got, expected=expected, because=because)
 
 
 def is_draft_input(phase: Phase) -> bool:

@@ -1,7 +1,7 @@
 """What a language model says of itself: what a worker allocates, asks for or refuses before the first token."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -124,6 +124,10 @@ class ModelDescription:
         The token of each entry of the draft's vocabulary; None where it is the target's.
     state_components : tuple of StateComponent
         Recurrent state.
+    num_assistant_layers : int
+        Layers of a draft that reads the target's KV.
+    target_layer_of : mapping
+        The target's layer that each of them reads.
     has_sampling_logits : bool
         Whether it can be sampled from; a toy whose logits are hashes cannot.
     is_capturable : bool
@@ -146,6 +150,8 @@ class ModelDescription:
     auxiliary_layers: tuple[int, ...] = ()
     hot_token_id: NDArray[np.int64] | None = None
     state_components: tuple[StateComponent, ...] = ()
+    num_assistant_layers: int = 0
+    target_layer_of: Mapping[int, int] = field(default_factory=dict)
     has_sampling_logits: bool = True
     is_capturable: bool = True
     token_by_token: Callable[[], TokenByToken] | None = None
@@ -153,12 +159,13 @@ class ModelDescription:
     @property
     def has_draft_hidden(self) -> bool:
         """Whether hidden states travel from the target to the draft and from one draft forward to the next."""
-        return self.draft_source is DraftSource.HIDDEN
+        return self.draft_source in (DraftSource.HIDDEN, DraftSource.TARGET_KV)
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
         """The layers whose hidden states a worker asks every target forward for."""
-        return self.draft_layers if self.draft_source in (DraftSource.HIDDEN, DraftSource.FEATURES) else ()
+        reads_target = self.draft_source not in (DraftSource.TOKENS, DraftSource.NOTHING)
+        return self.draft_layers if reads_target else ()
 
     def components_of(self, side: Side) -> tuple[KVComponent, ...]:
         """Return the KV components of one side that have full slots, in order."""

@@ -35,6 +35,8 @@ class HashModel:
         What their KV is stored in; it changes no logit.
     window : int
         Positions that one more layer sees of a target whose pool is of kind SWA.
+    kv_sharing : tuple of int or None
+        The target's layer that each layer of the draft reads, which then writes no KV; None for a draft with its own.
     """
 
     vocab_size: int = 64
@@ -48,6 +50,7 @@ class HashModel:
     target_pool: PoolKind = PoolKind.MHA
     draft_pool: PoolKind = PoolKind.MHA
     window: int = 8
+    kv_sharing: tuple[int, ...] | None = None
 
     def agreement_at(self, depth: int) -> int:
         """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""

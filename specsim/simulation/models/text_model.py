@@ -29,6 +29,8 @@ class TextModel:
         The same for the draft.
     target_pool, draft_pool : PoolKind
         What their KV is stored in; it changes no logit.
+    kv_sharing : tuple of int or None
+        As of a ``HashModel``.
     """
 
     target_counts: NDArray[np.uint8] = field(repr=False)
@@ -40,6 +42,7 @@ class TextModel:
     target_pool: PoolKind = PoolKind.MHA
     draft_pool: PoolKind = PoolKind.MHA
     window: int = 8
+    kv_sharing: tuple[int, ...] | None = None
 
     @classmethod
     def from_text(cls, text: bytes, num_buckets: int = 16384) -> "TextModel":

@@ -3,7 +3,7 @@
 from functools import partial
 
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.models.description import ModelDescription, Side
+from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import (
@@ -34,18 +34,22 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
             expected=" or ".join(kind.value for kind in DRAFT_KINDS),
             because="a worker keeps recurrent state and SWA slots of the target alone",
         )
-    num_layers = language_model.num_target_layers
+    num_layers, sharing = language_model.num_target_layers, language_model.kv_sharing
+    num_draft_layers = language_model.num_draft_layers if sharing is None else 0
     return ModelDescription(
         name=type(language_model).__name__,
         arrays=arrays,
         vocab_size=language_model.vocab_size,
         kv_components=(
             *kv_components(language_model.target_pool, Side.TARGET, num_layers),
-            *kv_components(language_model.draft_pool, Side.DRAFT, language_model.num_draft_layers),
+            *(kv_components(language_model.draft_pool, Side.DRAFT, num_draft_layers) if num_draft_layers else ()),
             *swa_components(window_of(language_model)),
         ),
         hidden_width=num_layers + 1,
         hidden_dtype="int64",
+        draft_source=DraftSource.HIDDEN if sharing is None else DraftSource.TARGET_KV,
+        num_assistant_layers=len(sharing or ()),
+        target_layer_of=dict(enumerate(sharing or ())),
         draft_hidden_width=num_layers + 1,
         hot_token_id=language_model.hot_token_id,
         state_components=state_components(language_model.target_pool, num_layers),

@@ -23,7 +23,7 @@ AXES = {
 }
 """What axes of operations are in a phase: those of the table that have another name there."""
 
-RAGGED = {"create_extend_after_decode_spec_info", "generate_attn_arg_prefill"}
+RAGGED = {"create_extend_after_decode_spec_info", "generate_attn_arg_prefill", "select_last_verified"}
 """Operations that take and return segments of different lengths: those of the ragged extend, and of it alone."""
 
 HELD = {
@@ -87,6 +87,8 @@ NAMESAKES = {
     "generate_draft_decode_kv_indices.positions": "one a beam",
     "map_hot_tokens.topk_index": "of any level",
     "per_step_draft_out_cache_loc.out_cache_loc": "slots of the draft",
+    "prepare_for_frozen_kv_draft.positions": "one a beam",
+    "rotate_input_ids.select_index": "a place among all tokens",
     "rotate_prefill_input_ids.input_ids": "of a prompt",
     "select_top_k_tokens.input_ids": "of a level of the draft",
     "fast_topk.topk_index": "of any row",
