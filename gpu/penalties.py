@@ -10,8 +10,8 @@ from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
 
-TILE = 8192
-"""Comparisons of a token with a node that a program holds at once: 64 a thread of four warps."""
+TOKENS, NODES = 1024, 16
+"""Tokens of a program, eight a thread of four warps, and the nodes that it compares them with at once."""
 
 INPUTS = (
     "token_counts",
@@ -54,8 +54,8 @@ def launch_apply_penalties(call: Call) -> torch.Tensor:
 
 @planned
 def _plan(num_rows: int, vocab: int, num_nodes: int, exact: bool, row_stride: int, column_stride: int) -> Plan:
-    nodes = power_of_two(num_nodes)
-    tokens = choose_block(vocab, max(1, TILE // nodes), max(1, LARGEST_TILE // nodes))
+    nodes = min(power_of_two(num_nodes), NODES)
+    tokens = choose_block(vocab, TOKENS, max(1, LARGEST_TILE // nodes))
     return Plan(
         kernels._apply_penalties_kernel,
         grid=(num_rows, ceil_div(vocab, tokens)),

@@ -31,11 +31,15 @@ def _apply_penalties_kernel(
     logit = logit.to(tl.float32)
     count = tl.load(token_counts_ptr + request * vocab + token, mask=inside, other=0)
     if EXACT:
-        node = tl.arange(0, NODES)
-        # NOTE: the root is output already, so that the counts have it.
-        sees = tl.load(tree_mask_ptr + row * num_nodes + node, mask=(node > 0) & (node < num_nodes), other=0) != 0
-        draft = tl.load(draft_token_ptr + request * num_nodes + node, mask=sees, other=-1)
-        count += tl.sum((token[:, None] == draft[None, :]).to(tl.int32), axis=1)
+        for first in range(0, num_nodes, NODES):
+            node = first + tl.arange(0, NODES)
+            # NOTE: the root is output already, so that the counts have it.
+            sees = tl.load(tree_mask_ptr + row * num_nodes + node, mask=(node > 0) & (node < num_nodes), other=0) != 0
+            draft = tl.load(draft_token_ptr + request * num_nodes + node, mask=sees, other=-1)
+            offset = draft - tl.program_id(1) * BLOCK
+            # NOTE: few programs own a token that was drafted, and only these compare.
+            if tl.sum((sees & (offset >= 0) & (offset < BLOCK)).to(tl.int32)) > 0:
+                count += tl.sum((token[:, None] == draft[None, :]).to(tl.int32), axis=1)
     occurs = count > 0
     logit -= tl.load(frequency_penalty_ptr + request) * count.to(tl.float32)
     logit = tl.where(occurs, logit - tl.load(presence_penalty_ptr + request), logit)

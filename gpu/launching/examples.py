@@ -39,7 +39,8 @@ PRODUCTION: Sizes = MappingProxyType(
         **{"token": 1024, "location": 1024, "pair": 384, "buffer": 8, "layer": 2, "index": 65_536},
         **{"head_dim": 128, "place": 64, "interval": 256, "listed": 4, "top": 5, "kept": 3, "draft_layer": 1},
         **{"recent": 7, "word": 32},
-        **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024, "num_copies": 0},
+        **{"seq_lens_sum": 65_536, "num_tokens": 1024, "max_seq_len_k": 2048, "max_prefix_len": 1024},
+        **{"num_copies": 0, "num_new_keys": 1},
         **{"simulated_num_tokens": 3, "step_index": 1, "seed": 2**32 - 1, "agreement": 2**31},
         **{"mask_token": 128_255, "draft_window": 1024, "depth": 2},
     }

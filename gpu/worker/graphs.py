@@ -1,7 +1,9 @@
 """CUDA graphs by batch-size bucket: which buckets there are, how one is captured, how a batch is padded to one."""
 
+import gc
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +118,8 @@ def capture(
 
     Notes
     -----
-    Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else.
+    Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else. Python collects no garbage
+    during the capture: a graph of a worker that nobody holds any more cannot be destroyed there, and would end it.
     """
     stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
@@ -126,6 +129,18 @@ def capture(
     torch.cuda.current_stream(device).wait_stream(stream)
     torch.cuda.synchronize(device)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+    with _keeping_garbage(), torch.cuda.graph(graph, pool=pool):
         outputs = iterate(rows)
     return CapturedGraph(graph=graph, rows=rows, outputs=outputs)
+
+
+@contextmanager
+def _keeping_garbage() -> Iterator[None]:
+    """Let cycles that nobody holds live on until the end."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

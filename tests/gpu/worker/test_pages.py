@@ -7,7 +7,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import draft, reclaim, v1
+from specsim.gpu.worker import draft, ends, reclaim
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.transfer import download
 from specsim.gpu.worker.v2 import GpuWorker
@@ -84,7 +84,7 @@ def test_trees_of_v1_share_prefixes_in_pages_and_the_host_waits_once(options, mo
         downloads.append(len(tensors))
         return download(tensors)
 
-    monkeypatch.setattr(v1, "download", counted)
+    monkeypatch.setattr(ends, "download", counted)
     with debugging(options is PADDED):
         both.play(asked, [0, 0, 1])
     assert both.seen >= {Tag.PREFIX, Tag.REJECTED, Tag.RAGGED, Tag.HISTORY, Tag.PAGES}

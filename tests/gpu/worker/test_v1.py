@@ -12,7 +12,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import v1
+from specsim.gpu.worker import ends
 from specsim.gpu.worker.carried import Carried
 from specsim.gpu.worker.transfer import download, upload
 from specsim.gpu.worker.v1 import GpuWorkerV1
@@ -118,7 +118,7 @@ def test_requests_leave_and_join_and_the_host_waits_once(options, monkeypatch):
         downloads.append(len(tensors))
         return download(tensors)
 
-    monkeypatch.setattr(v1, "download", counted)
+    monkeypatch.setattr(ends, "download", counted)
     worker = both.engines[1].worker
     decode = worker.decode
 
