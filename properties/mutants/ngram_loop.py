@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.host.ngram import NgramDraft, merge_drafts
+from specsim.host.ngram import NgramDraft, draft_with_corpora, merge_drafts
 from specsim.phases import VerifyInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.simulation.requests import Request
 
 
@@ -96,6 +97,58 @@ class OneNodeLess(ReferenceNgramWorker):
         return [merge_drafts([draft], num_nodes) for draft in drafts]
 
 
+class CorporaAreLost(ReferenceNgramWorker):
+    """Drafts from what was said alone."""
+
+    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+        return [self.store.draft(self._last_tokens(request)) for request in requests]
+
+
+class BudgetOfEach(ReferenceNgramWorker):
+    """Lets the last corpus alone draft the budget of all."""
+
+    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+        num_nodes, budget = self.parameters.num_draft_tokens, self.parameters.corpus_budget
+        texts = [self._last_tokens(request) for request in requests]
+        return [draft_with_corpora(self.store, self._corpora[-1:], text, num_nodes, budget) for text in texts]
+
+
+class SaidAtOnce(ReferenceNgramWorkerV2):
+    """Inserts what the verify has just output."""
+
+    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
+        super()._insert(rows, [self._texts.last_tokens(row) for row in rows])
+
+
+class SaidTwoLate(ReferenceNgramWorkerV2):
+    """Inserts texts as they were in front of the verify before."""
+
+    _before: Sequence[Sequence[int]] = ()
+
+    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
+        super()._insert(rows, self._before)
+        self._before = said
+
+
+class FirstOfABatchSaid(ReferenceNgramWorkerV2):
+    """Inserts the text of the first request for each of a batch."""
+
+    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
+        super()._insert(rows, [said[0]] * len(rows))
+
+
+class DraftOfTheNeighbour(ReferenceNgramWorkerV2):
+    """Draws what follows the root from the text of the next request of the batch."""
+
+    def _continue(self, texts: Sequence[Sequence[int]]) -> list[NgramDraft]:
+        own = super()._continue(texts)
+        others = [*own[1:], *own[:1]]
+        return [
+            replace(other, tokens=np.concatenate([draft.tokens[:1], other.tokens[1:]]))
+            for draft, other in zip(own, others, strict=True)
+        ]
+
+
 _FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
     ("OWN-2100", "A text is inserted as it was after the verify before.", OneStepLate),
     ("OWN-2101", "A text is inserted from its second token on.", OneTokenShort),
@@ -107,8 +160,21 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
     ("OWN-2107", "A text that is shorter than a path is inserted without its prompt.", OutputAlone),
     ("OWN-2108", "A text is inserted that is longer than a path.", OneTokenMore),
     ("OWN-2109", "The last node of a draft is padding, whatever is known.", OneNodeLess),
+    ("OWN-2114", "Texts from outside are not asked.", CorporaAreLost),
+    ("OWN-2115", "Of several texts from outside the last one alone is asked.", BudgetOfEach),
 )
 
-MUTANTS = tuple(
-    Mutant(number, "NgramStore", summary, unchanged, workers={"ngram": worker}) for number, summary, worker in _FAULTS
+_FAULTS_OF_V2: tuple[tuple[str, str, type[ReferenceNgramWorkerV2]], ...] = (
+    ("OWN-2110", "V2 inserts what the host has not seen yet.", SaidAtOnce),
+    ("OWN-2111", "V2 inserts a text two verifies late.", SaidTwoLate),
+    ("OWN-2112", "V2 inserts the text of the first request of a batch for each.", FirstOfABatchSaid),
+    ("OWN-2113", "V2 drafts for each request what follows the text of its neighbour.", DraftOfTheNeighbour),
+)
+
+MUTANTS = (
+    *(Mutant(number, "NgramStore", summary, unchanged, workers={"ngram": kind}) for number, summary, kind in _FAULTS),
+    *(
+        Mutant(number, "NgramStore", summary, unchanged, workers={"ngram_v2": kind})
+        for number, summary, kind in _FAULTS_OF_V2
+    ),
 )

@@ -17,6 +17,7 @@ WORKERS = {
     "eagle_v2": _V2,
     "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.ReferenceFrozenKVMTPWorker",
     "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
+    "ngram_v2": f"{_HOME}.ngram_v2.ReferenceNgramWorkerV2",
     "standalone_v1": _V1,
     "standalone_v2": _V2,
 }

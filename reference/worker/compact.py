@@ -37,11 +37,7 @@ def compact(
     predict, hidden_states = phase.predict, phase.hidden_states
     pools.commit_states(scratch, row, verify_input, phase.accept_index, phase.num_accepted_tokens, operations)
     if not is_chain:
-        source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
-        target_slots = operations.fill_accept_target_cache_loc(
-            phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
-        )
-        pools.move_kv(Side.TARGET, target_slots, source_slots, operations)
+        move_accepted(verify_input, phase, num_steps, pools, operations)
         predict = operations.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = operations.compact_accepted_to_front(hidden_states, phase.accept_index)
@@ -59,3 +55,14 @@ def compact(
         select_index=prepared.select_index,
         num_draft_tokens=num_nodes,
     )
+
+
+def move_accepted(
+    verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: Pools, operations: Operations[Array]
+) -> None:
+    """Move the KV of the accepted path to the front of each request's slots (semantics C.4, C.6)."""
+    source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
+    target_slots = operations.fill_accept_target_cache_loc(
+        phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
+    )
+    pools.move_kv(Side.TARGET, target_slots, source_slots, operations)

@@ -20,6 +20,7 @@ from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import prefill_target
 from specsim.reference.worker.reclaim import reclaim
+from specsim.reference.worker.trees import verify_input_of
 from specsim.reference.worker.verify import verify
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
@@ -27,7 +28,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import BRANCHES, last_tokens
+from specsim.simulation.ngram import BRANCHES, last_tokens, make_corpora
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, Proposals
@@ -83,6 +84,7 @@ class ReferenceNgramWorker:
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
         self._pools = Pools.of(replace(description, kv_components=own), sizes, reads)
         self.store: NgramStore = self._operations.host("NgramStore")(parameters)
+        self._corpora = make_corpora(parameters, self._operations.host("NgramCorpus"))
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()
 
@@ -158,24 +160,16 @@ class ReferenceNgramWorker:
         num_nodes = self.parameters.num_draft_tokens
         drafts = self._continue(requests)
         seq_lens = np.array([request.num_committed for request in requests], dtype=np.int64)
-        tree_mask = np.stack([draft.tree_mask for draft in drafts])
-        links = self._operations.reconstruct_indices_from_tree_mask(tree_mask, seq_lens)
         self.assign_slots(self._ledger.allocate_verify_slots(num_nodes))
-        return VerifyInput(
-            draft_token=np.concatenate([draft.tokens for draft in drafts]),
-            retrieve_index=links.retrieve_index,
-            retrieve_next_token=links.retrieve_next_token,
-            retrieve_next_sibling=links.retrieve_next_sibling,
-            positions=links.positions,
-            tree_mask=tree_mask.reshape(-1),
-            out_cache_loc=self._pools.read_slots(row, seq_lens, num_nodes, self._operations),
-            seq_lens=seq_lens,
-            num_draft_tokens=num_nodes,
-        )
+        slots = self._pools.read_slots(row, seq_lens, num_nodes, self._operations)
+        return verify_input_of(drafts, seq_lens, slots, self._operations)
 
     def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
         """Return a draft behind each text."""
-        return [self.store.draft(self._last_tokens(request)) for request in requests]
+        parameters = self.parameters
+        sizes = parameters.num_draft_tokens, parameters.corpus_budget
+        texts = [self._last_tokens(request) for request in requests]
+        return [self._operations.draft_with_corpora(self.store, self._corpora, text, *sizes) for text in texts]
 
     def _insert(self, requests: Sequence[Request]) -> None:
         """Let the store have what was said, up to the last token of each text, also of those that end."""

@@ -1,6 +1,9 @@
-"""What a worker tells a store of n-grams: the ends of texts, each as long as a path."""
+"""What a worker tells a store of n-grams, and asks it for: the ends of texts, each as long as a path."""
 
-from specsim.host.ngram import NgramParameters
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
 from specsim.simulation.requests import Request
 
 BRANCHES = 2
@@ -12,3 +15,52 @@ def last_tokens(request: Request, parameters: NgramParameters) -> list[int]:
     depth = parameters.max_depth
     output = request.output[-depth:]
     return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
+
+
+def make_corpora(
+    parameters: NgramParameters, make: Callable[..., NgramCorpus] = NgramCorpus
+) -> tuple[NgramCorpus, ...]:
+    """Return the texts from outside that drafts may come from."""
+    return tuple(make(documents, parameters, parameters.max_corpus_tokens) for documents in parameters.corpora)
+
+
+@runtime_checkable
+class StoringWorker(Protocol):
+    """A worker that drafts from a store."""
+
+    parameters: NgramParameters
+    store: NgramStore
+
+
+def figures_of(worker: StoringWorker) -> Mapping[str, int]:
+    """Return how much a store remembers, and how much it had to forget."""
+    store = worker.store
+    return {
+        "num_nodes": store.num_nodes,
+        "capacity": worker.parameters.capacity,
+        "num_forgotten": store.num_forgotten,
+    }
+
+
+class Texts:
+    """The texts of the requests of a worker that keeps no books, by row."""
+
+    def __init__(self, parameters: NgramParameters) -> None:
+        self._depth = parameters.max_depth
+        self._tokens: dict[int, list[int]] = {}
+
+    def begin(self, row: int, prompt: Sequence[int], following: int) -> None:
+        """Begin with a prompt and the token behind it; whoever had the row before is forgotten."""
+        self._tokens[row] = [*prompt, following]
+
+    def go_on(self, row: int, tokens: Sequence[int]) -> None:
+        """Go on with what a verify output."""
+        self._tokens[row].extend(tokens)
+
+    def num_committed(self, row: int) -> int:
+        """Return how many positions have KV: those of all tokens but the last."""
+        return len(self._tokens[row]) - 1
+
+    def last_tokens(self, row: int) -> list[int]:
+        """Return the end of a text that fills a path of the store."""
+        return self._tokens[row][-self._depth :]

@@ -12,6 +12,10 @@ LARGEST_TOKEN = 2**31 - 1
 """Token ids of a store are 32 bits wide and not negative."""
 
 
+Documents = tuple[tuple[int, ...], ...]
+"""The tokens of the documents of a corpus."""
+
+
 class TreeMode(StrEnum):
     """How a draft tree is grown: level by level with what came last, or by what is likeliest."""
 
@@ -36,6 +40,12 @@ class NgramParameters:
         Nodes of a draft, the root included.
     mode : TreeMode
         How drafts are grown.
+    corpora : tuple of tuples of tuples of int
+        The documents of each text from outside, their tokens.
+    corpus_budget : int
+        Nodes behind the root that all corpora may draft together.
+    max_corpus_tokens : int
+        Tokens that a corpus may have.
 
     Raises
     ------
@@ -53,6 +63,9 @@ class NgramParameters:
     capacity: int = 10_000_000
     num_draft_tokens: int = 12
     mode: TreeMode = TreeMode.BFS
+    corpora: tuple[Documents, ...] = ()
+    corpus_budget: int = 0
+    max_corpus_tokens: int = 10_000_000
 
     def __post_init__(self) -> None:
         if self.max_depth < 2:
@@ -70,6 +83,10 @@ class NgramParameters:
             raise _contradiction("num_draft_tokens", self.num_draft_tokens, expected, "a draft has a root")
         if self.mode not in [*TreeMode]:
             raise _contradiction("mode", self.mode, " or ".join(TreeMode), "a tree grows in one of these ways")
+        most = count_draft_nodes(self.num_draft_tokens)
+        if self.corpora and not 1 <= self.corpus_budget <= most:
+            expected = f"1 to {most}, or no corpus"
+            raise _contradiction("corpus_budget", self.corpus_budget, expected, "corpora share the nodes of a draft")
 
     @property
     def config(self) -> SpecConfig:
