@@ -28,11 +28,7 @@ def compact(
             scratch, rows, verify_input.seq_lens, phase.accept_index, phase.num_accepted_tokens, num_nodes
         )
     if not is_chain:
-        source_slots = gpu.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
-        target_slots = gpu.fill_accept_target_cache_loc(
-            phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps
-        )
-        pools.move_kv(Side.TARGET, target_slots, source_slots)
+        move_accepted(verify_input, phase, num_steps, pools)
         predict = gpu.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = gpu.compact_accepted_to_front(hidden_states, phase.accept_index)
@@ -50,3 +46,10 @@ def compact(
         select_index=select_index,
         num_draft_tokens=num_nodes,
     )
+
+
+def move_accepted(verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: Pools) -> None:
+    """Move the KV of the accepted path to the front of each request's slots (semantics C.4, C.6)."""
+    source_slots = gpu.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)
+    target_slots = gpu.fill_accept_target_cache_loc(phase.num_accepted_tokens, verify_input.out_cache_loc, num_steps)
+    pools.move_kv(Side.TARGET, target_slots, source_slots)

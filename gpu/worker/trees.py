@@ -9,6 +9,7 @@ from torch import Tensor
 from specsim import gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import device_zeros
+from specsim.gpu.worker.compact import move_accepted
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.pools import Buffers
 from specsim.gpu.worker.staged import Staged
@@ -62,6 +63,8 @@ class TreeStages:
         Whether requests are sampled.
     trees : GrownTrees
         What the target verifies.
+    moves : bool
+        Accepted KV and states go where they stay in a stage of their own, as V2 has it.
     """
 
     verify_input: VerifyInput
@@ -69,17 +72,18 @@ class TreeStages:
     scratch: Buffers
     verify_output: VerifyOutput
 
-    def __init__(self, setting: Setting, kind: Kind, trees: GrownTrees) -> None:
+    def __init__(self, setting: Setting, kind: Kind, trees: GrownTrees, moves: bool) -> None:
         self._setting = setting
         self._kind = kind
         self._trees = trees
         self._fan = _fan(setting.config.num_draft_tokens)
-        self._staged = Staged({"target": self._target, "accept": self._accept})
+        stages = {"target": self._target, "accept": self._accept}
+        self._staged = Staged({**stages, "move": self._move} if moves else stages)
 
     @classmethod
-    def of_padding(cls, setting: Setting, kind: Kind, size: int) -> "TreeStages":
+    def of_padding(cls, setting: Setting, kind: Kind, size: int, moves: bool) -> "TreeStages":
         """Return the stages of so many padding requests, to be loaded."""
-        return cls(setting, kind, GrownTrees.of_padding(size, setting.config.num_draft_tokens))
+        return cls(setting, kind, GrownTrees.of_padding(size, setting.config.num_draft_tokens), moves)
 
     def load(self, trees: GrownTrees) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays behind it."""
@@ -99,6 +103,10 @@ class TreeStages:
     def accept(self) -> None:
         """Accept along the trees by logits that are final."""
         self._staged.run("accept")
+
+    def move(self) -> None:
+        """Keep the states after the accepted paths, and move their KV to the front."""
+        self._staged.run("move")
 
     def capture(self, pool: Any | None) -> Any:
         """Capture every stage into the memory that all graphs of the worker share, and return that memory."""
@@ -130,6 +138,15 @@ class TreeStages:
         self.verify_output = verify(
             self._trees.req_pool_indices, self.verify_input, self.output, setting.config.num_steps, *decided_by
         )
+
+    def _move(self) -> None:
+        pools, phase = self._setting.pools, self.verify_output
+        if pools.states:
+            seq_lens, rows = self.verify_input.seq_lens, self._trees.req_pool_indices
+            num_nodes = self.verify_input.num_draft_tokens
+            counts = phase.num_accepted_tokens
+            pools.commit_states(self.scratch, rows, seq_lens, phase.accept_index, counts, num_nodes)
+        move_accepted(self.verify_input, phase, self._setting.config.num_steps, pools)
 
 
 def _fan(num_nodes: int) -> Tensor:

@@ -27,7 +27,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import Texts, make_corpora
+from specsim.simulation.ngram import Texts, make_corpora, output_tokens
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -149,9 +149,3 @@ class ReferenceNgramWorkerV2:
         """Let the store have the ends of the texts of these rows, as they were in front of the verify."""
         for text in said:
             self.store.insert(text)
-
-
-def output_tokens(predict: Array, paths: Array) -> Array:
-    """Return int32 [request, node]: the tokens along each path, zeros behind it."""
-    tokens: Array = np.where(paths >= 0, predict[paths], 0).astype(np.int32)
-    return tokens

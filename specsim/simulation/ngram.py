@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
 from specsim.simulation.requests import Request
 
@@ -64,3 +67,8 @@ class Texts:
     def last_tokens(self, row: int) -> list[int]:
         """Return the end of a text that fills a path of the store."""
         return self._tokens[row][-self._depth :]
+
+
+def output_tokens(predict: NDArray[np.int32], paths: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return int32 [request, node]: the tokens along each accepted path, zeros behind it."""
+    return np.where(paths >= 0, predict[paths], 0).astype(np.int32)

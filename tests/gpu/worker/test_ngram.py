@@ -1,6 +1,7 @@
 """The device's NGRAM worker beside the reference's: eager, padded and in graphs, on slots and pages."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,11 +9,13 @@ import torch
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.ngram import GpuNgramWorker
+from specsim.gpu.worker.ngram_v2 import GpuNgramWorkerV2
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -30,17 +33,20 @@ HAS_GPU = DEVICE.type == "cuda"
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="CUDA graphs exist on a GPU only")
 SMALL = NgramParameters(max_depth=4, max_breadth=3, capacity=12, num_draft_tokens=5)
 WIDE = NgramParameters(num_draft_tokens=16)
+CORPORA = replace(SMALL, corpora=(((1, 2, 0, 1, 1, 2, 2, 0, 1),),), corpus_budget=2)
 MODEL = HashModel(3, 5, 0.8)
+V1, V2 = (ReferenceNgramWorker, GpuNgramWorker), (ReferenceNgramWorkerV2, GpuNgramWorkerV2)
 EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
 
-def beside(asked, max_batch, parameters=SMALL, model=MODEL, page_size=1, schedule=None, **options):
+def beside(asked, max_batch, parameters=SMALL, model=MODEL, page_size=1, schedule=None, kinds=V1, **options):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, max_batch, page_size, schedule=schedule)
+    believed, own = kinds
     workers = [
-        ReferenceNgramWorker(parameters, load_model(model), sizes),
-        GpuNgramWorker(parameters, load_on_device(model), sizes, **options),
+        believed(parameters, load_model(model), sizes),
+        own(parameters, load_on_device(model), sizes, **options),
     ]
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -52,10 +58,10 @@ def of_few_tokens(number, length):
 
 
 @pytest.mark.parametrize("options", [pytest.param(EXACT, id="exact"), pytest.param(PADDED, id="padded"), IN_GRAPHS])
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_every_phase_and_state_is_that_of_the_reference(page_size, options):
+@pytest.mark.parametrize(("page_size", "kinds"), [(1, V1), (4, V1), (3, V2)], ids=["slots", "pages", "V2"])
+def test_every_phase_and_state_is_that_of_the_reference(page_size, kinds, options):
     asked = of_few_tokens(3, 6)
-    both = beside(asked, 3, page_size=page_size, **options)
+    both = beside(asked, 3, CORPORA, page_size=page_size, kinds=kinds, **options)
     both.play(asked, [0, 0, 2])
     stores = [engine.worker.store for engine in both.engines]
     assert stores[0].num_forgotten == stores[1].num_forgotten > 0
@@ -81,11 +87,14 @@ def test_what_is_sampled_constrained_or_told_is_that_of_the_reference(options):
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("mode", TreeMode)
 @pytest.mark.parametrize("page_size", [1, 16])
-def test_real_text_in_large_batches_is_that_of_the_reference(page_size, mode, options):
+@pytest.mark.parametrize("kinds", [V1, V2], ids=["V1", "V2"])
+def test_real_text_in_large_batches_is_that_of_the_reference(page_size, mode, options, kinds):
     text = default_text()[:20000]
     asked = requests_from_text(text, 9, 32, 40)
     parameters = NgramParameters(num_draft_tokens=16, mode=mode)
-    both = beside(asked, 9, parameters, TextModel.from_text(text), page_size, Schedule(prefill_chunk=20), **options)
+    both = beside(
+        asked, 9, parameters, TextModel.from_text(text), page_size, Schedule(prefill_chunk=20), kinds, **options
+    )
     both.play(asked, [0, 0, 0, 0, 1, 1, 2, 3, 9])
     assert sum(request.counters.num_accepted_drafts for request in both.engines[1].scheduler.finished) > 0
 
@@ -93,10 +102,11 @@ def test_real_text_in_large_batches_is_that_of_the_reference(page_size, mode, op
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("page_size", [1, 4])
-def test_an_iteration_waits_for_the_device_once(page_size, options):
+@pytest.mark.parametrize("kind", [GpuNgramWorker, GpuNgramWorkerV2])
+def test_an_iteration_waits_for_the_device_once(page_size, options, kind):
     asked = of_few_tokens(4, 30)
     sizes = sizes_for(SMALL.config, asked, 4, page_size)
-    worker = GpuNgramWorker(SMALL, load_on_device(MODEL), sizes, **options)
+    worker = kind(SMALL, load_on_device(MODEL), sizes, **options)
     engine = Engine(worker, 4, shuffle_seed=5)
     for request in asked:
         engine.submit(request)
