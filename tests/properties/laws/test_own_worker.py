@@ -22,6 +22,7 @@ ON_OPERATIONS = {
     "sampled_engine.engine_emits_the_law_of_its_grammar",
     "worker_pages.beams_begin_with_the_end_of_their_text",
     "ngram_engine.drafts_are_those_of_all_that_was_said",
+    "ngram_engine.drafts_of_v2_are_those_of_all_that_was_said_a_verify_before",
 }
 """Whole runs that set the coins of one operation, look into the pools in the middle of a draft, ask what the
 reference's own worker keeps, or draft from a store, which a ``WORKER`` is not made with."""
