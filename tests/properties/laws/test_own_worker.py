@@ -23,9 +23,13 @@ ON_OPERATIONS = {
     "worker_pages.beams_begin_with_the_end_of_their_text",
     "ngram_engine.drafts_are_those_of_all_that_was_said",
     "ngram_engine.drafts_of_v2_are_those_of_all_that_was_said_a_verify_before",
+    "dflash_engine.blocks_stand_on_what_was_committed",
+    "frozen_engine.a_draft_leaves_no_trace",
+    "frozen_engine.a_draft_over_committed_keys_loses_nothing",
+    "frozen_engine.a_draft_does_not_see_its_neighbours",
 }
 """Whole runs that set the coins of one operation, look into the pools in the middle of a draft, ask what the
-reference's own worker keeps, or draft from a store, which a ``WORKER`` is not made with."""
+reference's own worker keeps, or run another algorithm, whose workers are no ``WORKER``."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 
