@@ -59,10 +59,10 @@ def _forbid_tokens_kernel(
     is_complete = tl.min(agrees.to(tl.int32), 1) != 0
     last = tl.max(tl.where((column == num_recent)[None, :], token, -1), 1)
     bit = (tl.zeros_like(last) + 1).to(tl.int32) << (last % 32).to(tl.int32)
-    tl.atomic_and(vocab_mask_ptr + first + last // 32, ~bit, mask=is_complete & (last >= 0))
+    tl.atomic_and(vocab_mask_ptr + first + last // 32, ~bit, mask=is_complete & (last >= 0) & (last < vocab))
 
 
-@triton.jit(do_not_specialize=["width", "num_recent"])
+@triton.jit(do_not_specialize=["width", "num_recent", "num_rows", "num_nodes", "vocab"])
 def _commit_output_tokens_kernel(
     req_pool_indices_ptr,
     token_counts_ptr,
@@ -73,6 +73,9 @@ def _commit_output_tokens_kernel(
     counts_all_ptr,
     width,
     num_recent,
+    num_rows,
+    num_nodes,
+    vocab,
     count_row_stride,
     count_token_stride,
     length_stride,
@@ -85,14 +88,16 @@ def _commit_output_tokens_kernel(
     request = tl.program_id(0).to(tl.int64)
     row = tl.load(req_pool_indices_ptr + request)
     place = tl.arange(0, PLACES)
-    node = tl.load(accept_index_ptr + request * width + place, mask=(place < width) & (row > 0), other=-1)
-    is_token = node >= 0
+    is_known = (row > 0) & (row < num_rows)
+    row = tl.where(is_known, row, 0)
+    node = tl.load(accept_index_ptr + request * width + place, mask=(place < width) & is_known, other=-1)
+    is_token = (node >= 0) & (node < num_nodes)
     token = tl.load(predict_ptr + node, mask=is_token, other=0)
     count = tl.sum(is_token.to(tl.int32), 0)
     counts_all = tl.load(counts_all_ptr + request) != 0
     is_counted = is_token & (counts_all | (place == count - 1))
     counter_ptr = token_counts_ptr + row * count_row_stride + token.to(tl.int64) * count_token_stride
-    tl.atomic_add(counter_ptr, tl.zeros_like(token) + 1, mask=is_counted)
+    tl.atomic_add(counter_ptr, tl.zeros_like(token) + 1, mask=is_counted & (token >= 0) & (token < vocab))
     tl.atomic_add(num_output_tokens_ptr + row * length_stride, count, mask=count > 0)
 
     # NOTE: every entry is read before one is written: the entries that move overlap.
