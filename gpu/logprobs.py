@@ -12,7 +12,7 @@ from specsim.gpu.launching.plan import Plan, planned
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
 
 ROW_BLOCK = 4096
-"""Logits of its row that a program reads at a time: sixteen a thread of eight warps."""
+"""Logits of its row that a program reads at a time: eight a thread of sixteen warps."""
 
 
 def gather_output_logprobs(
@@ -89,5 +89,5 @@ def _plan_gather(
             **({} if has_temperature else {"temperature_ptr": None}),
         },
         tunables={"ENTRIES": entries, "BLOCK": tokens},
-        num_warps=8,
+        num_warps=16,
     )

@@ -10,7 +10,7 @@ from specsim.gpu.launching.launcher import launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, planned
 
-TOKENS, NODES = 1024, 16
+TOKENS, COMPARED = 1024, 4
 """Tokens of a program, eight a thread of four warps, and the nodes that it compares them with at once."""
 
 INPUTS = (
@@ -54,13 +54,14 @@ def launch_apply_penalties(call: Call) -> torch.Tensor:
 
 @planned
 def _plan(num_rows: int, vocab: int, num_nodes: int, exact: bool, row_stride: int, column_stride: int) -> Plan:
-    nodes = min(power_of_two(num_nodes), NODES)
-    tokens = choose_block(vocab, TOKENS, max(1, LARGEST_TILE // nodes))
+    nodes = power_of_two(num_nodes)
+    compared = choose_block(nodes, COMPARED)
+    tokens = choose_block(vocab, TOKENS, max(1, LARGEST_TILE // compared))
     return Plan(
         kernels._apply_penalties_kernel,
         grid=(num_rows, ceil_div(vocab, tokens)),
         sizes={"num_nodes": num_nodes, "vocab": vocab, "row_stride": row_stride, "column_stride": column_stride},
         constants={"EXACT": exact, "NODES": nodes},
-        tunables={"BLOCK": tokens},
+        tunables={"BLOCK": tokens, "COMPARED": compared},
         options={"enable_fp_fusion": False},
     )

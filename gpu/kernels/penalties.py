@@ -4,6 +4,15 @@ import triton
 import triton.language as tl
 
 
+@triton.jit
+def _seen_drafts(draft_token_ptr, tree_mask_ptr, row, num_nodes, first, COUNT: tl.constexpr):
+    """Return int32 tokens of the drafts that a node sees, -1 for others; the root is output, so that counts have it."""
+    node = first + tl.arange(0, COUNT)
+    sees = tl.load(tree_mask_ptr + row * num_nodes + node, mask=(node > 0) & (node < num_nodes), other=0) != 0
+    request_start = row // num_nodes * num_nodes
+    return tl.load(draft_token_ptr + request_start + node, mask=sees, other=-1).to(tl.int32)
+
+
 @triton.jit(do_not_specialize=["num_nodes"])
 def _apply_penalties_kernel(
     logits_ptr,
@@ -20,6 +29,7 @@ def _apply_penalties_kernel(
     column_stride,
     EXACT: tl.constexpr,
     NODES: tl.constexpr,
+    COMPARED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Penalise some tokens of one node. Every operation rounds once: launch it without fusion of products and sums."""
@@ -31,14 +41,11 @@ def _apply_penalties_kernel(
     logit = logit.to(tl.float32)
     count = tl.load(token_counts_ptr + request * vocab + token, mask=inside, other=0)
     if EXACT:
-        for first in range(0, num_nodes, NODES):
-            node = first + tl.arange(0, NODES)
-            # NOTE: the root is output already, so that the counts have it.
-            sees = tl.load(tree_mask_ptr + row * num_nodes + node, mask=(node > 0) & (node < num_nodes), other=0) != 0
-            draft = tl.load(draft_token_ptr + request * num_nodes + node, mask=sees, other=-1)
-            offset = draft - tl.program_id(1) * BLOCK
-            # NOTE: few programs own a token that was drafted, and only these compare.
-            if tl.sum((sees & (offset >= 0) & (offset < BLOCK)).to(tl.int32)) > 0:
+        # NOTE: few programs own a token that was drafted, and only these compare.
+        offset = _seen_drafts(draft_token_ptr, tree_mask_ptr, row, num_nodes, 0, NODES) - tl.program_id(1) * BLOCK
+        if tl.sum(((offset >= 0) & (offset < BLOCK)).to(tl.int32)) > 0:
+            for first in range(0, num_nodes, COMPARED):
+                draft = _seen_drafts(draft_token_ptr, tree_mask_ptr, row, num_nodes, first, COMPARED)
                 count += tl.sum((token[:, None] == draft[None, :]).to(tl.int32), axis=1)
     occurs = count > 0
     logit -= tl.load(frequency_penalty_ptr + request) * count.to(tl.float32)
