@@ -48,7 +48,7 @@ def after_chunks(batch: TargetBatch[Tensor], states: States) -> Recurrence:
     sums: list[Tensor] = []
     below = torch.zeros_like(batch.input_ids)
     for layer, state in enumerate(states[RECURRENT]):
-        words = _words(layer, batch.input_ids, batch.positions, below)
+        words = words_of(layer, batch.input_ids, batch.positions, below)
         total = words.cumsum(0)
         below = (state[row, 0] + total - (total - words)[first]) & MASK
         sums.append(below)
@@ -70,7 +70,7 @@ def after_nodes(batch: TargetBatch[Tensor], states: States) -> Recurrence:
     sums: list[Tensor] = []
     below = torch.zeros_like(tokens)
     for layer, state in enumerate(states[RECURRENT]):
-        behind = torch.cat([state[rows], _words(layer, tokens, positions, below)], dim=1)
+        behind = torch.cat([state[rows], words_of(layer, tokens, positions, below)], dim=1)
         for node in range(num_nodes):
             behind[:, node + 1] += behind[request, before[:, node]]
         below = behind[:, 1:] & MASK
@@ -99,6 +99,6 @@ def keep_nodes(recurrence: Recurrence, scratch: States) -> None:
     written.copy_(recurrence.windows.view(written.shape))
 
 
-def _words(layer: int, tokens: Tensor, positions: Tensor, below: Tensor) -> Tensor:
+def words_of(layer: int, tokens: Tensor, positions: Tensor, below: Tensor) -> Tensor:
     """Return what each token adds to the state of a layer: the digests of its tags."""
     return digest([positions, tokens, below, 2 * layer]) + digest([positions, tokens, below, 2 * layer + 1])

@@ -1,11 +1,13 @@
 """The toy models behind the protocol, on the device; their forwards and heads can be captured."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from specsim.assertion import require_kind, require_present
+from specsim.gpu.models.alone import hidden_before_chunks, hidden_before_steps
 from specsim.gpu.models.block import features_behind, last_slots, store_features
 from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.gpu.models.heads import (
@@ -15,14 +17,15 @@ from specsim.gpu.models.heads import (
     text_draft_probabilities,
     text_target_logits,
 )
+from specsim.gpu.models.layers import as_one, side_by_side
 from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.gpu.models.stored import digest, unpacked, write_back
 from specsim.gpu.models.window import disturb
 from specsim.gpu.verify import argmax_target_predict
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch, FeatureBatch
-from specsim.simulation.models.description import ModelDescription
-from specsim.simulation.models.ground_truth import LanguageModel
+from specsim.simulation.models.description import DraftSource, ModelDescription
+from specsim.simulation.models.ground_truth import LanguageModel, heard
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS, TAG_WORDS
 from specsim.simulation.models.text_model import TextModel
@@ -54,6 +57,7 @@ class ToyModel:
 
     def prefill(self, batch: TargetBatch[Tensor], kv: KV, states: KV) -> TargetOutput[Tensor]:
         """Fold the keys of every token, or go on from the states of the rows; logits of the selected tokens."""
+        batch = replace(batch, input_ids=heard(self.language_model, batch.input_ids, batch.positions))
         if self.language_model.target_pool not in RECURRENT_KINDS:
             return self._output(batch, self._attend(batch, kv))
         recurrence = after_chunks(batch, states)
@@ -72,26 +76,35 @@ class ToyModel:
         """Advance every beam by its token."""
         kind = self.language_model.draft_pool
         kv_buffers = unpacked(kind, kv)
+        before = batch.hidden_states
+        if self._drafts_alone:
+            before = hidden_before_steps(batch, kv_buffers[0], self.language_model.num_target_layers)
         hidden_states, context = draft_decode_forward(
             kv_buffers,
             batch.input_ids,
-            require_present("hidden_states", batch.hidden_states),
+            require_present("hidden_states", before),
             batch.positions,
             batch.out_cache_loc,
             batch.keys.kv_indices,
             batch.keys.kv_indptr,
         )
         write_back(kind, kv, kv_buffers, batch.out_cache_loc)
-        return DraftOutput(self._propose(hidden_states, context, batch.depth), hidden_states)
+        carried = None if self._drafts_alone else hidden_states
+        return DraftOutput(self._propose(hidden_states, context, batch.depth), carried)
 
     def draft_extend(self, batch: DraftExtendBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
         """Advance every token's hidden states by it; proposals of the selected ones."""
         keys, kind = batch.keys, self.language_model.draft_pool
         kv_buffers = unpacked(kind, kv)
+        if self._drafts_alone:
+            before = hidden_before_chunks(batch, kv_buffers[0], self.language_model.num_target_layers)
+        else:
+            told = require_present("hidden_states", batch.hidden_states)
+            before = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
         hidden_states, context = draft_extend_forward(
             kv_buffers,
             batch.input_ids,
-            require_present("hidden_states", batch.hidden_states),
+            before,
             batch.positions,
             batch.out_cache_loc,
             keys.page_table,
@@ -101,7 +114,13 @@ class ToyModel:
         )
         write_back(kind, kv, kv_buffers, batch.out_cache_loc)
         selected = hidden_states.index_select(0, batch.select)
-        return DraftOutput(self._propose(selected, context.index_select(0, batch.select), 1), selected)
+        carried = None if self._drafts_alone else selected
+        return DraftOutput(self._propose(selected, context.index_select(0, batch.select), 1), carried)
+
+    @property
+    def _drafts_alone(self) -> bool:
+        """Whether the draft consumes tokens alone."""
+        return self.description.draft_source is DraftSource.TOKENS
 
     def project_features(self, batch: FeatureBatch[Tensor], kv: KV) -> None:
         """Store what the target's features say of each position."""
@@ -162,7 +181,7 @@ class ToyModel:
     def _output(self, batch: TargetBatch[Tensor], hidden_states: Tensor) -> TargetOutput[Tensor]:
         chosen = hidden_states if batch.select is None else hidden_states.index_select(0, batch.select)
         sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
-        return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)
+        return TargetOutput(self._logits(chosen), side_by_side(hidden_states, batch.hidden_layers), sampling_logits)
 
     def _logits(self, hidden_states: Tensor) -> Tensor:
         model = self.language_model

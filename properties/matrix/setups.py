@@ -45,6 +45,8 @@ def draw_setup(cell: Cell, random: Random) -> Setup:
     max_batch, page_size = random.choice(BATCHES), cell.page_size
     longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
     model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=drafter.vocab_size)
+    if drafter.model is not None:
+        model = drafter.model(model, random)
     parameters = None
     if drafter.parameters is not None:
         parameters = drafter.parameters(config, random)

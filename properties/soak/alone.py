@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from specsim.assertion import require, require_kind
 from specsim.host.stopping import FinishReason
-from specsim.phases import DraftInput, Phase, VerifyInput
+from specsim.phases import DflashDraftInput, DraftInput, Phase, VerifyInput
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.engine import Engine
@@ -52,9 +52,16 @@ def run_together(setup: Setup, requests: Sequence[Request]) -> list[Request]:
     return [done[request.request_id] for request in requests]
 
 
+def started_from(phases: Sequence[Phase]) -> DraftInput | DflashDraftInput:
+    """Return what an iteration started its drafts from."""
+    require(phases, "phases of an iteration", len(phases), "at least the draft input")
+    first = phases[0]
+    return first if isinstance(first, DflashDraftInput) else require_kind("phase 0", first, DraftInput)
+
+
 def trees_of(phases: Sequence[Phase]) -> dict[int, tuple[int, Tree]]:
     """Return the committed length of each row of an iteration, and the tree that was verified behind it."""
-    row = require_kind("phase 0", phases[0], DraftInput).req_pool_indices
+    row = started_from(phases).req_pool_indices
     verified = require_kind("phase 1", phases[1], VerifyInput)
     tokens = verified.draft_token.reshape(len(row), -1)
     links = (verified.retrieve_next_token, verified.retrieve_next_sibling)

@@ -9,18 +9,19 @@ import numpy as np
 from specsim.assertion import require
 from specsim.conformance.arrays import Array
 from specsim.hashing import digest
-from specsim.phases import DraftInput
+from specsim.phases import DflashDraftInput, DraftInput
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.memory import Memory, SlotRange
-from specsim.simulation.models.ground_truth import Prefix
+from specsim.simulation.models.ground_truth import Prefix, heard
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import (
     CONVOLUTION_WIDTH,
     RECURRENT_KINDS,
     SWA_COMPONENT,
     TAG_WORDS,
+    PoolKind,
     tags_of,
 )
 from specsim.simulation.models.toys import window_of
@@ -35,7 +36,7 @@ class ExpectedTags:
     def __init__(self, model: HashModel, width: int) -> None:
         layers = (model.num_target_layers, model.num_draft_layers)
         self.kinds = (model.target_pool, model.draft_pool)
-        self._prefix = Prefix(model)
+        self._model, self._prefix = model, Prefix(model)
         self._draft_folds = [0] * model.num_draft_layers
         self._num_known = 0
         self.tags = [np.zeros((2 * count, width, TAG_WORDS), dtype=np.int64) for count in layers]
@@ -44,6 +45,10 @@ class ExpectedTags:
     def folds(self) -> list[int]:
         """What the layers of the target have added up over all that is known."""
         return self._prefix.folds
+
+    def heard(self, text: Sequence[int]) -> list[int]:
+        """Return a text as the target hears it."""
+        return [heard(self._model, token, position) for position, token in enumerate(text)]
 
     def grow(self, text: Sequence[int]) -> None:
         """Add what a text has beyond what is known; its last token has no entry, but the draft's last one read it."""
@@ -54,6 +59,7 @@ class ExpectedTags:
     def _add(self, position: int, token: int, following: int) -> None:
         target, draft = self.tags
         prefix = self._prefix
+        token = heard(self._model, token, position)
         prefix.append(token)
         for layer in range(len(prefix.folds)):
             context = 0 if layer == 0 else prefix.folds[layer - 1]
@@ -68,12 +74,17 @@ class ExpectedTags:
             context = self._draft_folds[layer] & 0xFFFFFFFF
 
 
-def check_contents(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
-    """Raise AssertionError unless every committed position of a request holds its tag in every buffer."""
+def check_contents(
+    state: Mapping[str, Any], request: Request, expected: ExpectedTags, has_draft_tags: bool = True
+) -> None:
+    """Raise AssertionError unless every committed position of a request holds its tag in every buffer.
+
+    ``has_draft_tags`` says whether the entries of the draft are tags of tokens.
+    """
     expected.grow(request.fill)
     count = request.num_committed
     slots = np.array(request.slots[:count], dtype=np.int64)
-    for name, kind, tags in zip(POOLS, expected.kinds, expected.tags, strict=True):
+    for name, kind, tags in [*zip(POOLS, expected.kinds, expected.tags, strict=True)][: 1 + has_draft_tags]:
         for component, got in enumerate(tags_of(kind, state[name], slots)):
             if not np.array_equal(got, tags[component, :count]):
                 (position, *_), *_ = np.argwhere(got != tags[component, :count]).tolist()
@@ -86,14 +97,16 @@ def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedT
     if expected.kinds[0] not in RECURRENT_KINDS:
         return
     expected.grow(request.fill)
-    text = [0] * CONVOLUTION_WIDTH + list(request.fill[: request.num_committed])
+    text = [0] * CONVOLUTION_WIDTH + expected.heard(request.fill[: request.num_committed])
     behind = [*([fold] for fold in expected.folds), text[-CONVOLUTION_WIDTH:]]
     for component, (buffer, wanted) in enumerate(zip(state["states"], behind, strict=True)):
         got = buffer[request.row].tolist()
         require(got == wanted, f"states[{component}] of request {request.request_id}", got, wanted)
 
 
-def check_window(state: Mapping[str, Any], request: Request, memory: Memory, is_queued: bool) -> None:
+def check_window(
+    state: Mapping[str, Any], request: Request, memory: Memory, is_queued: bool, expected: ExpectedTags
+) -> None:
     """Raise AssertionError unless the positions that a request's next forward sees through a window hold their tags.
 
     Where writes may be queued, the worker perhaps does not know yet which SWA slots these have.
@@ -106,11 +119,9 @@ def check_window(state: Mapping[str, Any], request: Request, memory: Memory, is_
         there = told[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
         require(there == told[position] > 0, f"SWA slot of {what}", there, told[position] or "one")
         for component, buffer in enumerate(state["swa_kv"]):
-            got, expected = (
-                buffer[told[position]].tolist(),
-                [position, request.fill[position], 0, SWA_COMPONENT + component],
-            )
-            require(got == expected, f"swa_kv[{component}] of {what}", got, expected)
+            got = buffer[told[position]].tolist()
+            wanted = [position, expected.heard(request.fill)[position], 0, SWA_COMPONENT + component]
+            require(got == wanted, f"swa_kv[{component}] of {what}", got, wanted)
 
 
 class Fresh:
@@ -135,6 +146,11 @@ class Fresh:
         state = self._worker.state()
         return {name: state[name][1].tolist() for name in CARRIED if name in state}
 
+    def draft_entries(self, kind: PoolKind, count: int) -> list[Array]:
+        """Return what the draft has of the first positions of the text that was looked at last."""
+        slots = np.arange(self._first, self._first + count, dtype=np.int64)
+        return tags_of(kind, self._worker.state()["draft_kv"], slots)
+
 
 def check_relay(state: Mapping[str, Array], request: Request) -> None:
     """Raise AssertionError unless the next draft of a request starts behind what is committed, from its last token.
@@ -151,12 +167,27 @@ def check_proposal(state: Mapping[str, Array], request: Request, fresh: Fresh) -
     _compare_relay(state, request, fresh.carried(request.fill))
 
 
-def check_hand_over(before: Mapping[str, Array], rows: Sequence[int], started_from: DraftInput) -> None:
+def check_draft_entries(state: Mapping[str, Any], request: Request, fresh: Fresh, kind: PoolKind) -> None:
+    """Raise AssertionError unless the draft has of every committed position what a fresh prefill writes there."""
+    fresh.carried(request.fill)
+    count = request.num_committed
+    slots = np.array(request.slots[:count], dtype=np.int64)
+    pairs = zip(tags_of(kind, state["draft_kv"], slots), fresh.draft_entries(kind, count), strict=True)
+    for component, (got, expected) in enumerate(pairs):
+        if not np.array_equal(got, expected):
+            (position, *_), *_ = np.argwhere(got != expected).tolist()
+            what = f"draft_kv[{component}] of request {request.request_id} at {position}"
+            require(False, what, got[position].tolist(), expected[position].tolist())
+
+
+def check_hand_over(
+    before: Mapping[str, Array], rows: Sequence[int], started_from: DraftInput | DflashDraftInput
+) -> None:
     """Raise AssertionError unless an iteration started the drafts of some rows from what waited in them."""
     places = [place for place, row in enumerate(started_from.req_pool_indices.tolist()) if row in rows]
     at = started_from.req_pool_indices[places]
     for name in CARRIED:
-        value = vars(started_from)[name]
+        value = vars(started_from).get(name)
         if name in before and value is not None and not np.array_equal(value[places], before[name][at]):
             require(False, f"{name} of rows {at.tolist()}", value[places].tolist(), before[name][at].tolist())
 

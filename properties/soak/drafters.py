@@ -1,14 +1,19 @@
 """The algorithms that engines of a soak and of a matrix run: a row each, with all that tells them from EAGLE."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from specsim.algorithms import SpeculativeAlgorithm, WorkerRequest
 from specsim.config import SpecConfig
+from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.simulation.models.description import DraftSource
+from specsim.simulation.models.hash_model import HashModel
 
 EAGLE = "EAGLE"
 
@@ -31,8 +36,12 @@ class Drafter:
         Drafts by their branching factor, where they are not those of EAGLE.
     parameters : callable or None
         Draws what the worker takes in the place of sizes; its ``config`` has the sizes of an iteration.
+    model : callable or None
+        Draws what a model has for it.
     vocab_size : int
         Tokens of the model, and of what it is asked.
+    has_own_tags : bool
+        The draft's entries are those of EAGLE, whose tags are known; others are compared with a fresh prefill's.
     has_memory : bool
         What a request drafts depends on those before it and beside it.
     """
@@ -42,7 +51,9 @@ class Drafter:
     settings: Mapping[str, Any] = field(default_factory=dict)
     sizes: Mapping[int, tuple[SpecConfig, ...]] = field(default_factory=dict)
     parameters: Draw | None = None
+    model: Callable[[HashModel, Random], HashModel] | None = None
     vocab_size: int = VOCABULARY
+    has_own_tags: bool = True
     has_memory: bool = False
 
     def worker_name(self, is_v1: bool) -> str:
@@ -62,8 +73,33 @@ def draw_store(config: SpecConfig, random: Random) -> NgramParameters:
     )
 
 
+def draw_block(config: SpecConfig, random: Random) -> DflashParameters:
+    """Return a block of as many nodes."""
+    return DflashParameters(config.num_draft_tokens)
+
+
+def draw_hot_drafts(model: HashModel, random: Random) -> HashModel:
+    """Draw a draft that reads every layer of the target, and proposes some of its tokens only."""
+    hot = np.random.default_rng(random.randrange(1 << 16)).permutation(model.vocab_size)[:-4]
+    return replace(model, reads_all_layers=True, hot_token_id=hot)
+
+
+def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
+    """Return a model whose draft consumes tokens alone."""
+    return replace(model, draft_source=DraftSource.TOKENS)
+
+
 DRAFTERS = {
     EAGLE: Drafter(SpeculativeAlgorithm.EAGLE),
+    "EAGLE3": Drafter(SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts),
+    "STANDALONE": Drafter(SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own),
+    "DFLASH": Drafter(
+        SpeculativeAlgorithm.DFLASH,
+        settings={"draft_model_path": "draft"},
+        sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 15, 16))},
+        parameters=draw_block,
+        has_own_tags=False,
+    ),
     # NOTE: of few tokens some path of a store goes on as the target does, and some does not.
     "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True),
 }

@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from specsim.assertion import require, require_kind
+from specsim.assertion import require
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
-from specsim.phases import DraftInput
-from specsim.properties.soak.alone import Drafts
+from specsim.properties.soak.alone import Drafts, started_from
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.contents import (
     POOLS,
     ExpectedTags,
     Fresh,
     check_contents,
+    check_draft_entries,
     check_hand_over,
     check_proposal,
     check_relay,
@@ -144,10 +144,7 @@ class Machine:
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
         if rows and carried and resolved is not None:
-            phases = self.engine.worker.phases()
-            require(phases, "phases of an iteration", len(phases), "at least the draft input")
-            started_from = require_kind("phase 0", phases[0], DraftInput)
-            check_hand_over(carried, rows, started_from)
+            check_hand_over(carried, rows, started_from(self.engine.worker.phases()))
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
 
@@ -249,14 +246,17 @@ class Machine:
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
-            check_contents(state, request, expected)
-            check_window(state, request, scheduler.memory, self._is_overlapped)
+            check_contents(state, request, expected, self.setup.drafter.has_own_tags)
+            check_window(state, request, scheduler.memory, self._is_overlapped, expected)
             if not self._is_overlapped:
                 check_relay(state, request)
                 check_states(state, request, expected)
         self._num_looks += 1
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
-            check_proposal(state, known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.config])
+            request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.config]
+            check_proposal(state, request, fresh)
+            if not self.setup.drafter.has_own_tags:
+                check_draft_entries(state, request, fresh, self.setup.model.draft_pool)
 
 
 def _all_that_counts(request: Request) -> Ended:

@@ -1,6 +1,7 @@
 """The toy models behind the protocol, on NumPy arrays: every forward is one of the eight model operations."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -9,16 +10,18 @@ from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
 from specsim.hashing import digest_rows
 from specsim.operations.protocol import ModelOperations
+from specsim.reference.models.alone import hidden_before_chunks, hidden_before_steps
 from specsim.reference.models.block import features_behind, last_slots, store_features
 from specsim.reference.models.kept import KeptForwards
+from specsim.reference.models.layers import as_one, side_by_side
 from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
 from specsim.reference.models.window import disturb
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch, FeatureBatch
-from specsim.simulation.models.description import ModelDescription, Side
+from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 from specsim.simulation.models.frozen import FrozenDraftBatch
-from specsim.simulation.models.ground_truth import LanguageModel
+from specsim.simulation.models.ground_truth import LanguageModel, heard
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import KVPool
 from specsim.simulation.models.moving import layer_by_layer
@@ -53,6 +56,7 @@ class ToyModel:
 
     def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
         """Fold the keys of every token, or go on from the states of the rows; logits of the selected tokens."""
+        batch = replace(batch, input_ids=heard(self.language_model, batch.input_ids, batch.positions))
         if self.language_model.target_pool not in RECURRENT_KINDS:
             return self._output(batch, self._attend(batch, kv))
         recurrence = after_chunks(batch, states)
@@ -69,6 +73,9 @@ class ToyModel:
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every beam by its token."""
+        before = batch.hidden_states
+        if self._drafts_alone:
+            before = hidden_before_steps(batch, self._draft_keys(kv), self.language_model.num_target_layers)
         hidden_states, context = self._forward(
             Side.DRAFT,
             kv,
@@ -76,17 +83,23 @@ class ToyModel:
             lambda forwards, kv_buffers: forwards.draft_decode_forward(
                 kv_buffers=kv_buffers,
                 input_ids=batch.input_ids,
-                hidden_states=require_present("hidden_states", batch.hidden_states),
+                hidden_states=require_present("hidden_states", before),
                 positions=batch.positions,
                 out_cache_loc=batch.out_cache_loc,
                 kv_indices=batch.keys.kv_indices,
                 kv_indptr=batch.keys.kv_indptr,
             ),
         )
-        return DraftOutput(self._propose(hidden_states, context, batch.depth), hidden_states)
+        carried = None if self._drafts_alone else hidden_states
+        return DraftOutput(self._propose(hidden_states, context, batch.depth), carried)
 
     def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every token's hidden states by it; proposals of the selected ones."""
+        if self._drafts_alone:
+            before = hidden_before_chunks(batch, self._draft_keys(kv), self.language_model.num_target_layers)
+        else:
+            told = require_present("hidden_states", batch.hidden_states)
+            before = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
         hidden_states, context = self._forward(
             Side.DRAFT,
             kv,
@@ -94,7 +107,7 @@ class ToyModel:
             lambda forwards, kv_buffers: forwards.draft_extend_forward(
                 kv_buffers=kv_buffers,
                 input_ids=batch.input_ids,
-                hidden_states=require_present("hidden_states", batch.hidden_states),
+                hidden_states=before,
                 positions=batch.positions,
                 out_cache_loc=batch.out_cache_loc,
                 page_table=batch.keys.page_table,
@@ -104,7 +117,17 @@ class ToyModel:
             ),
         )
         selected = hidden_states[batch.select]
-        return DraftOutput(self._propose(selected, context[batch.select], 1), selected)
+        carried = None if self._drafts_alone else selected
+        return DraftOutput(self._propose(selected, context[batch.select], 1), carried)
+
+    @property
+    def _drafts_alone(self) -> bool:
+        """Whether the draft consumes tokens alone."""
+        return self.description.draft_source is DraftSource.TOKENS
+
+    def _draft_keys(self, kv: KV) -> StoredTags:
+        """Return the keys of the draft's lowest layer, where they are stored."""
+        return StoredTags.of(FORMS[kind_of(self.language_model, Side.DRAFT)], kv)[0]
 
     def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
         """Store what the target's features say of each position."""
@@ -198,7 +221,7 @@ class ToyModel:
     def _output(self, batch: TargetBatch[Array], hidden_states: Array) -> TargetOutput[Array]:
         chosen = hidden_states if batch.select is None else hidden_states[batch.select]
         sampling_logits = self._sampling_logits(chosen) if batch.is_sampled else None
-        return TargetOutput(self._logits(chosen), hidden_states, sampling_logits)
+        return TargetOutput(self._logits(chosen), side_by_side(hidden_states, batch.hidden_layers), sampling_logits)
 
     def _forward(
         self, side: Side, kv: KV, out_cache_loc: Array, run: Callable[[Forwards, Sequence[Array]], ResultT]

@@ -13,6 +13,7 @@ _HOME = "specsim.reference.worker"
 _V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"
 
 WORKERS = {
+    "dflash": f"{_HOME}.dflash.ReferenceDflashWorker",
     "eagle_v1": _V1,
     "eagle_v2": _V2,
     "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.ReferenceFrozenKVMTPWorker",

@@ -1,18 +1,85 @@
 """What a simulation drafts: an algorithm, its sizes where the user gave them and its own defaults elsewhere."""
 
-from specsim.cli.output import Exit, Failed, remark
-from specsim.counts import path_width
-from specsim.host.ngram import NgramParameters
+from collections.abc import Callable, Mapping
+from typing import Any
 
-EAGLE_SIZES = (4, 5, 16)
-"""Branching factor, depth and nodes that EAGLE takes where nothing is said."""
+from specsim.algorithms import SpeculativeAlgorithm
+from specsim.assertion import require_present
+from specsim.cli.output import Exit, Failed, remark
+from specsim.config import SpecConfig
+from specsim.counts import path_width
+from specsim.host.dflash import DflashParameters
+from specsim.host.ngram import NgramParameters
+from specsim.rules import ExecutionPlan, ServerConfig
+from specsim.rules.others import DEFAULT_DFLASH_BLOCK
+from specsim.rules.sizes import CHAIN_OF_THREE
+from specsim.simulation.models.description import DraftSource
+
+NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
+"""The algorithms that draft."""
 
 Sizes = tuple[int, int, int]
+"""Branching factor, depth and nodes."""
+
+OF_THE_RULES = (CHAIN_OF_THREE.topk, CHAIN_OF_THREE.num_steps, CHAIN_OF_THREE.num_draft_tokens)
+
+DEFAULTS: Mapping[str, Sizes] = {
+    "EAGLE": (4, 5, 16),
+    "EAGLE3": OF_THE_RULES,
+    "STANDALONE": OF_THE_RULES,
+    "FROZEN_KV_MTP": OF_THE_RULES,
+}
+"""Sizes where nothing is said, of the algorithms whose drafts have as many levels as one likes (semantics F.4)."""
+
+DRAFT_PATH = "draft"
+"""The draft model that a simulation tells the rules of, where an algorithm has one beside the target."""
+
+OF_THE_MODEL: Mapping[str, Mapping[str, Any]] = {
+    "EAGLE3": {"reads_all_layers": True},
+    "STANDALONE": {"draft_source": DraftSource.TOKENS},
+}
+"""What the model of a simulation has for an algorithm."""
 
 
-def eagle_sizes(topk: int | None, num_steps: int | None, num_draft_tokens: int | None) -> Sizes:
-    """Return branching factor, depth and nodes of EAGLE; what a chain or a rest fixes is said on stderr."""
-    given = zip((topk, num_steps, num_draft_tokens), EAGLE_SIZES, strict=True)
+def sizes_of(
+    algorithm: str, num_layers: int | None, topk: int | None, num_steps: int | None, num_draft_tokens: int | None
+) -> Sizes:
+    """Return branching factor, depth and nodes, as far as bounds go: NGRAM has no depth of its own.
+
+    What a chain or a rest fixes is said on stderr.
+
+    Raises
+    ------
+    Failed
+        USAGE: a depth of an algorithm that has none, or another one than there are layers.
+    """
+    if num_layers is not None:
+        return _layered_sizes(algorithm, num_layers, topk, num_steps, num_draft_tokens)
+    if algorithm == "NGRAM":
+        if num_steps is not None:
+            raise Failed("--steps is for EAGLE: a path of NGRAM may hold every node of its draft", Exit.USAGE)
+        own = NgramParameters()
+        nodes = own.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
+        return own.max_breadth if topk is None else topk, 0, nodes
+    if algorithm == "DFLASH":
+        nodes = DEFAULT_DFLASH_BLOCK if num_draft_tokens is None else num_draft_tokens
+        return 1 if topk is None else topk, 1 if num_steps is None else num_steps, nodes
+    return _tree_sizes(DEFAULTS[algorithm], topk, num_steps, num_draft_tokens)
+
+
+def _layered_sizes(
+    algorithm: str, num_layers: int, topk: int | None, num_steps: int | None, num_draft_tokens: int | None
+) -> Sizes:
+    if algorithm not in ("EAGLE", "EAGLE3"):
+        raise Failed(f"--multi-layer is for EAGLE and EAGLE3, and --algorithm is {algorithm}", Exit.USAGE)
+    if num_steps not in (None, num_layers):
+        because = "every layer drafts one step"
+        raise Failed(f"--steps is {num_steps}, but should be {num_layers}, because {because}", Exit.USAGE)
+    return _tree_sizes((1, num_layers, path_width(num_layers)), topk, num_layers, num_draft_tokens)
+
+
+def _tree_sizes(defaults: Sizes, topk: int | None, num_steps: int | None, num_draft_tokens: int | None) -> Sizes:
+    given = zip((topk, num_steps, num_draft_tokens), defaults, strict=True)
     topk, num_steps, num_draft_tokens = (default if value is None else value for value, default in given)
     if num_steps == 0 and topk != 1:
         remark(f"--topk {topk} becomes 1: with --steps 0 nothing branches")
@@ -24,16 +91,32 @@ def eagle_sizes(topk: int | None, num_steps: int | None, num_draft_tokens: int |
     return topk, num_steps, num_draft_tokens
 
 
-def ngram_sizes(breadth: int | None, num_steps: int | None, num_draft_tokens: int | None) -> Sizes:
-    """Return largest breadth, depth and nodes of NGRAM, as far as bounds go: it has no depth of its own.
+def ngram_parameters(config: ServerConfig) -> NgramParameters:
+    """Return the store and the drafts of a server that runs NGRAM."""
+    nodes = require_present("nodes", config.num_draft_tokens)
+    return NgramParameters(max_breadth=config.ngram_max_bfs_breadth, num_draft_tokens=nodes)
 
-    Raises
-    ------
-    Failed
-        USAGE: a depth.
-    """
-    if num_steps is not None:
-        raise Failed("--steps is for EAGLE: a path of NGRAM may hold every node of its draft", Exit.USAGE)
-    own = NgramParameters()
-    nodes = own.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
-    return own.max_breadth if breadth is None else breadth, 0, nodes
+
+def dflash_parameters(config: ServerConfig) -> DflashParameters:
+    """Return the block of a server that runs DFLASH."""
+    return DflashParameters(require_present("nodes", config.num_draft_tokens))
+
+
+PARAMETERS: Mapping[str, Callable[[ServerConfig], Any]] = {"NGRAM": ngram_parameters, "DFLASH": dflash_parameters}
+"""What the worker of an algorithm takes in the place of sizes."""
+
+
+def drafting_of(plan: ExecutionPlan) -> Any:
+    """Return what the worker of a plan takes first: its sizes, or what its algorithm has in their place."""
+    config, algorithm = plan.config, require_present("algorithm", plan.config.algorithm)
+    if algorithm in PARAMETERS:
+        return PARAMETERS[algorithm](config)
+    topk, num_steps = require_present("topk", config.topk), require_present("steps", config.num_steps)
+    return SpecConfig(topk, num_steps, require_present("nodes", config.num_draft_tokens))
+
+
+def config_of(plan: ExecutionPlan) -> SpecConfig:
+    """Return the sizes of an iteration of a plan."""
+    drafting = drafting_of(plan)
+    config: SpecConfig = drafting if isinstance(drafting, SpecConfig) else drafting.config
+    return config

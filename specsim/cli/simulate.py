@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from specsim.cli.bounds import check_counts, check_slots
-from specsim.cli.drafting import eagle_sizes, ngram_sizes
+from specsim.cli.drafting import NAMES, OF_THE_MODEL, config_of, sizes_of
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
-from specsim.cli.workers import build_worker, ngram_parameters, plan_for, plan_for_ngram, schedule_for
-from specsim.config import SpecConfig
+from specsim.cli.workers import build_worker, plan_for, schedule_for
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
@@ -42,12 +41,19 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
     "--algorithm",
     default="EAGLE",
     show_default=True,
-    type=click.Choice(["EAGLE", "NGRAM"], case_sensitive=False),
-    help="NGRAM drafts from what was said, with V1.",
+    type=click.Choice(NAMES, case_sensitive=False),
+    help="What drafts. NGRAM, DFLASH and FROZEN_KV_MTP run on V1, or on V2 with --mode v2.",
 )
-@click.option("--topk", type=click.IntRange(1), help="Beams of a draft: 4; of NGRAM the largest breadth: 10.")
-@click.option("--steps", type=click.IntRange(0), help="Depth of a draft of EAGLE: 5; 0 proposes nothing.")
-@click.option("--draft-tokens", type=click.IntRange(1), help="Nodes, root included: 16; of NGRAM 12.")
+@click.option("--multi-layer", type=click.IntRange(1), metavar="N", help="EAGLE with N layers, one a step of a draft.")
+@click.option("--topk", type=click.IntRange(1), help="Beams: EAGLE 4, others 1; of NGRAM the largest breadth: 10.")
+@click.option(
+    "--steps", type=click.IntRange(0), help="Depth: EAGLE 5, --multi-layer N, others 3; not of NGRAM; 0: no draft."
+)
+@click.option(
+    "--draft-tokens",
+    type=click.IntRange(1),
+    help="Nodes, root included: EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps.",
+)
 @click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
 @click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
 @click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
@@ -96,6 +102,7 @@ def simulate(
     path: Path | None,
     num_requests: int,
     algorithm: str,
+    multi_layer: int | None,
     topk: int | None,
     steps: int | None,
     draft_tokens: int | None,
@@ -139,7 +146,7 @@ def simulate(
     requests before, so that its sampled outputs are not compared with those of requests alone.
     """
     is_ngram = algorithm == "NGRAM"
-    sizes = ngram_sizes(topk, steps, draft_tokens) if is_ngram else eagle_sizes(topk, steps, draft_tokens)
+    sizes = sizes_of(algorithm, multi_layer, topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if logprobs is not None and kind != "hash":
@@ -157,16 +164,15 @@ def simulate(
         text_length=len(text),
     )
     is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
-    if is_ngram:
-        plan = plan_for_ngram(topk, draft_tokens, batch, page_size, mode, disable_overlap, is_recurrent)
-        config = ngram_parameters(plan).config
-    else:
-        config = SpecConfig(*sizes)
-        plan = plan_for(config, batch, page_size, mode, disable_overlap, is_recurrent)
+    is_layered = multi_layer is not None
+    plan = plan_for(algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent)
+    config = config_of(plan)
     check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
-    model = replace(model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool))
+    model = replace(
+        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **OF_THE_MODEL.get(algorithm, {})
+    )
 
     def fresh_requests() -> list[Request]:
         return runs.requests_from_text(

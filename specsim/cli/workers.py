@@ -1,15 +1,17 @@
 """The worker of a simulation: what the rules choose for its settings, on the layer that the user asks for."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
 
 from specsim.algorithms import SpeculativeAlgorithm
 from specsim.assertion import require_present
 from specsim.cli.device import need_device
+from specsim.cli.drafting import DRAFT_PATH, Sizes, drafting_of
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.conformance.backend import import_class
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
-from specsim.host.ngram import NgramParameters
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
 from specsim.simulation.models.ground_truth import LanguageModel
@@ -24,76 +26,63 @@ ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
 
 
 def plan_for(
-    config: SpecConfig, max_batch: int, page_size: int, mode: str, disable_overlap: bool, recurrent: bool
-) -> ExecutionPlan:
-    """Return what the rules decide for EAGLE with these settings; say on stderr why it falls back.
-
-    Raises
-    ------
-    SpecRejection
-        BAD_CONFIGURATION: the settings contradict each other.
-    """
-    is_at_rest = config.num_steps == 0
-    plan = resolve(
-        ServerConfig(
-            algorithm="EAGLE",
-            topk=config.topk,
-            num_steps=config.num_steps,
-            num_draft_tokens=config.num_draft_tokens,
-            page_size=page_size,
-            mode=mode,
-            disable_overlap=disable_overlap,
-            recurrent=recurrent,
-            max_running_requests=max_batch,
-            adaptive=is_at_rest,
-            adaptive_config=ALWAYS_AT_REST if is_at_rest else AdaptiveConfig(),
-        )
-    )
-    _say_why(plan)
-    return plan
-
-
-def plan_for_ngram(
-    breadth: int | None,
-    num_draft_tokens: int | None,
+    algorithm: str,
+    sizes: Sizes,
+    given_draft_tokens: int | None,
+    is_multi_layer: bool,
     max_batch: int,
     page_size: int,
     mode: str,
     disable_overlap: bool,
     recurrent: bool,
 ) -> ExecutionPlan:
-    """Return what the rules decide for NGRAM; what is left open takes its defaults, which they say.
+    """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
+
+    The rules are told of a CUDA device, and of a draft model beside the target where the algorithm has one.
 
     Raises
     ------
     SpecRejection
         BAD_CONFIGURATION: the settings contradict each other.
     """
+    topk, num_steps, num_draft_tokens = sizes
     plan = resolve(
-        ServerConfig(
-            algorithm="NGRAM",
-            num_draft_tokens=num_draft_tokens,
-            ngram_max_bfs_breadth=NgramParameters().max_breadth if breadth is None else breadth,
-            page_size=page_size,
-            mode=mode,
-            disable_overlap=disable_overlap,
-            recurrent=recurrent,
-            max_running_requests=max_batch,
+        replace(
+            ServerConfig(
+                algorithm=algorithm,
+                topk=topk,
+                num_steps=num_steps,
+                num_draft_tokens=num_draft_tokens,
+                page_size=page_size,
+                mode=mode,
+                disable_overlap=disable_overlap,
+                recurrent=recurrent,
+                max_running_requests=max_batch,
+                multi_layer=is_multi_layer,
+            ),
+            **_settings_of(algorithm, sizes, given_draft_tokens),
         )
     )
     _say_why(plan)
     return plan
 
 
-def ngram_parameters(plan: ExecutionPlan) -> NgramParameters:
-    """Return the store and the drafts of a plan of NGRAM."""
-    breadth = plan.config.ngram_max_bfs_breadth
-    return NgramParameters(max_breadth=breadth, num_draft_tokens=require_present("nodes", plan.config.num_draft_tokens))
+def _settings_of(algorithm: str, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:
+    """Return the settings of a server that only some algorithms have; the rules have defaults of their own for some."""
+    if algorithm == "NGRAM":
+        given = {"topk": None, "num_steps": None, "num_draft_tokens": given_draft_tokens}
+        return given | {"ngram_max_bfs_breadth": sizes[0]}
+    settings: dict[str, Any] = {} if algorithm == "EAGLE" else {"draft_model_path": DRAFT_PATH}
+    if algorithm == "DFLASH":
+        settings |= {"num_draft_tokens": given_draft_tokens}
+    if sizes[1] == 0:
+        settings |= {"adaptive": True, "adaptive_config": ALWAYS_AT_REST}
+    return settings
 
 
 def _say_why(plan: ExecutionPlan) -> None:
     """Say on stderr why V1 runs, and what the rules warn of."""
-    if plan.worker == "v1":
+    if plan.worker == "v1" or plan.config.algorithm not in ("EAGLE", "EAGLE3", "STANDALONE"):
         for decision in plan.decisions:
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
                 remark(f"{decision.code.value}: {decision.text}")
@@ -141,7 +130,7 @@ def build_worker(
     page_size = plan.config.page_size
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
     name = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)].worker_name(plan.worker_request)
-    drafting = ngram_parameters(plan) if plan.config.algorithm == "NGRAM" else config
+    drafting = drafting_of(plan)
     worker: Worker
     if kind == "reference":
         from specsim.reference.worker.by_name import WORKERS, loop_of

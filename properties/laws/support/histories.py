@@ -205,18 +205,19 @@ def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: 
 
 def own_worker(backend: Backend, scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the worker of a scenario; pools are those that it needs unless sizes are given."""
-    sizes = sizes or _sizes_of(scenario)
+    sizes = sizes or sizes_of(scenario)
     return build_worker(backend, scenario.config, scenario.model, sizes, scenario.is_v1)
 
 
 def believed_worker(scenario: Scenario, sizes: PoolSizes | None = None) -> Worker:
     """Return the reference's worker, which everything is compared with."""
-    sizes = sizes or _sizes_of(scenario)
+    sizes = sizes or sizes_of(scenario)
     oracle = load("specsim.reference")
     return loop_on(oracle, scenario.config, scenario.model, sizes, scenario.is_v1)
 
 
-def _sizes_of(scenario: Scenario) -> PoolSizes:
+def sizes_of(scenario: Scenario) -> PoolSizes:
+    """Return pools that a scenario needs."""
     window = window_of(scenario.model)
     return sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size, window)
 

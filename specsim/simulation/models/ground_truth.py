@@ -4,13 +4,18 @@ The forwards of the reference and of the GPU path compute the same words from ta
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from specsim.assertion import require_kind
 from specsim.hashing import MASK, digest
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel
 
 LanguageModel = HashModel | TextModel
+
+FIRST_TOKEN = 0
+"""What the target of a draft that consumes tokens alone hears at the first position of every text."""
 
 
 class Prefix:
@@ -24,7 +29,7 @@ class Prefix:
 
     def append(self, token: int) -> None:
         """Add one token."""
-        below = 0
+        token, below = heard(self._model, token, self._length), 0
         for layer in range(len(self.folds)):
             for component in (2 * layer, 2 * layer + 1):
                 self.folds[layer] += digest([self._length, token, below, component])
@@ -44,6 +49,15 @@ class Prefix:
     def next_token(self) -> int:
         """Return the model's greedy choice."""
         return greedy_choice(self.next_logits())
+
+
+def heard(model: LanguageModel, tokens: Any, positions: Any) -> Any:
+    """Return tokens as the target of a model hears them at their positions: ints, or arrays of either library.
+
+    A draft that consumes tokens alone never sees the first of a text, as its inputs are those of the positions before
+    them (semantics D.7); what a target says may not depend on that token, if such a draft shall agree with it.
+    """
+    return tokens * (positions > 0) if model.draft_source is DraftSource.TOKENS else tokens
 
 
 def greedy_choice(logits: Sequence[float], tokens: Sequence[int] | None = None) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.hashing import BROKEN, DEEPEST_SAMPLE, GOLDEN, digest, mix_array
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.pool_kinds import PoolKind
 
 ALWAYS = 1 << 32
@@ -37,6 +38,10 @@ class HashModel:
         Positions that one more layer sees of a target whose pool is of kind SWA.
     kv_sharing : tuple of int or None
         The target's layer that each layer of the draft reads, which then writes no KV; None for a draft with its own.
+    draft_source : DraftSource
+        What the draft consumes; of ``TOKENS`` it never sees the first token, and the target does not listen to it.
+    reads_all_layers : bool
+        Whether a draft that consumes hidden states does so of every layer of the target, side by side.
     """
 
     vocab_size: int = 64
@@ -51,6 +56,8 @@ class HashModel:
     draft_pool: PoolKind = PoolKind.MHA
     window: int = 8
     kv_sharing: tuple[int, ...] | None = None
+    draft_source: DraftSource = DraftSource.HIDDEN
+    reads_all_layers: bool = False
 
     def agreement_at(self, depth: int) -> int:
         """Return the chance, of 2**32, of the target's choice at a depth; NEVER excludes it, BROKEN is NaN."""

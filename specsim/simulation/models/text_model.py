@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from specsim.hashing import GOLDEN, digest, mix, mix_array
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.pool_kinds import PoolKind
 
 TEXT_VOCABULARY = 256
@@ -31,6 +32,10 @@ class TextModel:
         What their KV is stored in; it changes no logit.
     kv_sharing : tuple of int or None
         As of a ``HashModel``.
+    draft_source : DraftSource
+        What the draft consumes; of ``TOKENS`` it never sees the first token, and the target does not listen to it.
+    reads_all_layers : bool
+        Whether a draft that consumes hidden states does so of every layer of the target, side by side.
     """
 
     target_counts: NDArray[np.uint8] = field(repr=False)
@@ -43,6 +48,8 @@ class TextModel:
     draft_pool: PoolKind = PoolKind.MHA
     window: int = 8
     kv_sharing: tuple[int, ...] | None = None
+    draft_source: DraftSource = DraftSource.HIDDEN
+    reads_all_layers: bool = False
 
     @classmethod
     def from_text(cls, text: bytes, num_buckets: int = 16384) -> "TextModel":

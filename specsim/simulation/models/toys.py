@@ -3,7 +3,7 @@
 from functools import partial
 
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.models.description import DraftSource, ModelDescription, Side
+from specsim.simulation.models.description import FINAL_LAYER, DraftSource, ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import (
@@ -36,6 +36,8 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         )
     num_layers, sharing = language_model.num_target_layers, language_model.kv_sharing
     num_draft_layers = language_model.num_draft_layers if sharing is None else 0
+    source = language_model.draft_source if sharing is None else DraftSource.TARGET_KV
+    layers = tuple(range(num_layers)) if language_model.reads_all_layers else ()
     return ModelDescription(
         name=type(language_model).__name__,
         arrays=arrays,
@@ -47,10 +49,12 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         ),
         hidden_width=num_layers + 1,
         hidden_dtype="int64",
-        draft_source=DraftSource.HIDDEN if sharing is None else DraftSource.TARGET_KV,
+        draft_source=source,
         num_assistant_layers=len(sharing or ()),
         target_layer_of=dict(enumerate(sharing or ())),
-        draft_hidden_width=num_layers + 1,
+        draft_hidden_width=0 if source is DraftSource.TOKENS else num_layers + 1,
+        draft_layers=layers or (FINAL_LAYER,),
+        auxiliary_layers=layers,
         hot_token_id=language_model.hot_token_id,
         state_components=state_components(language_model.target_pool, num_layers),
         has_sampling_logits=isinstance(language_model, HashModel),

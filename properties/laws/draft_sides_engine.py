@@ -1,0 +1,109 @@
+"""Whole runs of drafts that consume something else than the last hidden states: EAGLE3's and STANDALONE's."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.checks import require, state_of_runs
+from specsim.properties.laws.support.histories import (
+    VOCABULARY,
+    Scenario,
+    own_worker,
+    play,
+    scenarios,
+    sizes_of,
+    start,
+    tree_scenarios,
+)
+from specsim.properties.laws.support.named_workers import worker_named
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.models.description import DraftSource
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.requests import Request
+
+
+@st.composite
+def sided_scenarios(draw: st.DrawFn) -> Scenario:
+    """Draw a run whose draft is right to a depth, or as long as it knows the target's choice.
+
+    Most requests begin with another token: a draft that consumes tokens alone must not need to know it.
+    """
+    scenario = draw(st.one_of(tree_scenarios(), tree_scenarios(), scenarios()))
+    source, hot_seed = draw(st.sampled_from((DraftSource.HIDDEN, DraftSource.TOKENS))), draw(st.integers(0, 255))
+    hot = np.random.default_rng(hot_seed).permutation(VOCABULARY)[: VOCABULARY - 6] if hot_seed % 4 else None
+    model = replace(
+        scenario.model,
+        draft_source=source,
+        reads_all_layers=source is DraftSource.HIDDEN,
+        num_target_layers=draw(st.sampled_from((2, 3))),
+        agreement=1.0,
+        num_right=draw(st.sampled_from((None, None, 1))),
+        hot_token_id=hot,
+    )
+    is_v1, page_size = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 1, 4)))
+    return replace(scenario, model=model, is_v1=is_v1, page_size=page_size)
+
+
+def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -> None:
+    """No output changes, and every verify accepts what the target chooses up to a token that no draft proposes."""
+    engine = start(_worker(backend, scenario), scenario)
+    for _ in play([engine], scenario):
+        pass
+    for request in engine.scheduler.finished:
+        number, truth = request.request_id, _truth(scenario, request)
+        expected = truth[len(request.prompt) :][: request.max_new_tokens]
+        if request.eos_token in expected:
+            expected = expected[: expected.index(request.eos_token) + 1]
+        require(request.output == expected, f"output of request {number}", request.output, expected)
+        counted = request.counters.num_verifies, request.counters.num_accepted_drafts
+        wanted = _verified(scenario, request, truth)
+        require(counted == wanted, f"verifies and accepted drafts of request {number}", counted, wanted)
+
+
+def _verified(scenario: Scenario, request: Request, truth: Sequence[int]) -> tuple[int, int]:
+    """Return how many verifies a request takes, and how many drafts they accept."""
+    num_verifies = num_accepted = 0
+    end, root = len(request.prompt) + len(request.output), len(request.prompt)
+    while root + 1 < end:
+        known = _num_known(scenario, truth[root + 1 :][: scenario.config.num_steps])
+        num_verifies, num_accepted, root = num_verifies + 1, num_accepted + known, root + known + 1
+    return num_verifies, num_accepted
+
+
+def _num_known(scenario: Scenario, following: Sequence[int]) -> int:
+    """Return how many of the tokens that follow a draft proposes first."""
+    model = scenario.model
+    hot = None if model.hot_token_id is None else set(model.hot_token_id.tolist())
+    most = len(following) if model.num_right is None else min(model.num_right, len(following))
+    unknown = (depth for depth in range(most) if hot is not None and following[depth] not in hot)
+    return next(unknown, most)
+
+
+def _truth(scenario: Scenario, request: Request) -> list[int]:
+    """Return a prompt and what follows it, beyond the end of the request."""
+    count = request.max_new_tokens + scenario.config.path_width
+    return [*request.prompt, *greedy_decode(scenario.model, request.prompt, count)]
+
+
+def _worker(backend: Backend, scenario: Scenario) -> Any:
+    if scenario.model.draft_source is not DraftSource.TOKENS:
+        return own_worker(backend, scenario)
+    name, loop = ("standalone_v1", ReferenceWorkerV1) if scenario.is_v1 else ("standalone_v2", ReferenceWorker)
+    return worker_named(name, backend, scenario.config, scenario.model, sizes_of(scenario), loop)
+
+
+PROPERTIES = (
+    state_of_runs(
+        "draft_sides_engine",
+        drafts_are_right_as_far_as_they_know,
+        sided_scenarios,
+        (*SPINE, "map_hot_tokens"),
+        "P06",
+    ),
+)

@@ -1,0 +1,115 @@
+"""Faults of drafts that consume something else than the last hidden states, in the worker and in what it hands over."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.arrays import Array
+from specsim.phases import DraftInput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.draft import map_hot
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.worker import Worker
+
+KV = Mapping[str, Sequence[Array]]
+Spoil = Callable[[Array, int], Array]
+"""Takes hidden states [token, layer, hidden] and the number of layers, and returns what the draft gets instead."""
+
+
+class SpoiltHiddenStates:
+    """A model whose draft gets other hidden states of the target than those of its layers."""
+
+    def __init__(self, model: Model[Array], spoil: Spoil) -> None:
+        self._model, self._spoil = model, spoil
+
+    @property
+    def description(self) -> ModelDescription:
+        """That of the model."""
+        return self._model.description
+
+    def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
+        """Run the model's."""
+        return self._model.prefill(batch, kv, states)
+
+    def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
+        """Run the model's."""
+        return self._model.verify(batch, kv, states, scratch)
+
+    def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Run the model's."""
+        return self._model.draft_step(batch, kv)
+
+    def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Run the model's on the other hidden states."""
+        told, count = batch.hidden_states, len(self.description.draft_layers)
+        if told is not None:
+            layers = told.reshape(len(told), count, -1)
+            batch = replace(batch, hidden_states=self._spoil(layers, count).reshape(told.shape))
+        return self._model.draft_extend(batch, kv)
+
+
+def _upside_down(layers: Array, count: int) -> Array:
+    return layers[:, ::-1]
+
+
+def _last_alone(layers: Array, count: int) -> Array:
+    return np.repeat(layers[:, -1:], count, axis=1)
+
+
+def _first_left_out(layers: Array, count: int) -> Array:
+    spoilt = layers.copy()
+    spoilt[:, 0] = 0
+    return spoilt
+
+
+def _of_the_neighbour(layers: Array, count: int) -> Array:
+    spoilt = layers.copy()
+    spoilt[:, : count - 1] = np.roll(layers[:, : count - 1], 1, axis=0)
+    return spoilt
+
+
+def _spoilt(spoil: Spoil) -> Callable[..., Worker]:
+    def build(config: SpecConfig, model: Model[Array], sizes: PoolSizes, **named: Any) -> Worker:
+        return ReferenceWorker(config, SpoiltHiddenStates(model, spoil), sizes, **named)
+
+    return build
+
+
+class MappedTwice(ReferenceWorker):
+    """Keeps what it proposes by the ids of the target, and takes these for its own."""
+
+    def _stash(self, phase: DraftInput) -> None:
+        mapped = map_hot(phase.topk_index, self.model, self._operations)
+        hot = self.model.description.hot_token_id
+        super()._stash(phase if hot is None else replace(phase, topk_index=mapped % len(hot)))
+
+
+class LateTokens(ReferenceWorker):
+    """Starts every draft with the candidates of the iteration before."""
+
+    def _stash(self, phase: DraftInput) -> None:
+        held = self._carried["topk_index"][phase.req_pool_indices].copy()
+        is_first = self._carried["seq_lens"][phase.req_pool_indices] == 0
+        super()._stash(replace(phase, topk_index=np.where(is_first[:, None], phase.topk_index, held)))
+
+
+_LAYERS: tuple[tuple[str, str, Spoil], ...] = (
+    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _upside_down),
+    ("OWN-2901", "The last of the layers stands in the places of all.", _last_alone),
+    ("OWN-2902", "The lowest of the layers is left out.", _first_left_out),
+    ("OWN-2903", "All layers but the last are those of the token before.", _of_the_neighbour),
+)
+
+MUTANTS = (
+    *(Mutant(number, "map_hot_tokens", fault, unchanged, worker=_spoilt(spoil)) for number, fault, spoil in _LAYERS),
+    Mutant("OWN-2904", "map_hot_tokens", "Proposals are mapped to the target's ids when kept, and again when used.",
+           unchanged, worker=MappedTwice),
+    Mutant("OWN-2905", "map_hot_tokens", "A draft of tokens alone starts with the candidates of the verify before.",
+           unchanged, workers={"standalone_v2": LateTokens}),
+)  # fmt: skip
