@@ -68,12 +68,12 @@ def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -
 
 def _verified(scenario: Scenario, request: Request, truth: Sequence[int]) -> tuple[int, int]:
     """Return how many verifies a request takes, and how many drafts they accept."""
-    num_verifies = num_accepted = 0
+    num_verifies = num_accepted_drafts = 0
     end, root = len(request.prompt) + len(request.output), len(request.prompt)
     while root + 1 < end:
         known = _num_known(scenario, truth[root + 1 :][: scenario.config.num_steps])
-        num_verifies, num_accepted, root = num_verifies + 1, num_accepted + known, root + known + 1
-    return num_verifies, num_accepted
+        num_verifies, num_accepted_drafts, root = num_verifies + 1, num_accepted_drafts + known, root + known + 1
+    return num_verifies, num_accepted_drafts
 
 
 def _num_known(scenario: Scenario, following: Sequence[int]) -> int:

@@ -20,7 +20,7 @@ class Profile:
     num_histories: int
 
 
-PROFILES = {"ci": Profile(PAIRS, 20), "full": Profile(TRIPLES, 50)}
+PROFILES = {"ci": Profile(PAIRS, 10), "full": Profile(TRIPLES, 50)}
 
 
 @dataclass(frozen=True)
