@@ -29,6 +29,7 @@ REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
 WORKERS = {
+    "dflash": "specsim.gpu.worker.dflash.GpuDflashWorker",
     "eagle_v1": WORKER_V1,
     "eagle_v2": WORKER,
     "ngram": "specsim.gpu.worker.ngram.GpuNgramWorker",

@@ -67,7 +67,7 @@ def test_the_loops_of_the_reference_are_no_workers_of_its_own():
     assert load("specsim.reference").workers == {}
     assert set(load("specsim.gpu").workers) <= set(WORKERS)
     assert loop_of("ngram") is ReferenceNgramWorker
-    with pytest.raises(NotImplementedError, match=r"specsim\.reference has no worker nothing; it has eagle_v1, "):
+    with pytest.raises(NotImplementedError, match=r"specsim\.reference has no worker nothing; it has .*eagle_v1, "):
         loop_of("nothing")
 
 
