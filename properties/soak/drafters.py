@@ -84,6 +84,12 @@ def draw_hot_drafts(model: HashModel, random: Random) -> HashModel:
     return replace(model, reads_all_layers=True, hot_token_id=hot)
 
 
+def draw_reader_of_the_target(model: HashModel, random: Random) -> HashModel:
+    """Draw a draft whose layers read those of the target, any of them."""
+    layers = range(model.num_target_layers)
+    return replace(model, kv_sharing=tuple(random.choice(layers) for _ in range(model.num_draft_layers)))
+
+
 def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
     """Return a model whose draft consumes tokens alone."""
     return replace(model, draft_source=DraftSource.TOKENS)
@@ -93,6 +99,12 @@ DRAFTERS = {
     EAGLE: Drafter(SpeculativeAlgorithm.EAGLE),
     "EAGLE3": Drafter(SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts),
     "STANDALONE": Drafter(SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own),
+    "FROZEN_KV_MTP": Drafter(
+        SpeculativeAlgorithm.FROZEN_KV_MTP,
+        settings={"draft_model_path": "draft"},
+        model=draw_reader_of_the_target,
+        has_own_tags=False,
+    ),
     "DFLASH": Drafter(
         SpeculativeAlgorithm.DFLASH,
         settings={"draft_model_path": "draft"},

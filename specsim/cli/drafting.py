@@ -36,6 +36,7 @@ DRAFT_PATH = "draft"
 
 OF_THE_MODEL: Mapping[str, Mapping[str, Any]] = {
     "EAGLE3": {"reads_all_layers": True},
+    "FROZEN_KV_MTP": {"kv_sharing": (1,)},
     "STANDALONE": {"draft_source": DraftSource.TOKENS},
 }
 """What the model of a simulation has for an algorithm."""

@@ -35,6 +35,7 @@ def test_what_is_left_open_takes_the_defaults_of_the_rules(simulate):
     [
         ("--topk", 3, "--draft-tokens", 5),
         ("--page-size", 16),
+        ("--mode", "v2"),
         ("--prefix-cache", "--chunk", 5),
         ("--pool", "swa"),
         ("--recurrent", "--pool", "hybrid"),
@@ -65,7 +66,6 @@ def test_the_device_decodes_what_the_reference_does(simulate):
     [
         (("--steps", 3), "--steps is for EAGLE"),
         (("--overlap",), "--overlap is for V2"),
-        (("--mode", "v2"), "--worker reference has no ngram_v2: it has "),
         (("--draft-tokens", 1), "BAD_CONFIGURATION: num_draft_tokens is 1, but should be at least 2"),
         (("--draft-tokens", 4000), "--draft-tokens is 4000, but should be at most 1024"),
     ],
