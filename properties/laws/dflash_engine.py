@@ -1,5 +1,6 @@
 """Whole runs that draft blocks: no token is lost, and each draft stands on the features of what was committed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -29,16 +31,20 @@ OPERATIONS = (
     "build_tree",
     "verify_tree_greedy",
     "create_extend_after_decode_spec_info",
+    "fill_block_tokens",
     "remap_accepted_slots",
     "truncate_at_stop",
 )
+
+LOOPS: dict[str, Callable[..., Any]] = {"dflash": ReferenceDflashWorker, "dflash_v2": ReferenceDflashWorkerV2}
+"""The loops of the reference, by the names of workers."""
 
 
 @dataclass(frozen=True)
 class DflashRun:
     """Requests that join one after another; ``stops`` has for each how much of its text ends it, 0 for nothing.
 
-    When all have ended one more may come, which goes on where the first of them ended.
+    When all have ended one more may come, which goes on where the first of them ended. ``name`` is the worker's.
     """
 
     parameters: DflashParameters
@@ -49,6 +55,7 @@ class DflashRun:
     lengths: tuple[int, ...]
     stops: tuple[int, ...]
     is_continued: bool
+    name: str
 
 
 @st.composite
@@ -70,20 +77,21 @@ def dflash_runs(draw: DrawFn) -> DflashRun:
             has_prefix_cache=draw(st.sampled_from((True, False))),
         ),
         prompts=tuple((*shared[: draw(st.sampled_from((9, 5, 0)))], *one) for one in own),
-        lengths=tuple(draw(st.sampled_from((14, 6, 20, 1))) for _ in own),
+        lengths=tuple(draw(st.sampled_from((14, 20, 6, 1))) for _ in own),
         stops=tuple(draw(st.sampled_from((0, 3, 7))) for _ in own),
         is_continued=draw(st.sampled_from((True, True, False))),
+        name=draw(st.sampled_from(("dflash", "dflash_v2"))),
     )
 
 
 def blocks_stand_on_what_was_committed(backend: Backend, run: DflashRun) -> None:
     """Texts are those of plain decoding, the draft's KV that of a fresh prefill, and every request drafts as alone.
 
-    Its counters are those that it has alone on the oracle: drafts that were output, and no histogram.
+    Its counters are those that it has alone on the oracle: on V1 drafts that were output, and no histogram.
     """
     asked = _requests_of(run)
-    worker = worker_named("dflash", backend, run.parameters, run.model, _sizes(run, asked), ReferenceDflashWorker)
-    engine, fresh = Engine(worker, 2, shuffle_seed=1, schedule=run.schedule), _Fresh(run, asked)
+    worker = worker_named(run.name, backend, run.parameters, run.model, _sizes(run, asked), LOOPS[run.name])
+    engine, fresh = Engine(worker, 3, shuffle_seed=1, schedule=run.schedule), _Fresh(run, asked)
     waiting = list(asked)
     while engine.has_work or waiting:
         is_last = len(waiting) == 1 and run.is_continued
@@ -99,7 +107,7 @@ def blocks_stand_on_what_was_committed(backend: Backend, run: DflashRun) -> None
         truth = greedy_decode(run.model, request.prompt, request.max_new_tokens)
         cut = truth[: len(request.output)]
         require(request.output == cut, f"output of request {request.request_id}", request.output, truth)
-        alone = Engine(ReferenceDflashWorker(run.parameters, load_model(run.model), _sizes(run, asked)), 1)
+        alone = Engine(LOOPS[run.name](run.parameters, load_model(run.model), _sizes(run, asked)), 1)
         alone.submit(again)
         alone.run()
         require(

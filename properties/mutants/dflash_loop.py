@@ -10,6 +10,8 @@ from specsim.host.truncation import Truncation
 from specsim.phases import DflashDraftInput, EagleDraftExtendInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.reference.worker.pools import Pools
 
 
 class FeaturesOfTheVerifyBefore(ReferenceDflashWorker):
@@ -169,6 +171,48 @@ class FeaturesBehindTheEnd(ReferenceDflashWorker):
         return replace(phase, target_hidden=phase.target_hidden[firsts])
 
 
+class DraftsForTokens(ReferenceDflashWorkerV2):
+    """Ahead, projects a row for each accepted draft, and none for the last of them."""
+
+    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+        committed = super()._committed(row, lengths, phase)
+        counts = np.maximum(phase.num_accepted_drafts, 1).astype(np.int32)
+        rows = [slice(end - count, end - count + own) for end, count, own in _spans(committed.ctx_lens, counts)]
+        features = np.concatenate([committed.target_hidden[:0], *(committed.target_hidden[one] for one in rows)])
+        self._late = (row, committed.draft_seq_lens)
+        return replace(committed, target_hidden=features, ctx_lens=counts, draft_seq_lens=lengths + counts)
+
+    def _commit(self, phase: DflashDraftInput, pools: Pools) -> None:
+        super()._commit(phase, pools)
+        if self._late is not None:
+            row, ends = self._late
+            self._draft_seq_lens[row] = ends
+
+    _late: tuple[Array, Array] | None = None
+
+
+class RootsOfTheBlock(ReferenceDflashWorkerV2):
+    """Ahead, starts the next block with the last draft instead of the bonus token."""
+
+    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+        committed = super()._committed(row, lengths, phase)
+        firsts = phase.predict.reshape(len(row), -1)[:, 0]
+        return replace(committed, bonus_tokens=firsts.astype(np.int64))
+
+
+class PathsOfTheNeighbour(ReferenceDflashWorkerV2):
+    """Ahead, takes the features of everybody from the blocks of the next request."""
+
+    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+        rolled = np.roll(phase.hidden_states, -self.parameters.block_size, axis=0)
+        return super()._committed(row, lengths, replace(phase, hidden_states=rolled))
+
+
+def _spans(counts: Array, kept: Array) -> list[tuple[int, int, int]]:
+    """Return where the features of each request end, how many there are, and how many stay."""
+    return list(zip(np.cumsum(counts).tolist(), counts.tolist(), kept.tolist(), strict=True))
+
+
 def _of_requests(phase: DflashDraftInput, is_kept: Array) -> DflashDraftInput:
     """Return the requests of a phase that are kept, with their features."""
     rows = np.repeat(is_kept, phase.ctx_lens)
@@ -198,7 +242,16 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceDflashWorker]], ...] = (
     ("OWN-1753", "All requests get the features at the front of the batch.", FeaturesBehindTheEnd),
 )
 
+_FAULTS_AHEAD: tuple[tuple[str, str, type[ReferenceDflashWorkerV2]], ...] = (
+    ("OWN-1754", "Ahead, as many features as accepted drafts become KV.", DraftsForTokens),
+    ("OWN-1755", "Ahead, a block starts with what follows the last root.", RootsOfTheBlock),
+    ("OWN-1756", "Ahead, a request gets the features of its neighbour.", PathsOfTheNeighbour),
+)
+
 MUTANTS = tuple(
     Mutant(number, "prepare_block_draft", summary, unchanged, workers={"dflash": worker})
     for number, summary, worker in _FAULTS
+) + tuple(
+    Mutant(number, "fill_block_tokens", summary, unchanged, workers={"dflash_v2": worker})
+    for number, summary, worker in _FAULTS_AHEAD
 )

@@ -15,6 +15,7 @@ from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -65,6 +66,20 @@ def test_greedy_output_is_that_of_plain_decoding(block_size, page_size, schedule
     report = simulate(worker, asked, max_batch=3, schedule=schedule)
     assert report.lossless
     assert report.num_accepted_drafts > 0
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+@pytest.mark.parametrize("has_prefix_cache", [False, True])
+def test_overlapped_iterations_draft_as_those_in_turn(page_size, has_prefix_cache):
+    asked, parameters = asked_of(), DflashParameters(5)
+    reports = []
+    for is_overlapped in (False, True):
+        schedule = Schedule(is_overlapped, 8, stream_seed=3, has_prefix_cache=has_prefix_cache)
+        sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
+        worker = ReferenceDflashWorkerV2(parameters, load_model(MODEL), sizes)
+        reports.append(simulate(worker, asked, max_batch=3, schedule=schedule))
+    assert [report.lossless for report in reports] == [True, True]
+    assert reports[0].num_accepted_drafts == reports[1].num_accepted_drafts > 0
 
 
 def test_a_perfect_draft_is_accepted_whole_and_a_hostile_one_never():
@@ -210,12 +225,13 @@ def test_models_that_draft_no_blocks_are_refused():
     assert caught.value.what == "model"
 
 
-@pytest.mark.parametrize(("prompt", "block_size"), [((1, 2), 4), ((0, 1, 0, 1), 2), ((2, 2, 2), 3)])
+@pytest.mark.parametrize(("prompt", "block_size"), [((1, 2), 3), ((0, 1, 0, 1), 2)])
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, block_size):
     model, num_tokens = HashModel(3, 11, 0.9), 3
-    law = _law(model, prompt, block_size, num_tokens, HALVING)
     expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), num_tokens)
-    require_same_law(f"law of {prompt}", law, expected)
+    for loop in (ReferenceDflashWorker, ReferenceDflashWorkerV2)[: block_size - 1]:
+        law = _law(model, prompt, block_size, num_tokens, HALVING, loop)
+        require_same_law(f"law of {prompt}", law, expected)
 
 
 def test_behind_the_first_token_top_k_keeps_no_ties():
@@ -233,13 +249,13 @@ def test_behind_the_first_token_top_k_keeps_no_ties():
     require_same_law(f"law of {prompt}", law, autoregressive(shares, num_tokens))
 
 
-def _law(model, prompt, block_size, num_tokens, sampling):
+def _law(model, prompt, block_size, num_tokens, sampling, loop=ReferenceDflashWorker):
     parameters = DflashParameters(block_size)
 
     def emitted(operations):
         asked = [Request(0, list(prompt), num_tokens, sampling=sampling), Request(1, [0, 1, 1], num_tokens)]
         sizes = sizes_for(parameters.config, asked, 2)
-        engine = Engine(ReferenceDflashWorker(parameters, load_model(model, operations), sizes, operations), 2, 1)
+        engine = Engine(loop(parameters, load_model(model, operations), sizes, operations), 2, 1)
         for request in asked:
             engine.submit(request)
         done = {request.request_id: request for request in engine.run()}
