@@ -36,6 +36,9 @@ OPERATIONS = (
     "truncate_at_stop",
 )
 
+TOGETHER = 2
+"""Requests that join in a step."""
+
 LOOPS: dict[str, Callable[..., Any]] = {"dflash": ReferenceDflashWorker, "dflash_v2": ReferenceDflashWorkerV2}
 """The loops of the reference, by the names of workers."""
 
@@ -77,8 +80,8 @@ def dflash_runs(draw: DrawFn) -> DflashRun:
             has_prefix_cache=draw(st.sampled_from((True, False))),
         ),
         prompts=tuple((*shared[: draw(st.sampled_from((9, 5, 0)))], *one) for one in own),
-        lengths=tuple(draw(st.sampled_from((14, 20, 6, 1))) for _ in own),
-        stops=tuple(draw(st.sampled_from((0, 3, 7))) for _ in own),
+        lengths=tuple(draw(st.sampled_from((20, 14, 6, 1))) for _ in own),
+        stops=tuple(draw(st.sampled_from((0, 0, 3, 7))) for _ in own),
         is_continued=draw(st.sampled_from((True, True, False))),
         name=draw(st.sampled_from(("dflash", "dflash_v2"))),
     )
@@ -94,9 +97,10 @@ def blocks_stand_on_what_was_committed(backend: Backend, run: DflashRun) -> None
     engine, fresh = Engine(worker, 3, shuffle_seed=1, schedule=run.schedule), _Fresh(run, asked)
     waiting = list(asked)
     while engine.has_work or waiting:
-        is_last = len(waiting) == 1 and run.is_continued
-        if waiting and not (is_last and engine.has_work):
-            engine.submit(waiting.pop(0))
+        for _ in range(TOGETHER):
+            is_last = len(waiting) == 1 and run.is_continued
+            if waiting and not (is_last and engine.has_work):
+                engine.submit(waiting.pop(0))
         engine.step()
         engine.scheduler.check_ledger()
         state = worker.state()
@@ -174,6 +178,6 @@ PROPERTIES = (
         blocks_stand_on_what_was_committed,
         is_slow=True,
         fills_missing=True,
-        least_examples=3,
+        least_examples=6,
     ),
 )
