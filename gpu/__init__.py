@@ -32,7 +32,7 @@ WORKERS = {
     "dflash": "specsim.gpu.worker.dflash.GpuDflashWorker",
     "eagle_v1": WORKER_V1,
     "eagle_v2": WORKER,
-    "dflash": "specsim.gpu.worker.dflash.GpuDflashWorker",
+    "frozen_kv_mtp": "specsim.gpu.worker.frozen_kv_mtp.GpuFrozenKVMTPWorker",
     "ngram": "specsim.gpu.worker.ngram.GpuNgramWorker",
     "ngram_v2": "specsim.gpu.worker.ngram_v2.GpuNgramWorkerV2",
     "standalone_v1": WORKER_V1,

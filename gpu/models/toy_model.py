@@ -10,6 +10,7 @@ from specsim.assertion import require_kind, require_present
 from specsim.gpu.models.alone import hidden_before_chunks, hidden_before_steps
 from specsim.gpu.models.block import features_behind, last_slots, store_features
 from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
+from specsim.gpu.models.frozen_forwards import frozen_kv_draft_forward
 from specsim.gpu.models.heads import (
     hash_draft_probabilities,
     hash_sampling_logits,
@@ -25,6 +26,7 @@ from specsim.gpu.verify import argmax_target_predict
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import DraftSource, ModelDescription
+from specsim.simulation.models.frozen import FrozenDraftBatch
 from specsim.simulation.models.ground_truth import LanguageModel, heard
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import KINDS_WITHOUT_KV, RECURRENT_KINDS, TAG_WORDS
@@ -50,6 +52,7 @@ class ToyModel:
         self.description: ModelDescription = describe(language_model, "torch")
         hot = language_model.hot_token_id
         self._hot_token_id = None if hot is None else torch.tensor(hot, device=device)
+        self._target_layers = torch.tensor(language_model.kv_sharing or (), dtype=torch.int64, device=device)
         self._tables: tuple[Tensor, ...] = ()
         if isinstance(language_model, TextModel):
             counts = (language_model.target_counts, language_model.draft_counts)
@@ -121,6 +124,20 @@ class ToyModel:
     def _drafts_alone(self) -> bool:
         """Whether the draft consumes tokens alone."""
         return self.description.draft_source is DraftSource.TOKENS
+
+    def draft_frozen(self, batch: FrozenDraftBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Advance every beam by its token, over the target's layers that those of the draft read."""
+        hidden_states, foreseen, context = frozen_kv_draft_forward(
+            unpacked(self.language_model.target_pool, kv),
+            batch.input_ids,
+            batch.hidden_states,
+            batch.positions,
+            batch.keys.kv_indices,
+            batch.keys.kv_indptr,
+            self._target_layers,
+            batch.depth,
+        )
+        return DraftOutput(self._propose(foreseen, context, batch.depth), hidden_states)
 
     def project_features(self, batch: FeatureBatch[Tensor], kv: KV) -> None:
         """Store what the target's features say of each position."""

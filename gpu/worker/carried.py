@@ -20,10 +20,10 @@ class Carried:
     phase: DraftInput
 
     @classmethod
-    def idle(cls, description: ModelDescription, topk: int) -> "Carried":
-        """Return what an empty batch carries."""
+    def idle(cls, description: ModelDescription, topk: int, kind: type[DraftInput] = DraftInput) -> "Carried":
+        """Return what an empty batch carries; ``kind`` is the class of the draft input."""
         width = description.draft_hidden_width if description.has_draft_hidden else None
-        return cls((), DraftInput.create_idle_input(topk, width, description.hidden_dtype, device_zeros))
+        return cls((), kind.create_idle_input(topk, width, description.hidden_dtype, device_zeros))
 
     def keep(self, rows: Sequence[int], has_been_filtered: bool = False) -> "Carried":
         """Let all requests leave but those in these rows, in their order (semantics D.8).

@@ -1,6 +1,6 @@
 """The draft phase on the device: from the candidates of depth 1 to the tree that the target verifies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from specsim.config import SpecConfig
 from specsim.counts import ROOTS_PER_TREE
 from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
 from specsim.gpu.worker.pools import Pools
+from specsim.operations.outputs import SelectTopKTokensOutputs
 from specsim.phases import DraftInput, VerifyInput
 from specsim.simulation.models.batches import DraftStepBatch, ListedKeys
 from specsim.simulation.models.description import Side
@@ -31,9 +32,9 @@ def draft(
     slots that the target will write, and is called when the trees are built.
     """
     if config.num_steps == 0:
-        return _roots(phase, verify_slots())
+        return roots(phase, verify_slots())
     rows, seq_lens, req_to_token = phase.req_pool_indices, phase.seq_lens, pools.req_to_token
-    topk, num_steps, width = config.topk, config.num_steps, config.num_draft_tokens
+    topk, num_steps = config.topk, config.num_steps
     positions = seq_lens.repeat_interleave(topk)
     # NOTE: lengths lie on the device, so that a beam gets a place for every slot that its text may have on a last page.
     num_copies = rows.shape[0] * (topk - 1) * (page_size - 1)
@@ -50,43 +51,58 @@ def draft(
     )
     topk_p, topk_index, hidden_states = phase.topk_p, map_hot(phase.topk_index, hot_token_id), phase.hidden_states
     scores: Tensor | None = None
-    score_list, token_list, parents_list = [], [], []
+    choices = []
     for step in range(num_steps):
-        input_ids, hidden_states, scores, score_block, token_block, parent_block = gpu.select_top_k_tokens(
-            step, topk_p, topk_index, hidden_states, scores, topk
-        )
-        score_list.append(score_block)
-        token_list.append(token_block)
-        parents_list.append(parent_block)
+        chosen = gpu.select_top_k_tokens(step, topk_p, topk_index, hidden_states, scores, topk)
+        scores = chosen.next_scores
+        choices.append(chosen)
         if step == num_steps - 1:
             break
         batch = DraftStepBatch(
             req_pool_indices=rows,
-            input_ids=input_ids,
+            input_ids=chosen.input_ids,
             positions=positions + step,
             out_cache_loc=step_cache_loc[step],
             keys=ListedKeys(kv_indices[step], kv_indptr[step], req_to_token.shape[1]),
-            hidden_states=hidden_states,
+            hidden_states=chosen.next_hidden_states,
             depth=step + 2,
         )
         drafted = model.draft_step(batch, pools.kv[Side.DRAFT])
         hidden_states = drafted.hidden_states
         topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
         topk_index = map_hot(topk_index, hot_token_id)
+    return link(phase, config, choices, verify_slots)
+
+
+def link(
+    phase: DraftInput,
+    config: SpecConfig,
+    choices: Sequence[SelectTopKTokensOutputs[Tensor]],
+    verify_slots: Callable[[], Tensor],
+    kind: type[VerifyInput] = VerifyInput,
+) -> VerifyInput:
+    """Build the trees of what every step has chosen; ``kind`` is the class of the verify input."""
+    topk, width = config.topk, config.num_draft_tokens
+    token_list = [chosen.token_block for chosen in choices]
     kept: tuple[Tensor, Tensor, Tensor] = (
         gpu.organize_chain_draft_results(token_list)
         if topk == 1
-        else gpu.organize_draft_results(score_list, token_list, parents_list, width)
+        else gpu.organize_draft_results(
+            [chosen.score_block for chosen in choices],
+            token_list,
+            [chosen.parent_block for chosen in choices],
+            width,
+        )
     )
-    tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, topk, num_steps, width)
-    return VerifyInput(*tree, verify_slots(), seq_lens, width)
+    tree = gpu.build_tree(phase.bonus_tokens, *kept, phase.seq_lens, topk, config.num_steps, width)
+    return kind(*tree, verify_slots(), phase.seq_lens, width)
 
 
-def _roots(phase: DraftInput, out_cache_loc: Tensor) -> VerifyInput:
+def roots(phase: DraftInput, out_cache_loc: Tensor, kind: type[VerifyInput] = VerifyInput) -> VerifyInput:
     """Return trees of one node each; a graph captures it as it is, for every size comes from the batch."""
     seq_lens, num_requests = phase.seq_lens, phase.num_requests
     no_link = torch.full((num_requests, 1), -1, dtype=torch.int64, device=seq_lens.device)
-    return VerifyInput(
+    return kind(
         draft_token=phase.bonus_tokens.long(),
         retrieve_index=torch.arange(num_requests, device=seq_lens.device).view(num_requests, 1),
         retrieve_next_token=no_link,

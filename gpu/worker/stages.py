@@ -1,7 +1,8 @@
 """Draft, target and acceptance of a V1 batch: between them the host writes slots and changes logits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,11 +21,31 @@ from specsim.simulation.models.batches import TargetOutput
 from specsim.simulation.models.protocol import Model
 
 
+class Drafts(Protocol):
+    """How the trees of a batch are drafted."""
+
+    def __call__(
+        self, phase: DraftInput, config: SpecConfig, setting: "Setting", verify_slots: Callable[[], Tensor]
+    ) -> VerifyInput:
+        """Draft from what is carried, without waiting for the device."""
+
+
+def draft_on_slots(
+    phase: DraftInput, config: SpecConfig, setting: "Setting", verify_slots: Callable[[], Tensor]
+) -> VerifyInput:
+    """Draft with a model that has KV of its own."""
+    return draft(
+        phase, config, setting.model, setting.pools, setting.hot_token_id, verify_slots, page_size=setting.page_size
+    )
+
+
 @dataclass(frozen=True)
 class Setting:
     """What all batches of a worker share.
 
-    ``hot_token_id`` is the model's draft vocabulary on the device, ``page_size`` counts the slots of a page.
+    ``hot_token_id`` is the model's draft vocabulary on the device, ``page_size`` counts the slots of a page. ``drafts``
+    says how trees are drafted, ``draft_input`` from what; with ``zeroes_padding`` padded rows of all that is carried
+    are zeroed, not only those that say what is read.
     """
 
     config: SpecConfig
@@ -33,6 +54,9 @@ class Setting:
     choices: ChoiceRows
     hot_token_id: Tensor | None
     page_size: int
+    drafts: Drafts = draft_on_slots
+    draft_input: type[DraftInput] = DraftInput
+    zeroes_padding: bool = False
 
 
 class Stages:
@@ -74,6 +98,8 @@ class Stages:
             held, given = getattr(self._phase, field.name), getattr(phase, field.name)
             if held is not None:
                 held[:live].copy_(given)
+                if self._setting.zeroes_padding:
+                    held[live:].zero_()
         self._phase.req_pool_indices[live:].zero_()
         self._phase.seq_lens[live:].fill_(1)
         self._window[: len(window)].copy_(window)
@@ -96,16 +122,7 @@ class Stages:
         return self._staged.capture(self._phase.req_pool_indices, pool)
 
     def _draft(self) -> None:
-        setting = self._setting
-        self.verify_input = draft(
-            self._phase,
-            self._config,
-            setting.model,
-            setting.pools,
-            setting.hot_token_id,
-            lambda: self._window,
-            setting.page_size,
-        )
+        self.verify_input = self._setting.drafts(self._phase, self._config, self._setting, lambda: self._window)
 
     def _target(self) -> None:
         rows, setting = self._phase.req_pool_indices, self._setting
@@ -124,7 +141,7 @@ class Stages:
 def _padding(setting: Setting, size: int) -> DraftInput:
     """Return a draft input of padding requests: row 0, length 1."""
     told, topk = setting.model.description, setting.config.topk
-    return DraftInput(
+    return setting.draft_input(
         req_pool_indices=device_zeros((size,), "int64"),
         seq_lens=torch.ones(size, dtype=torch.int64, device=DEVICE),
         topk_p=device_zeros((size, topk), "float32"),

@@ -14,11 +14,10 @@ _V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"
 
 WORKERS = {
     "dflash": f"{_HOME}.dflash.ReferenceDflashWorker",
+    "dflash_v2": f"{_HOME}.dflash_v2.ReferenceDflashWorkerV2",
     "eagle_v1": _V1,
     "eagle_v2": _V2,
     "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.ReferenceFrozenKVMTPWorker",
-    "dflash": f"{_HOME}.dflash.ReferenceDflashWorker",
-    "dflash_v2": f"{_HOME}.dflash_v2.ReferenceDflashWorkerV2",
     "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
     "ngram_v2": f"{_HOME}.ngram_v2.ReferenceNgramWorkerV2",
     "standalone_v1": _V1,

@@ -1,6 +1,5 @@
 """The V1 worker of FROZEN_KV_MTP in NumPy: the draft reads the target's KV, has none, and never catches up."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,14 @@ from specsim.reference.worker.verify import verify
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import DraftOutput
-from specsim.simulation.models.description import ModelDescription, Side
-from specsim.simulation.models.frozen import FrozenDraftBatch, FrozenKVModel, require_frozen_model, shared_kv
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.frozen import (
+    FrozenDraftBatch,
+    FrozenKVModel,
+    require_frozen_model,
+    shared_kv,
+    warn_of_states,
+)
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
@@ -72,6 +77,7 @@ class ReferenceFrozenKVMTPWorker:
     """
 
     name = "reference-frozen-kv-mtp"
+    has_plain_keys = True
 
     def __init__(
         self,
@@ -154,7 +160,7 @@ class ReferenceFrozenKVMTPWorker:
         counts = everyone.num_accepted_tokens
         self._pools.commit_states(scratch, row, verify_input, truncation.accept_index, counts, self._operations)
         kept = np.split(everyone.out_cache_loc, np.cumsum(counts)[:-1])
-        self._ledger.commit([slots.tolist() for slots in kept[: len(row)]])
+        self._ledger.commit([slots.tolist() for slots in kept[: len(row)]], is_caught_up=True)
         extend_input = to_frozen_kv_mtp_draft_extend_input(staying)
         self.batch = Batch(ForwardMode.DECODE, row, everyone.seq_lens, extend_input)
         self.batch = replace(self.batch, info=self._seed(self.batch, config.num_steps))
@@ -211,10 +217,3 @@ class ReferenceFrozenKVMTPWorker:
     def _idle_draft_input(self) -> DraftInput:
         told = self.model.description
         return FrozenKVMTPDraftInput.create_idle_input(self.config.topk, told.draft_hidden_width, told.hidden_dtype)
-
-
-def warn_of_states(description: ModelDescription) -> None:
-    """Warn of a target with recurrent state: a draft over its KV alone does not see what that says."""
-    if description.state_components:
-        because = "a draft over its KV does not read that"
-        warnings.warn(f"{description.name} has recurrent state: {because}", UserWarning, stacklevel=3)

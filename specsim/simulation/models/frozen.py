@@ -1,5 +1,6 @@
 """The seam of a draft without KV: each of its layers reads one of the target's, and none writes."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -93,6 +94,13 @@ def require_frozen_model(model: Any, arrays: str, topk: int, has_dp_attention: b
     if has_dp_attention and topk > 1:
         raise _reject("topk", topk, "1 where other ranks wait", "ranks would have to agree on copies of requests")
     return told
+
+
+def warn_of_states(description: ModelDescription) -> None:
+    """Warn of a target with recurrent state: a draft over its KV alone does not see what that says."""
+    if description.state_components:
+        because = "a draft over its KV does not read that"
+        warnings.warn(f"{description.name} has recurrent state: {because}", UserWarning, stacklevel=3)
 
 
 def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:

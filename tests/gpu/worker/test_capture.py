@@ -11,7 +11,19 @@ from specsim.gpu.worker.graphs import NUM_WARM_UPS, capture
 from specsim.operations import RECORDS
 from specsim.properties import strategies
 
-GROUPS = ("draft", "draft_cache", "tree", "verify", "probabilities", "acceptance", "grammar", "attention", "heads")
+GROUPS = (
+    "draft",
+    "draft_cache",
+    "tree",
+    "verify",
+    "probabilities",
+    "acceptance",
+    "grammar",
+    "attention",
+    "heads",
+    "frozen_kv",
+    "frozen_forwards",
+)
 OPERATIONS = [name for name, operation in RECORDS.items() if operation.group in GROUPS]
 
 pytestmark = pytest.mark.skipif(DEVICE.type != "cuda", reason="only a GPU captures graphs")

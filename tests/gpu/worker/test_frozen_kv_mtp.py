@@ -1,0 +1,162 @@
+"""The device's worker of FROZEN_KV_MTP beside the reference's: eager, padded and in graphs, and with planted faults."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.switches import debugging
+from specsim.gpu.worker import frozen_draft, frozen_kv_mtp
+from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
+from specsim.gpu.worker.graphs import Kind
+from specsim.gpu.worker.stages import Stages
+from specsim.reference.models import load_model
+from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.rejection import SpecRejection
+from specsim.simulation.engine import Engine
+from specsim.simulation.events import Tag
+from specsim.simulation.history import first_divergence
+from specsim.simulation.models.frozen import shared_kv
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+from tests.gpu.worker.v1_runs import Pair, mixed_requests, requests
+
+HAS_GPU = DEVICE.type == "cuda"
+needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="CUDA graphs exist on a GPU only")
+TREE, CHAIN = SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)
+SHAPES = [TREE, CHAIN, SpecConfig(4, 5, 16), SpecConfig(16, 3, 64)]
+MODEL = HashModel(32, 3, 0.8, kv_sharing=(1, 0))
+EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
+
+
+def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, num_fewer_slots=0, **options):
+    sizes = sizes_for(config, asked, max_batch, page_size)
+    sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
+    workers = (
+        ReferenceFrozenKVMTPWorker(config, load_model(model), sizes),
+        GpuFrozenKVMTPWorker(config, load_on_device(model), sizes, **options),
+    )
+    seen = set()
+    engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
+    return Pair(engines, first_divergence, seen)
+
+
+@pytest.mark.parametrize("options", [PADDED, pytest.param(GRAPHS, marks=needs_gpu)], ids=["padded", "graphs"])
+def test_every_phase_and_state_of_trees_that_share_a_prefix_is_that_of_the_reference(options):
+    asked = [Request(one, [5, 7, 3, 9][: 2 + one], 3 + one % 2) for one in range(3)]
+    both = pair(TREE, asked, 2, schedule=Schedule(has_prefix_cache=True), **options)
+    both.play(asked, [0, 0, 1])
+    assert both.seen >= {Tag.PREFIX, Tag.REJECTED}
+
+
+@pytest.mark.parametrize("options", [EXACT, pytest.param(GRAPHS, marks=needs_gpu)], ids=["exact", "graphs"])
+def test_chains_of_requests_that_give_way_lose_nothing(options):
+    asked = [Request(one, [one, 7, 3, 5][: 3 + one], 6) for one in range(2)]
+    schedule = Schedule(prefill_chunk=4, promised=Fraction(0))
+    both = pair(CHAIN, asked, 2, schedule=schedule, num_fewer_slots=14, **options)
+    with debugging(options is EXACT):
+        both.play(asked)
+    assert both.seen >= {Tag.CHUNK, Tag.RETRACT}
+
+
+@needs_gpu
+@pytest.mark.parametrize("page_size", [1, 4])
+@pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
+@pytest.mark.parametrize("config", SHAPES, ids=str)
+def test_every_shape_is_that_of_the_reference(config, options, page_size):
+    asked = requests(9, 12)
+    pair(config, asked, 5, page_size=page_size, **options).play(asked, [number % 4 for number in range(9)])
+
+
+@needs_gpu
+@pytest.mark.filterwarnings("ignore:.*recurrent state:UserWarning")
+@pytest.mark.parametrize("kind", [PoolKind.MLA, PoolKind.DSA, PoolKind.QUANTISED, PoolKind.HYBRID])
+def test_every_kind_of_pool_is_read_as_the_reference_reads_it(kind):
+    asked = requests(5, 9)
+    for options in (EXACT, GRAPHS):
+        pair(TREE, asked, 3, replace(MODEL, target_pool=kind), **options).play(asked)
+
+
+@needs_gpu
+@pytest.mark.parametrize("batch", [1, 3, 17, 64])
+def test_every_batch_size_is_that_of_the_reference(batch):
+    asked = requests(batch, 6)
+    pair(SpecConfig(4, 3, 8), asked, batch, **GRAPHS).play(asked)
+
+
+@needs_gpu
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=str)
+def test_sampled_and_constrained_requests_are_those_of_the_reference(config):
+    asked = mixed_requests(17, 12)
+    pair(config, asked, 3, **GRAPHS).play(asked)
+
+
+def test_padded_rows_are_zeroed_whatever_was_drafted_before():
+    worker = pair(TREE, requests(4), 4, **PADDED).engines[1].worker
+    stages = Stages.of_padding(worker._setting, Kind(2, False), 4)
+    phase, window = stages._phase, stages._window
+    for values in (*vars(phase).values(), window):
+        if values is not None:
+            values.fill_(7)
+    one = replace(phase, **{name: values[:1].clone() for name, values in vars(phase).items() if values is not None})
+    stages.load(one, window[:5].clone())
+    for name, values in vars(phase).items():
+        if values is not None:
+            assert (values[:1] == 7).all(), name
+            assert (values[1:] == (1 if name == "seq_lens" else 0)).all(), name
+    assert not window[5:].any()
+
+
+def seed_of_the_root(phase, topk):
+    """Start the next draft from the first row of each request."""
+    counts = phase.num_accepted_tokens.long()
+    rows = torch.cumsum(counts, 0) - counts
+    seeds = phase.hidden_states.index_select(0, rows)
+    return frozen_draft.frozen_draft_input(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, seeds, topk)
+
+
+def layers_in_turn(description, kv):
+    """Give the draft's layers the target's from the first one on."""
+    in_turn = {layer: layer for layer in range(description.num_assistant_layers)}
+    return shared_kv(replace(description, target_layer_of=in_turn), kv)
+
+
+def seed_of_the_first_row(behind, topk):
+    """Start the first draft from the state of the first token of a batch of chunks."""
+    seeds = behind.output.hidden_states[:1].repeat(len(behind.row), 1)
+    return frozen_draft.frozen_draft_input(behind.row, behind.ends, behind.following.int(), seeds, topk)
+
+
+FAULTS = {
+    "seeds of the root": (frozen_kv_mtp, "seed_of_extend", seed_of_the_root),
+    "layers in turn": (frozen_draft, "shared_kv", layers_in_turn),
+    "first seeds of one row": (frozen_kv_mtp, "seed_of_prefill", seed_of_the_first_row),
+    "an old batch was replayed": (Stages, "load", lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(fault, monkeypatch):
+    place, name, planted = FAULTS[fault]
+    monkeypatch.setattr(place, name, planted)
+    asked = [Request(0, [1, 5, 9], 12), Request(1, [2, 4], 12)]
+    perfect = HashModel(32, 3, 1.0, kv_sharing=(1, 0))
+    both = pair(CHAIN, asked, 2, perfect, use_graphs=HAS_GPU, pads=True)
+    with pytest.raises((AssertionError, SpecRejection)):
+        both.play(asked)
+
+
+def test_what_is_carried_is_what_the_target_says_of_the_last_key():
+    """And nothing of the KV is the draft's: the worker has no buffers of that side."""
+    both = pair(CHAIN, [Request(0, [1, 5], 12)], 1, **EXACT)
+    state = both.engines[1].worker.state()
+    assert state["draft_kv"] == []
+    assert state["hidden_states"].shape == (2, 3) and state["hidden_states"].dtype == np.int64
