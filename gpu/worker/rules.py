@@ -12,11 +12,8 @@ from specsim.gpu.worker.constraints import allowed_tokens
 from specsim.gpu.worker.transfer import send
 from specsim.host.choice import TokenChoice, any_rules
 from specsim.host.grammar import BITS_PER_WORD
-from specsim.host.logit_rules import LONGEST_BAD_WORD, MOST_BAD_WORDS, NO_RULES
+from specsim.host.logit_rules import LONGEST_BAD_WORD, MOST_BAD_WORDS, NO_RULES, NO_TOKEN, NUM_RECENT
 from specsim.simulation.models.batches import TargetOutput
-
-NUM_RECENT = LONGEST_BAD_WORD - 1
-NOTHING = -1
 
 OF_OUTPUT = ("token_counts", "num_output_tokens", "recent_tokens")
 """What a row knows of its request's output; ``commit_output_tokens`` advances it."""
@@ -125,9 +122,9 @@ def _arrays(choices: Sequence[TokenChoice], vocab_size: int) -> dict[str, np.nda
     rules, count = [choice.rules or NO_RULES for choice in choices], len(choices)
     bias = np.zeros((count, vocab_size), dtype=np.float32)
     bits = np.zeros((count, -(-vocab_size // BITS_PER_WORD) * BITS_PER_WORD), dtype=np.uint8)
-    words = np.full((count, MOST_BAD_WORDS, LONGEST_BAD_WORD), NOTHING, dtype=np.int64)
+    words = np.full((count, MOST_BAD_WORDS, LONGEST_BAD_WORD), NO_TOKEN, dtype=np.int64)
     token_counts = np.zeros((count, vocab_size), dtype=np.int32)
-    recent = np.full((count, NUM_RECENT), NOTHING, dtype=np.int64)
+    recent = np.full((count, NUM_RECENT), NO_TOKEN, dtype=np.int64)
     for place, (choice, one) in enumerate(zip(choices, rules, strict=True)):
         for token, value in one.logit_bias:
             bias[place, token] = value

@@ -2,7 +2,7 @@
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state_of_runs
-from specsim.properties.laws.support.ruled_runs import RuledRun, ruled_runs
+from specsim.properties.laws.support.ruled_runs import RuledRun, handed_on_runs, ruled_runs
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 
@@ -18,4 +18,12 @@ def ruled_output_is_that_of_plain_decoding(backend: Backend, run: RuledRun) -> N
         require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
 
 
-PROPERTIES = (state_of_runs("ruled_engine", ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),)
+def rows_are_handed_on_without_what_they_knew(backend: Backend, run: RuledRun) -> None:
+    """The same where rows have many owners, and results of the last one come when the next one is there."""
+    ruled_output_is_that_of_plain_decoding(backend, run)
+
+
+PROPERTIES = (
+    state_of_runs("ruled_engine", ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),
+    state_of_runs("ruled_engine", rows_are_handed_on_without_what_they_knew, handed_on_runs, _CALLED, "P15"),
+)

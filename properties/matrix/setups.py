@@ -8,7 +8,7 @@ from specsim.config import SpecConfig
 from specsim.counts import ceil_to
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
-from specsim.properties.soak.asked import Asked, draw_asked
+from specsim.properties.soak.asked import Asked, draw_asked, with_rules
 from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.memory import required_row_width
@@ -83,12 +83,13 @@ def draw_request(setup: Setup, random: Random) -> Asked:
     length = min(around, _longest_first(page_size))
     num_shared = random.choice((length - 1, min(page_size + 2, length - 1)))
     own = tuple(random.randrange(setup.model.vocab_size) for _ in range(length - num_shared))
-    return replace(
+    longer = replace(
         asked,
         prompt=(*setup.shared[:num_shared], *own),
         max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
         context_limit=None,
     )
+    return with_rules(longer, setup)
 
 
 def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
@@ -100,12 +101,13 @@ def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
     more = [
         random.choice((0, random.randrange(setup.model.vocab_size))) for _ in range(random.randint(1, MOST_FOLLOWING))
     ]
-    return replace(
+    longer = replace(
         asked,
         prompt=(*text, *more),
         max_new_tokens=max(asked.max_new_tokens, SHORTEST_OUTPUT),
         context_limit=None,
     )
+    return with_rules(longer, setup)
 
 
 def _longest_first(page_size: int) -> int:

@@ -1,10 +1,12 @@
 """What somebody asks of an engine: a prompt, when the output ends, and how its tokens are chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
+from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.soak.ruled import rules_for
 from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
@@ -32,6 +34,7 @@ class Asked:
     grammar: Automaton | None = None
     top_logprobs: int | None = None
     returns_hidden_states: bool = False
+    logit_rules: LogitRules | None = None
 
     def request(self, request_id: int, is_told: bool) -> Request:
         """Return a fresh request; ``is_told`` says whether the worker tells anything about tokens."""
@@ -49,6 +52,7 @@ class Asked:
             grammar=None if self.grammar is None else self.grammar.start,
             top_logprobs=self.top_logprobs if is_told else None,
             returns_hidden_states=self.returns_hidden_states and is_told,
+            logit_rules=self.logit_rules,
         )
 
 
@@ -69,7 +73,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         context_limit = len(prompt) + random.randint(1, max_new_tokens)
     sampling = _draw_sampling(random) if setup.has_sampling and random.randrange(2) else None
     is_constrained = setup.has_constraints and random.randrange(2) == 0
-    return Asked(
+    asked = Asked(
         prompt=prompt,
         max_new_tokens=max_new_tokens,
         eos_token=eos_token,
@@ -83,6 +87,13 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         top_logprobs=TOLD.get(sum(prompt) % ONE_IN),
         returns_hidden_states=sum(prompt) % ONE_IN in HANDED,
     )
+    return with_rules(asked, setup)
+
+
+def with_rules(asked: Asked, setup: Setup) -> Asked:
+    """Return a request with the rules that go with its prompt; a grammar leaves no room for forbidden tokens."""
+    rules = None if asked.grammar else rules_for(setup.model, asked.prompt, asked.max_new_tokens)
+    return replace(asked, logit_rules=rules)
 
 
 def _draw_text(random: Random, setup: Setup) -> tuple[tuple[int, ...], int]:

@@ -59,6 +59,7 @@ def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     num_requests, num_recent, source = len(paths.accept_index), draw(st.integers(0, 4)), paths.source
     accept_index = paths.accept_index
     nothing = source.integers(num_requests, 0, 5) == 0
+    nothing[:1] = False
     accept_index[nothing] = -1
     rows = source.order(num_requests + 2) + 1
     padding = draw(st.integers(0, min(2, num_requests)))

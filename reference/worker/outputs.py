@@ -6,11 +6,8 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.host.choice import TokenChoice, any_rules
-from specsim.host.logit_rules import LONGEST_BAD_WORD, NO_RULES, LogitRules
+from specsim.host.logit_rules import NO_RULES, NO_TOKEN, NUM_RECENT, LogitRules
 from specsim.operations.protocol import Operations
-
-NUM_RECENT = LONGEST_BAD_WORD - 1
-NOTHING = -1
 
 
 class OutputRows:
@@ -31,7 +28,7 @@ class OutputRows:
             output = list(choice.output)
             self.known["token_counts"][number] = np.bincount(output, minlength=vocab_size)
             self.known["num_output_tokens"][number] = len(output)
-            self.known["recent_tokens"][number] = ([NOTHING] * NUM_RECENT + output)[-NUM_RECENT:]
+            self.known["recent_tokens"][number] = ([NO_TOKEN] * NUM_RECENT + output)[-NUM_RECENT:]
 
     def of(self, row: Array, vocab_size: int) -> dict[str, Array]:
         """Return what the rows of a batch know.
@@ -66,7 +63,7 @@ class OutputRows:
             self.known = {
                 "token_counts": np.zeros((self._num_rows, vocab_size), dtype=np.int32),
                 "num_output_tokens": np.zeros(self._num_rows, dtype=np.int32),
-                "recent_tokens": np.full((self._num_rows, NUM_RECENT), NOTHING, dtype=np.int64),
+                "recent_tokens": np.full((self._num_rows, NUM_RECENT), NO_TOKEN, dtype=np.int64),
             }
 
 

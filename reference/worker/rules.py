@@ -8,10 +8,10 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.host.choice import TokenChoice
 from specsim.host.grammar import BITS_PER_WORD
-from specsim.host.logit_rules import LONGEST_BAD_WORD, MOST_BAD_WORDS, LogitRules
+from specsim.host.logit_rules import LONGEST_BAD_WORD, MOST_BAD_WORDS, NO_TOKEN, LogitRules
 from specsim.operations.protocol import Operations
 from specsim.reference.worker.constraints import allowed_tokens
-from specsim.reference.worker.outputs import NOTHING, rules_of
+from specsim.reference.worker.outputs import rules_of
 from specsim.reference.worker.sampling import distribution_logits
 from specsim.simulation.models.batches import TargetOutput
 
@@ -103,7 +103,7 @@ def packed(tokens: frozenset[int], vocab_size: int) -> Array:
 
 def aligned(words: Sequence[Sequence[int]]) -> Array:
     """Return bad words int64 [word, token] with their last tokens in the last column."""
-    table = np.full((MOST_BAD_WORDS, LONGEST_BAD_WORD), NOTHING, dtype=np.int64)
+    table = np.full((MOST_BAD_WORDS, LONGEST_BAD_WORD), NO_TOKEN, dtype=np.int64)
     for place, word in enumerate(words):
         table[place, LONGEST_BAD_WORD - len(word) :] = word
     return table

@@ -8,11 +8,13 @@ import click
 
 from specsim.cli.bounds import check_counts, check_slots
 from specsim.cli.drafting import NAMES, OF_THE_MODEL, config_of, sizes_of
+from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
 from specsim.cli.workers import build_worker, plan_for, schedule_for
+from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
 from specsim.rules.common import MODES
@@ -79,6 +81,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Hash model and slots.")
 @with_sampling
+@with_logit_rules
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
@@ -136,11 +139,14 @@ def simulate(
     logprobs: int | None,
     hidden_states: bool,
     sampling: SamplingParameters | None,
+    logit_rules: LogitRules | None,
 ) -> None:
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
 
     Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
-    and compared with those of a second run, which decodes one request at a time. With --overlap, --lockstep compares
+    and compared with those of a second run, which decodes one request at a time. Penalties, biases, --min-tokens and
+    --bad-word follow the output alone, and are evaluated in the same way by what it is compared with; --min-new-tokens
+    forbids nothing, and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares
     overlapped runs. --logprobs and --hidden-states compare what greedy requests are told with what plain decoding
     tells, and with --lockstep what all are told by both workers. What NGRAM drafts depends on all
     requests before, so that its sampled outputs are not compared with those of requests alone.
@@ -187,6 +193,7 @@ def simulate(
             sampling=sampling,
             top_logprobs=logprobs,
             returns_hidden_states=hidden_states,
+            logit_rules=logit_rules,
         )
 
     is_compared_alone = sampling is not None and not is_ngram

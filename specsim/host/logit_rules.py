@@ -16,6 +16,12 @@ MOST_BAD_WORDS = 32
 LONGEST_BAD_WORD = 8
 """Bounds of what is compared with the text before every node (semantics B.4b)."""
 
+NUM_RECENT = LONGEST_BAD_WORD - 1
+"""Tokens of an output that a row knows by their order (semantics B.4b)."""
+
+NO_TOKEN = -1
+"""Stands where an output has fewer, and where a bad word is shorter (semantics B.4b)."""
+
 MOST_TOKENS = 2**30
 """A minimum length at most (semantics B.4b)."""
 
@@ -146,7 +152,12 @@ def _require_token(what: str, token: int) -> None:
 
 def _require_within(reason: Reason, what: str, got: float, low: float, high: float) -> None:
     if not low <= got <= high:
-        raise _rejected(reason, what, got, f"{low:g} to {high:g}")
+        raise _rejected(reason, what, got, f"{_in_words(low)} to {_in_words(high)}")
+
+
+def _in_words(bound: float) -> str:
+    known = {STRONGEST: "2**20", -STRONGEST: "-2**20", 1 / STRONGEST: "2**-20"}
+    return known.get(bound, str(bound))
 
 
 def _rejected(reason: Reason, what: str, got: object, expected: str) -> SpecRejection:

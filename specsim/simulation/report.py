@@ -7,6 +7,7 @@ from typing import Any
 
 from specsim.assertion import require_present
 from specsim.host.adaptive import AdaptiveController
+from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL, interval_rates, meta_info
 from specsim.host.sampling import LARGEST_SEED, SamplingParameters
 from specsim.simulation.autoregressive import decode_alone, decoder_for
@@ -123,6 +124,7 @@ def requests_from_text(
     sampling: SamplingParameters | None = None,
     top_logprobs: int | None = None,
     returns_hidden_states: bool = False,
+    logit_rules: LogitRules | None = None,
 ) -> list[Request]:
     """Cut ``count`` prompts out of a text, evenly spread; byte values are token ids, and each has the next seed."""
     span = max(len(text) - prompt_length, 1)
@@ -137,6 +139,7 @@ def requests_from_text(
             min_new_tokens=min_new_tokens,
             top_logprobs=top_logprobs,
             returns_hidden_states=returns_hidden_states,
+            logit_rules=logit_rules,
             sampling=sampling and replace(sampling, seed=(sampling.seed + index) % (LARGEST_SEED + 1)),
         )
         for index in range(count)

@@ -9,6 +9,7 @@ from specsim.host.logit_rules import NO_RULES, LogitRules
 from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
+    arrivals,
     own_worker,
     trees_or_any_scenario,
 )
@@ -61,15 +62,44 @@ class RuledRun:
 
 
 @st.composite
+def handed_on_runs(draw: st.DrawFn) -> RuledRun:
+    """Draw short requests that follow each other in a row or two, while what was launched for the last one is late.
+
+    Strong penalties make the first token that a request repeats another one; some requests have none.
+    """
+    one = st.builds(
+        Arrival,
+        prompt=st.lists(st.integers(0, FEW_TOKENS - 1), min_size=1, max_size=3).map(tuple),
+        max_new_tokens=st.integers(2, 4),
+        eos_token=st.none(),
+        delay=st.just(0),
+    )
+    run = draw(ruled_runs())
+    crowd = tuple(draw(st.lists(one, min_size=3, max_size=5)))
+    strong = LogitRules(frequency_penalty=draw(st.sampled_from((6.0, -6.0))), presence_penalty=3.0)
+    return replace(
+        run,
+        scenario=replace(run.scenario, arrivals=crowd, max_batch=draw(st.integers(1, 2)), is_v1=False),
+        rules=tuple(draw(st.sampled_from((strong, strong, None))) for _ in crowd),
+        schedule=replace(run.schedule, is_overlapped=True, prefill_chunk=None),
+        retracted_after=0,
+    )
+
+
+@st.composite
 def ruled_runs(draw: st.DrawFn) -> RuledRun:
-    """Draw a run of few tokens in which most requests have rules; some overlap, run in chunks, or lose their slots."""
+    """Draw a run of few tokens in which most requests have rules; some overlap, run in chunks, or lose their slots.
+
+    Most often there are more requests than run at once, so that rows go from one with rules to one without any.
+    """
     scenario = draw(trees_or_any_scenario())
     model = replace(scenario.model, vocab_size=FEW_TOKENS, hot_token_id=None)
-    arrivals = tuple(_of_few_tokens(one) for one in scenario.arrivals)
-    rules = tuple(draw(st.one_of(_rules(model, one), _rules(model, one), st.none())) for one in arrivals)
+    everyone = (*scenario.arrivals, *draw(st.lists(arrivals(), max_size=2)))
+    few = tuple(_of_few_tokens(one) for one in everyone)
+    rules = tuple(draw(st.one_of(_rules(model, one), _rules(model, one), st.none())) for one in few)
     is_v1, is_overlapped = draw(st.sampled_from(((True, False), (False, False), (False, True), (False, True))))
     return RuledRun(
-        replace(scenario, model=model, arrivals=arrivals, is_v1=is_v1),
+        replace(scenario, model=model, arrivals=few, is_v1=is_v1, max_batch=draw(st.integers(1, scenario.max_batch))),
         rules,
         Schedule(
             is_overlapped,

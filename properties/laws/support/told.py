@@ -23,7 +23,7 @@ def check_told(model: HashModel, request: Request) -> None:
         return
     tokens = [one.token for one in request.logprobs]
     require(tokens == request.output, f"tokens in {what}", tokens, request.output)
-    if not tokens or request.processor is not None or request.grammar is not None:
+    if not tokens or any((request.processor, request.grammar, request.logit_rules)):
         return
     rows = _scores(model, request)
     listed = list(request.token_ids_logprob)
