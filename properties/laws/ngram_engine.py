@@ -54,7 +54,7 @@ def ngram_runs(draw: DrawFn, name: str = "ngram") -> NgramRun:
     """Draw runs over few tokens, whose texts soon repeat, of the worker of a name."""
     max_depth, num_nodes = draw(st.sampled_from((5, 3, 2))), draw(st.sampled_from((6, 2, 8, 12)))
     vocab, seed = draw(st.sampled_from((4, 2, 3))), draw(st.integers(0, 2**16))
-    text, num_requests = np.random.default_rng(seed), draw(st.sampled_from((3, 2, 1)))
+    text, num_requests = np.random.default_rng(seed), draw(st.sampled_from((4, 2, 1)))
     num_corpora = draw(st.sampled_from((2, 0, 1)))
     parameters = NgramParameters(
         max_depth=max_depth,
@@ -66,7 +66,7 @@ def ngram_runs(draw: DrawFn, name: str = "ngram") -> NgramRun:
         corpus_budget=draw(st.sampled_from((num_nodes - 1, (num_nodes + 1) // 2, 1))),
     )
     prompts = [tuple(text.integers(0, vocab, draw(st.integers(1, 7))).tolist()) for _ in range(num_requests)]
-    lengths = tuple(draw(st.sampled_from((20, 12, 5, 1))) for _ in prompts)
+    lengths = tuple(draw(st.sampled_from((20, 12, 5, 1))) + place for place in range(num_requests))
     model = HashModel(vocab, seed % 50, 0.7)
     return NgramRun(parameters, model, draw(st.sampled_from((1, 1, 3))), tuple(prompts), lengths, name)
 
@@ -92,6 +92,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
             _lengths_behind(plain, run.parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
             for request, text in zip(running, texts, strict=True)
         ]
+        counted = [request.counters.num_accepted_drafts for request in running]
         engine.step()
         engine.scheduler.check_ledger()
         verified = [request for request in running if request.counters.num_verifies]
@@ -104,6 +105,11 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
             wanted = [min(most, len(text) + length) for length in lengths] if request in verified else [1]
             got = len(request.output)
             require(got in wanted, f"tokens of {request.prompt} after a verify", got, wanted)
+        for request, before, lengths in zip(running, counted, expected, strict=True):
+            if request in verified:
+                # NOTE: what the target accepted behind an end counts for the request as well.
+                drafts, wanted_drafts = request.counters.num_accepted_drafts - before, [one - 1 for one in lengths]
+                require(drafts in wanted_drafts, f"drafts counted for {request.prompt}", drafts, wanted_drafts)
         for request, text in zip(running, texts, strict=True):
             if request in verified:
                 # NOTE: V2 has not told the host yet what the verify output.

@@ -7,11 +7,13 @@ import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.host.ngram import NgramDraft, draft_with_corpora, merge_drafts
+from specsim.host.truncation import Truncation
 from specsim.phases import VerifyInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.simulation.requests import Request
+from specsim.simulation.synchronous import IterationLedger, Truncate
 
 
 class OneStepLate(ReferenceNgramWorker):
@@ -113,6 +115,24 @@ class BudgetOfEach(ReferenceNgramWorker):
         return [draft_with_corpora(self.store, self._corpora[-1:], text, num_nodes, budget) for text in texts]
 
 
+class OutputLedger(IterationLedger):
+    """Counts for a request no draft behind its end."""
+
+    def end_requests(
+        self, accept_index: Array, predict: Array, truncate_at_stop: Truncate, counts_only_output: bool = True
+    ) -> Truncation:
+        """Append the output tokens up to the first that ends each request, and count these alone."""
+        return super().end_requests(accept_index, predict, truncate_at_stop, counts_only_output)
+
+
+class CountsWhatWasOutput(ReferenceNgramWorker):
+    """Counts as DFLASH does."""
+
+    def keep_books(self, ledger: IterationLedger) -> None:
+        """Take the books, and count in another way."""
+        super().keep_books(OutputLedger(ledger._scheduler))
+
+
 class SaidAtOnce(ReferenceNgramWorkerV2):
     """Inserts what the verify has just output."""
 
@@ -161,6 +181,7 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
     ("OWN-2108", "A text is inserted that is longer than a path.", OneTokenMore),
     ("OWN-2109", "The last node of a draft is padding, whatever is known.", OneNodeLess),
     ("OWN-2114", "Texts from outside are not asked.", CorporaAreLost),
+    ("OWN-2116", "The counter of a request loses the drafts that were accepted behind its end.", CountsWhatWasOutput),
     ("OWN-2115", "Of several texts from outside the last one alone is asked.", BudgetOfEach),
 )
 

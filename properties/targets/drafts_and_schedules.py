@@ -96,8 +96,10 @@ TARGETS = (
         "P60",
         "widths are those of the call, not those of the configuration",
         properties=("adaptive_engine.adapting_steps_change_no_output", "verify.row_width_cuts_the_path"),
-        tests=("properties/test_changing_engines.py::test_engines_of_several_widths_take_turns_on_the_same_pools",),
-        open=(("another number of drafts for each request", WIDTHS),),
+        tests=(
+            "properties/test_changing_engines.py::test_engines_of_several_widths_take_turns_on_the_same_pools",
+            "reference/worker/test_ngram.py::test_requests_of_one_batch_draft_another_number_each",
+        ),
     ),
     Target(
         "P61",

@@ -1,6 +1,6 @@
 """P01 to P24 and P63: what is output, by which law, and the trees that it is drafted on."""
 
-from specsim.properties.targets.target import WIDTHS, Target
+from specsim.properties.targets.target import Target
 
 TARGETS = (
     Target(
@@ -15,8 +15,8 @@ TARGETS = (
         tests=(
             "properties/matrix/test_faults.py::test_a_fault_is_found_in_its_cell",
             "properties/test_soak.py::test_faults_are_found_in_few_steps",
+            "reference/worker/test_ngram.py::test_requests_of_one_batch_draft_another_number_each",
         ),
-        open=(("batches in which some requests draft nothing", WIDTHS),),
     ),
     Target(
         "P02",
@@ -182,8 +182,8 @@ TARGETS = (
             "gpu/test_tree.py::test_trees_of_several_words",
             "gpu/test_acceptance.py::test_more_siblings_than_a_warp_has_threads",
             "gpu/test_from_logits.py::test_sizes_of_vocabularies",
+            "reference/worker/test_ngram.py::test_requests_of_one_batch_draft_another_number_each",
         ),
-        open=(("requests that draft nothing beside others that do", WIDTHS),),
     ),
     Target("P63", "acceptance has the rate that its rule promises"),
 )

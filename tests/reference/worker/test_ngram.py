@@ -1,7 +1,9 @@
 """Drafts from a store change no greedy token, on slots and pages, in any mode and however much is forgotten."""
 
+from dataclasses import replace
 from itertools import cycle, islice
 
+import numpy as np
 import pytest
 
 from specsim.conformance.backend import Completed, load
@@ -12,6 +14,7 @@ from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
@@ -24,13 +27,14 @@ from specsim.simulation.schedule import Schedule
 
 ORACLE = load("specsim.reference")
 DEFAULTS = NgramParameters()
+KINDS = [ReferenceNgramWorker, ReferenceNgramWorkerV2]
 TIGHT = NgramParameters(max_depth=3, max_breadth=3, capacity=6, num_draft_tokens=5)
 
 
-def worker_of(parameters, model, asked, page_size=1, schedule=None):
+def worker_of(parameters, model, asked, page_size=1, schedule=None, kind=ReferenceNgramWorker):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
-    return ReferenceNgramWorker(parameters, load_model(model), sizes)
+    return kind(parameters, load_model(model), sizes)
 
 
 def repetitive(count):
@@ -86,6 +90,39 @@ def test_the_last_tokens_of_prompt_and_output_are_inserted_after_a_verify():
     assert len(asked[0].output) == 2
     windows = {tuple(text[-4:][start : start + length]) for start in range(4) for length in range(1, 5 - start)}
     assert worker.store.num_nodes == 1 + len(windows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("is_random", "least", "most"), [(False, 5.0, 11.0), (True, 0.0, 2.0)])
+def test_repetitive_and_random_text_are_decoded_without_loss(kind, is_random, least, most):
+    """Of a text that repeats, nearly every verify accepts something; of one without pattern, next to none does."""
+    text = np.random.default_rng(1).integers(0, 256, 4000, dtype=np.uint8).tobytes() if is_random else b"abcdef " * 200
+    asked = requests_from_text(text, 4, 24, 40)
+    worker = worker_of(DEFAULTS, TextModel.from_text(text), asked, kind=kind)
+    report = simulate(worker, asked, max_batch=3)
+    assert report.lossless
+    assert least <= report.num_accepted_drafts / report.spec_verify_ct <= most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("page_size", [1, 3])
+def test_requests_of_one_batch_draft_another_number_each(kind, page_size):
+    """Some draft nothing that is known beside others that do, and nobody's output or books change."""
+    model, parameters = HashModel(7, 3, 0.7), replace(TIGHT, capacity=1000)
+    asked = [Request(number, [number, 1, 2, number][: 1 + number], 12) for number in range(4)]
+    worker = worker_of(parameters, model, asked, page_size, kind=kind)
+    engine, seen = Engine(worker, 3, shuffle_seed=5), set()
+    for request in asked:
+        engine.submit(request)
+    while engine.has_work:
+        texts = [[*request.prompt, *request.output] for request in engine.scheduler.running if request.output]
+        seen.add(tuple(sorted({worker.store.draft(text).num_genuine for text in texts})))
+        engine.step()
+        engine.scheduler.check_ledger()
+    assert any(len(counts) > 1 and counts[0] == 1 for counts in seen), seen
+    for request in asked:
+        assert request.output == greedy_decode(model, request.prompt, request.max_new_tokens)
+        assert request.counters.num_verifies + request.counters.num_accepted_drafts >= request.max_new_tokens - 1
 
 
 @pytest.mark.parametrize("mode", TreeMode)
