@@ -1,8 +1,20 @@
 """Laws of whole runs with rules: the output is that of plain decoding under the same ones, whatever happens between."""
 
-from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import require, state_of_runs
+from dataclasses import replace
+from math import isinf
+
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
+from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
+from specsim.properties.laws.sampled_engine import SampledRun, emitted, lawful_runs
+from specsim.properties.laws.sampling_logits_law import slack_from_logits
+from specsim.properties.laws.support.checks import require, require_present, state_of_runs
 from specsim.properties.laws.support.ruled_runs import RuledRun, handed_on_runs, ruled_runs
+from specsim.properties.laws.support.sampled_runs import law_of_runs
+from specsim.properties.property import Property
+from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 
@@ -23,7 +35,49 @@ def rows_are_handed_on_without_what_they_knew(backend: Backend, run: RuledRun) -
     ruled_output_is_that_of_plain_decoding(backend, run)
 
 
+def engine_emits_the_law_of_its_rules(backend: Backend, run: SampledRun) -> None:
+    """Over all coins a sampled request emits exactly the law of decoding token by token under its rules."""
+    operations, model, rules = Completed(backend, load("specsim.reference")), run.model, run.rules or NO_RULES
+    law = law_of_runs(operations, lambda watched: emitted(watched, run), slack_from_logits(model.vocab_size))
+
+    def row_after(tokens: Outcome) -> Row:
+        prefix = Prefix(model)
+        for token in (*run.prompts[0], *tokens):
+            prefix.append(token)
+        logits = ruled_logits(rules, (), tokens, prefix.next_sampling_logits())
+        whole = tuple(None if isinf(logit) else int(logit) for logit in logits)
+        return require_present("an exact row", exact_row(whole, Filters()))
+
+    what = f"law of prompt {list(run.prompts[0])}, {run.config}, {model}, {rules}"
+    require_same_law(what, law, autoregressive(row_after, run.num_tokens))
+
+
+@st.composite
+def sampled_runs(draw: st.DrawFn) -> SampledRun:
+    """Draw a sampled request with rules that leave logits whole numbers, so that its law is exact."""
+    run = draw(lawful_runs())
+    token = st.integers(0, run.model.vocab_size - 1)
+    words = draw(st.lists(st.lists(token, min_size=2, max_size=2).map(tuple), max_size=1))
+    rules = LogitRules(
+        frequency_penalty=draw(st.sampled_from((1.0, 0.0, 2.0))),
+        presence_penalty=draw(st.sampled_from((0.0, 1.0))),
+        repetition_penalty=draw(st.sampled_from((1.0, 2.0))),
+        logit_bias=((draw(token), draw(st.sampled_from((1.0, -2.0)))),),
+        bad_words=tuple(words),
+    )
+    return replace(run, rules=rules)
+
+
 PROPERTIES = (
     state_of_runs("ruled_engine", ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),
+    Property(
+        "ruled_engine.engine_emits_the_law_of_its_rules",
+        "P03",
+        ("generate_coins", "verify_tree_sampled_from_logits", *_CALLED),
+        sampled_runs,
+        engine_emits_the_law_of_its_rules,
+        is_slow=True,
+        fills_missing=True,
+    ),
     state_of_runs("ruled_engine", rows_are_handed_on_without_what_they_knew, handed_on_runs, _CALLED, "P15"),
 )

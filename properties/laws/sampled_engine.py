@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.conformance.calls import CallsByName
+from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.sampling_logits_law import slack_from_logits
@@ -42,12 +43,13 @@ class SampledRun:
     is_v1: bool = False
     processor: Shifted | None = None
     grammar: Automaton | None = None
+    rules: LogitRules | None = None
 
     def requests(self) -> list[Request]:
-        """Return fresh requests, numbered in order; the first has the processor and the grammar."""
+        """Return fresh requests, numbered in order; the first has the processor, the grammar and the rules."""
         pairs = zip(self.prompts, self.sampling, strict=True)
         asked = [Request(number, prompt, self.num_tokens, sampling=one) for number, (prompt, one) in enumerate(pairs)]
-        asked[0].processor = self.processor
+        asked[0].processor, asked[0].logit_rules = self.processor, self.rules
         asked[0].grammar = None if self.grammar is None else self.grammar.start
         return asked
 
