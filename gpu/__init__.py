@@ -30,6 +30,7 @@ WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
 WORKERS = {
     "dflash": "specsim.gpu.worker.dflash.GpuDflashWorker",
+    "dflash_v2": "specsim.gpu.worker.dflash_v2.GpuDflashWorkerV2",
     "eagle_v1": WORKER_V1,
     "eagle_v2": WORKER,
     "frozen_kv_mtp": "specsim.gpu.worker.frozen_kv_mtp.GpuFrozenKVMTPWorker",

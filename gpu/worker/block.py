@@ -10,7 +10,7 @@ from specsim import gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.graphs import Kind
-from specsim.gpu.worker.pools import Buffers
+from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.staged import Staged
 from specsim.gpu.worker.stages import Setting
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
@@ -107,35 +107,8 @@ class BlockStages:
         return self._staged.capture(self._roots.req_pool_indices, pool)
 
     def _draft(self) -> None:
-        roots, pools, size = self._roots, self._setting.pools, self._parameters.block_size
-        input_ids, positions = gpu.prepare_block_draft(
-            roots.bonus_tokens, roots.seq_lens, self._parameters.mask_token, size
-        )
-        slots = pools.read_slots(roots.req_pool_indices, roots.seq_lens, size)
-        batch = BlockBatch(input_ids, positions, slots, self._keys(), size)
-        drafted = self._model.draft_block(batch, pools.kv[Side.DRAFT])
-        drafts = gpu.argmax_target_predict(drafted.probabilities).view(-1, size - 1)
-        kept = gpu.organize_chain_draft_results([drafts[:, depth : depth + 1] for depth in range(size - 1)])
-        chain = gpu.build_tree(roots.bonus_tokens, *kept, roots.seq_lens, 1, size - 1, size)
-        self.verify_input = DflashVerifyInput(*chain, roots.window, roots.seq_lens, size)
-
-    def _keys(self) -> PagedKeys[Tensor]:
-        """Return the keys of the blocks: all that is committed or a window of it, and the block."""
-        roots, rows, size = self._roots, self._setting.pools.req_to_token, self._parameters.block_size
-        if self._parameters.draft_window is None:
-            cache_seqlens, cu_seqlens_q, _, page_table = gpu.target_verify_metadata(
-                roots.req_pool_indices, rows, roots.seq_lens, roots.num_requests * size, rows.shape[1], 1
-            )
-            return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
-        _, cache_seqlens, cu_seqlens_q, page_table = gpu.block_draft_metadata(
-            roots.req_pool_indices,
-            rows,
-            roots.seq_lens,
-            self._parameters.draft_window,
-            size,
-            self._setting.page_size,
-        )
-        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+        setting = self._setting
+        self.verify_input = draft_blocks(self._roots, self._parameters, self._model, setting.pools, setting.page_size)
 
     def _target(self) -> None:
         rows, setting = self._roots.req_pool_indices, self._setting
@@ -150,3 +123,32 @@ class BlockStages:
         self.verify_output = verify(
             self._roots.req_pool_indices, self.verify_input, self.output, setting.config.num_steps, *decided_by
         )
+
+
+def draft_blocks(
+    roots: Roots, parameters: DflashParameters, model: BlockModel[Tensor], pools: Pools, page_size: int
+) -> DflashVerifyInput:
+    """Draft a block for every request, where the map says, and return it as a chain (semantics A.14)."""
+    size = parameters.block_size
+    input_ids, positions = gpu.prepare_block_draft(roots.bonus_tokens, roots.seq_lens, parameters.mask_token, size)
+    slots = pools.read_slots(roots.req_pool_indices, roots.seq_lens, size)
+    batch = BlockBatch(input_ids, positions, slots, _keys(roots, parameters, pools, page_size), size)
+    drafted = model.draft_block(batch, pools.kv[Side.DRAFT])
+    drafts = gpu.argmax_target_predict(drafted.probabilities).view(-1, size - 1)
+    kept = gpu.organize_chain_draft_results([drafts[:, depth : depth + 1] for depth in range(size - 1)])
+    chain = gpu.build_tree(roots.bonus_tokens, *kept, roots.seq_lens, 1, size - 1, size)
+    return DflashVerifyInput(*chain, roots.window, roots.seq_lens, size)
+
+
+def _keys(roots: Roots, parameters: DflashParameters, pools: Pools, page_size: int) -> PagedKeys[Tensor]:
+    """Return the keys of the blocks: all that is committed or a window of it, and the block."""
+    rows, size = pools.req_to_token, parameters.block_size
+    if parameters.draft_window is None:
+        cache_seqlens, cu_seqlens_q, _, page_table = gpu.target_verify_metadata(
+            roots.req_pool_indices, rows, roots.seq_lens, roots.num_requests * size, rows.shape[1], 1
+        )
+        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+    _, cache_seqlens, cu_seqlens_q, page_table = gpu.block_draft_metadata(
+        roots.req_pool_indices, rows, roots.seq_lens, parameters.draft_window, size, page_size
+    )
+    return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)

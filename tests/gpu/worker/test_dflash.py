@@ -9,11 +9,13 @@ import torch
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.dflash import GpuDflashWorker
+from specsim.gpu.worker.dflash_v2 import GpuDflashWorkerV2
 from specsim.host.dflash import DflashParameters
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.reference.models import load_model
 from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -36,12 +38,16 @@ EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": Tru
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
 
-def beside(asked, max_batch, parameters=SMALL, model=MODEL, page_size=1, schedule=None, **options):
+IN_TURN, AHEAD = (ReferenceDflashWorker, GpuDflashWorker), (ReferenceDflashWorkerV2, GpuDflashWorkerV2)
+KINDS = pytest.mark.parametrize("kinds", [IN_TURN, AHEAD], ids=["v1", "v2"])
+
+
+def beside(asked, max_batch, parameters=SMALL, model=MODEL, page_size=1, schedule=None, kinds=IN_TURN, **options):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, max_batch, page_size, schedule=schedule)
     workers = [
-        ReferenceDflashWorker(parameters, load_model(model), sizes),
-        GpuDflashWorker(parameters, load_on_device(model), sizes, **options),
+        kinds[0](parameters, load_model(model), sizes),
+        kinds[1](parameters, load_on_device(model), sizes, **options),
     ]
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -61,25 +67,34 @@ def asked_of(number, length):
         pytest.param(4, GRAPHS, marks=needs_gpu, id="graphs-on-pages"),
     ],
 )
-def test_every_phase_and_state_is_that_of_the_reference(page_size, options):
+@KINDS
+def test_every_phase_and_state_is_that_of_the_reference(page_size, options, kinds):
     asked = asked_of(3, 5)
-    both = beside(asked, 3, page_size=page_size, **options)
+    both = beside(asked, 3, page_size=page_size, kinds=kinds, **options)
     both.play(asked, [0, 0, 2])
     assert both.seen >= {Tag.REJECTED, Tag.RAGGED}
     for request in both.engines[1].scheduler.finished:
         assert request.output == greedy_decode(MODEL, request.prompt, request.max_new_tokens)
-        assert (request.counters.num_accepted_drafts > 0, request.counters.histogram) == (True, ())
+        assert request.counters.num_accepted_drafts > 0
+        assert (request.counters.histogram == ()) == (kinds == IN_TURN)
 
 
-@pytest.mark.parametrize("options", [pytest.param(PADDED, id="padded"), IN_GRAPHS])
-def test_what_is_sampled_or_processed_is_that_of_the_reference(options):
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        pytest.param(PADDED, IN_TURN, id="padded"),
+        pytest.param(GRAPHS, IN_TURN, marks=needs_gpu, id="graphs"),
+        pytest.param(GRAPHS, AHEAD, marks=needs_gpu, id="graphs-ahead"),
+    ],
+)
+def test_what_is_sampled_or_processed_is_that_of_the_reference(options, kinds):
     """One request keeps as few tokens as it is told, beside others that keep as few or are greedy."""
     asked = [
         Request(0, [1, 2], 3, sampling=SamplingParameters(1.2, top_k=3, seed=3)),
         Request(1, [2, 7], 3, processor=Shifted(1)),
         Request(2, [1, 4], 3, sampling=SamplingParameters(0.8, top_k=30, top_p=0.9, seed=4)),
     ]
-    beside(asked, 3, **options).play(asked)
+    beside(asked, 3, kinds=kinds, **options).play(asked)
 
 
 @pytest.mark.parametrize("options", [pytest.param(EXACT, id="exact"), IN_GRAPHS])
@@ -99,12 +114,24 @@ def test_every_kind_of_draft_pool_holds_features(kind):
 
 
 @needs_gpu
+@KINDS
 @pytest.mark.parametrize("block_size", [2, 8, 16])
-def test_blocks_of_real_text_are_those_of_the_reference(block_size):
+def test_blocks_of_real_text_are_those_of_the_reference(block_size, kinds):
     text = default_text()[:8000]
     asked = requests_from_text(text, 6, 24, 24)
-    both = beside(asked, 4, DflashParameters(block_size), TextModel.from_text(text), 4, use_graphs=True)
+    both = beside(asked, 4, DflashParameters(block_size), TextModel.from_text(text), 4, kinds=kinds, use_graphs=True)
     both.play(asked, [0, 0, 0, 1, 3, 5])
+
+
+@pytest.mark.parametrize("options", [pytest.param(EXACT, id="exact"), IN_GRAPHS])
+def test_overlapped_iterations_lose_nothing(options):
+    asked, schedule = asked_of(3, 4), Schedule(True, 4, has_prefix_cache=True)
+    sizes = sizes_for(SMALL.config, asked, 2, schedule=schedule)
+    engine = Engine(GpuDflashWorkerV2(SMALL, load_on_device(MODEL), sizes, **options), 2, schedule=schedule)
+    for request in asked:
+        engine.submit(request)
+    for request in engine.run():
+        assert request.output == greedy_decode(MODEL, request.prompt, request.max_new_tokens)
 
 
 @needs_gpu
