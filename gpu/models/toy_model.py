@@ -19,6 +19,7 @@ from specsim.gpu.models.heads import (
     text_target_logits,
 )
 from specsim.gpu.models.layers import as_one, side_by_side
+from specsim.gpu.models.lookback import tokens_before
 from specsim.gpu.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.gpu.models.stored import digest, unpacked, write_back
 from specsim.gpu.models.window import disturb
@@ -170,6 +171,30 @@ class ToyModel:
             rows.append(self._probabilities(hidden_states, context[:, depth].contiguous(), depth))
             token = argmax_target_predict(rows[-1])
         return DraftOutput(torch.stack(rows, dim=1).view(-1, self.language_model.vocab_size), None)
+
+    def draft_layer(self, layer: int, batch: DraftExtendBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:
+        """Fold what one layer has, and advance the target's hidden state by every token up to the selected row's."""
+        keys, kind, select = batch.keys, self.language_model.draft_pool, batch.select
+        own = {name: [layers[layer]] for name, layers in kv.items()}
+        kv_buffers = unpacked(kind, own)
+        hidden_states = require_present("hidden_states", batch.hidden_states)
+        _, context = draft_extend_forward(
+            kv_buffers,
+            batch.input_ids,
+            hidden_states,
+            batch.positions,
+            batch.out_cache_loc,
+            keys.page_table,
+            keys.cache_seqlens,
+            keys.cu_seqlens_q,
+            keys.page_size,
+        )
+        write_back(kind, own, kv_buffers, batch.out_cache_loc)
+        tokens = (*tokens_before(kv_buffers[0], batch, layer), batch.input_ids.index_select(0, select))
+        selected, first = hidden_states.index_select(0, select), batch.positions.index_select(0, select)
+        for place, token in enumerate(tokens):
+            selected = _advance(selected, token, first + place)
+        return DraftOutput(self._propose(selected, context.index_select(0, select), layer + 1), None)
 
     def _attend(self, batch: TargetBatch[Tensor], kv: KV) -> Tensor:
         """Return the hidden states that the keys of the tokens come to."""

@@ -98,6 +98,16 @@ def link(
     return kind(*tree, verify_slots(), phase.seq_lens, width)
 
 
+def chain_of(
+    phase: DraftInput, token_list: Sequence[Tensor], config: SpecConfig, verify_slots: Callable[[], Tensor]
+) -> VerifyInput:
+    """Return the chains of tokens int64 [request, 1], one a step."""
+    width, seq_lens = config.num_draft_tokens, phase.seq_lens
+    kept: tuple[Tensor, Tensor, Tensor] = gpu.organize_chain_draft_results(token_list)
+    tree = gpu.build_tree(phase.bonus_tokens, *kept, seq_lens, 1, config.num_steps, width)
+    return VerifyInput(*tree, verify_slots(), seq_lens, width)
+
+
 def roots(phase: DraftInput, out_cache_loc: Tensor, kind: type[VerifyInput] = VerifyInput) -> VerifyInput:
     """Return trees of one node each; a graph captures it as it is, for every size comes from the batch."""
     seq_lens, num_requests = phase.seq_lens, phase.num_requests

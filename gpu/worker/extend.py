@@ -82,21 +82,15 @@ def forward_draft_extend(phase: EagleDraftExtendInput, topk: int, model: Model[T
 
     ``phase`` is prepared. Semantics D.4, D.5.
     """
-    rows, num_keys = phase.req_pool_indices, sum(phase.seq_lens_cpu)
-    qo_indptr, kv_indptr, kv_indices = gpu.generate_attn_arg_prefill(
-        rows, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, num_keys
-    )
-    # NOTE: past a request's own keys its row of pages goes on with those of the next one, which nobody reads.
-    place = kv_indptr[:-1, None] + torch.arange(max(phase.seq_lens_cpu, default=0), device=rows.device)
-    page_table = kv_indices[place.clamp(max=max(num_keys - 1, 0))]
+    keys, rows = ragged_keys(phase, pools), phase.req_pool_indices
     batch = DraftExtendBatch(
         req_pool_indices=rows,
         input_ids=phase.input_ids,
         positions=phase.positions,
         out_cache_loc=phase.out_cache_loc,
-        keys=PagedKeys(page_table, phase.seq_lens.int(), qo_indptr, 1),
+        keys=keys,
         hidden_states=phase.hidden_states,
-        select=qo_indptr[1:].long() - 1,
+        select=keys.cu_seqlens_q[1:].long() - 1,
     )
     drafted = model.draft_extend(batch, pools.kv[Side.DRAFT])
     topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
@@ -108,3 +102,15 @@ def forward_draft_extend(phase: EagleDraftExtendInput, topk: int, model: Model[T
         hidden_states=drafted.hidden_states,
         bonus_tokens=phase.bonus_tokens,
     )
+
+
+def ragged_keys(phase: EagleDraftExtendInput, pools: Pools) -> PagedKeys[Tensor]:
+    """Return the keys of a forward over the accepted tokens."""
+    rows, num_keys = phase.req_pool_indices, sum(phase.seq_lens_cpu)
+    qo_indptr, kv_indptr, kv_indices = gpu.generate_attn_arg_prefill(
+        rows, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, num_keys
+    )
+    # NOTE: past a request's own keys its row of pages goes on with those of the next one, which nobody reads.
+    place = kv_indptr[:-1, None] + torch.arange(max(phase.seq_lens_cpu, default=0), device=rows.device)
+    page_table = kv_indices[place.clamp(max=max(num_keys - 1, 0))]
+    return PagedKeys(page_table, phase.seq_lens.int(), qo_indptr, 1)

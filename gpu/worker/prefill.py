@@ -43,20 +43,8 @@ class TargetPrefill:
     output: TargetOutput[Tensor]
 
 
-def prefill(
-    rows: Sequence[int],
-    chunks: Sequence[PromptChunk],
-    topk: int,
-    model: Model[Tensor],
-    pools: Pools,
-    choices: ChoiceRows,
-) -> tuple[DraftInput, TargetOutput[Tensor]]:
-    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
-
-    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
-    (semantics D.7, I.8). The logits behind every chunk are returned as well.
-    """
-    behind = prefill_target(rows, chunks, model, pools, choices)
+def prefill_draft(behind: TargetPrefill, topk: int, model: Model[Tensor], pools: Pools) -> DraftInput:
+    """Run the draft over chunks that the target is through with, shifted by one (semantics D.7)."""
     draft_batch = DraftExtendBatch(
         req_pool_indices=behind.row,
         input_ids=gpu.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
@@ -68,7 +56,7 @@ def prefill(
     )
     drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
     topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
-    draft_input = DraftInput(
+    return DraftInput(
         req_pool_indices=behind.row,
         seq_lens=behind.ends,
         topk_p=topk_p,
@@ -76,13 +64,16 @@ def prefill(
         hidden_states=drafted.hidden_states,
         bonus_tokens=behind.following.int(),
     )
-    return draft_input, behind.output
 
 
 def prefill_target(
     rows: Sequence[int], chunks: Sequence[PromptChunk], model: Model[Tensor], pools: Pools, choices: ChoiceRows
 ) -> TargetPrefill:
-    """Run chunks of prompts through the target and choose the token behind each, as ``prefill`` says."""
+    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+
+    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
+    (semantics D.7, I.8).
+    """
     device = pools.req_to_token.device
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
     ends = np.array([chunk.end for chunk in chunks], dtype=np.int64)

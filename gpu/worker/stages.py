@@ -7,11 +7,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from specsim.assertion import require_present
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.draft import draft
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.staged import Staged
@@ -30,21 +30,13 @@ class Drafts(Protocol):
         """Draft from what is carried, without waiting for the device."""
 
 
-def draft_on_slots(
-    phase: DraftInput, config: SpecConfig, setting: "Setting", verify_slots: Callable[[], Tensor]
-) -> VerifyInput:
-    """Draft with a model that has KV of its own."""
-    return draft(
-        phase, config, setting.model, setting.pools, setting.hot_token_id, verify_slots, page_size=setting.page_size
-    )
-
-
 @dataclass(frozen=True)
 class Setting:
     """What all batches of a worker share.
 
     ``hot_token_id`` is the model's draft vocabulary on the device, ``page_size`` counts the slots of a page. ``drafts``
-    says how trees are drafted, ``draft_input`` from what; with ``zeroes_padding`` padded rows of all that is carried
+    says how trees are drafted, if a stage does so, ``draft_input`` from what, and ``num_candidates`` how many wait of a
+    request, if they are not as many as branches; with ``zeroes_padding`` padded rows of all that is carried
     are zeroed, not only those that say what is read.
     """
 
@@ -54,9 +46,10 @@ class Setting:
     choices: ChoiceRows
     hot_token_id: Tensor | None
     page_size: int
-    drafts: Drafts = draft_on_slots
+    drafts: Drafts | None = None
     draft_input: type[DraftInput] = DraftInput
     zeroes_padding: bool = False
+    num_candidates: int | None = None
 
 
 class Stages:
@@ -122,7 +115,8 @@ class Stages:
         return self._staged.capture(self._phase.req_pool_indices, pool)
 
     def _draft(self) -> None:
-        self.verify_input = self._setting.drafts(self._phase, self._config, self._setting, lambda: self._window)
+        drafts = require_present("drafts", self._setting.drafts)
+        self.verify_input = drafts(self._phase, self._config, self._setting, lambda: self._window)
 
     def _target(self) -> None:
         rows, setting = self._phase.req_pool_indices, self._setting
@@ -140,12 +134,13 @@ class Stages:
 
 def _padding(setting: Setting, size: int) -> DraftInput:
     """Return a draft input of padding requests: row 0, length 1."""
-    told, topk = setting.model.description, setting.config.topk
+    told, count = setting.model.description, setting.num_candidates
+    count = setting.config.topk if count is None else count
     return setting.draft_input(
         req_pool_indices=device_zeros((size,), "int64"),
         seq_lens=torch.ones(size, dtype=torch.int64, device=DEVICE),
-        topk_p=device_zeros((size, topk), "float32"),
-        topk_index=device_zeros((size, topk), "int64"),
+        topk_p=device_zeros((size, count), "float32"),
+        topk_index=device_zeros((size, count), "int64"),
         hidden_states=device_zeros((size, told.draft_hidden_width), told.hidden_dtype)
         if told.has_draft_hidden
         else None,

@@ -4,7 +4,7 @@ The fallback where the rules do not allow V2. Its state lies on the device; the 
 see what was accepted, and then ends requests and frees slots. What it decides goes back without waiting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from specsim.gpu.worker.carried import Carried
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.ends import end_requests
-from specsim.gpu.worker.extend import collect_extend_input, forward_draft_extend, prepare_extend_after_decode
+from specsim.gpu.worker.extend import collect_extend_input, prepare_extend_after_decode
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.logprobs import Scored, score, told_by
 from specsim.gpu.worker.pools import CARRIED, Pools, flat_ranges
-from specsim.gpu.worker.prefill import device_array, prefill
+from specsim.gpu.worker.prefill import device_array, prefill_target
 from specsim.gpu.worker.reclaim import reclaim
+from specsim.gpu.worker.sides import MakeSide, StepwiseSide
 from specsim.gpu.worker.stages import Setting, Stages
 from specsim.gpu.worker.transfer import on_host, upload
 from specsim.host.choice import TokenChoice
@@ -31,7 +32,7 @@ from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
-from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
@@ -61,6 +62,10 @@ class GpuWorkerV1:
         Other ranks wait for the forwards of this one, so that the extend runs without requests too.
     pools : Pools or None
         Those of another worker, whose maps, KV and states this one goes on in; None for pools of its own.
+    make_side : callable
+        Makes what drafts.
+    name : str
+        What reports call it.
 
     Raises
     ------
@@ -74,8 +79,6 @@ class GpuWorkerV1:
     Source: semantics J.1.
     """
 
-    name = "gpu-v1"
-
     def __init__(
         self,
         config: SpecConfig,
@@ -85,9 +88,14 @@ class GpuWorkerV1:
         pads: bool = False,
         has_dp_attention: bool = False,
         pools: Pools | None = None,
+        make_side: MakeSide = StepwiseSide.of,
+        name: str = "gpu-v1",
     ) -> None:
-        description = require_model(model, "torch")
+        self._make_side = make_side
+        self._side = make_side(model, config, sizes)
+        description = self._side.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
+        self.name = name
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -97,21 +105,22 @@ class GpuWorkerV1:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        hot = description.hot_token_id
-        widths = config.topk, config.num_draft_tokens
+        widths = self._side.num_candidates, config.num_draft_tokens
         self._setting = Setting(
             config,
             model,
             Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths),
             ChoiceRows(sizes.num_rows, DEVICE),
-            None if hot is None else device_array(hot, DEVICE),
+            None,
             sizes.page_size,
+            self._drafts,
+            num_candidates=self._side.num_candidates,
         )
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
         self._captured: dict[tuple[int, Kind], Stages] = {}
         self._graph_memory: Any = None
-        self._idle = Carried.idle(description, config.topk)
+        self._idle = Carried.idle(description, self._side.num_candidates)
         self._carried = self._joining = self._idle
         self._phases: Phases | None = None
         self._scored: tuple[Scored | None, int] = None, 0
@@ -130,14 +139,16 @@ class GpuWorkerV1:
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""
         self._setting.choices.assign(rows, choices)
+        self._side.join(rows)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         setting = self._setting
-        phase, output = prefill(rows, chunks, self.config.topk, self.model, setting.pools, setting.choices)
+        behind = prefill_target(rows, chunks, self.model, setting.pools, setting.choices)
+        phase = self._side.prefill(rows, chunks, behind, setting.pools)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
         self._scored = (
-            score(rows, phase.req_pool_indices, output, paths, phase.bonus_tokens, setting.choices),
+            score(rows, behind.row, behind.output, paths, phase.bonus_tokens, setting.choices),
             len(rows),
         )
         still_there = [row for row in self._joining.rows if row not in rows]
@@ -148,7 +159,7 @@ class GpuWorkerV1:
         """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
         config, setting = self.config.at_steps(num_steps), self._setting
         draft_input = self._form_batch(rows)
-        borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps)
+        borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps) if self._side.borrows else []
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*flat_ranges(borrowed), *flat_ranges(given)], DEVICE)
         num_of_each = len(uploaded) // 2
@@ -202,6 +213,8 @@ class GpuWorkerV1:
             self._pads,
             self.has_dp_attention,
             self._setting.pools,
+            self._make_side,
+            self.name,
         )
 
     def told(self) -> Told:
@@ -232,7 +245,13 @@ class GpuWorkerV1:
             carried[name] = np.zeros((self.sizes.num_rows, *first.shape[1:]), dtype=first.dtype)
             for one, given in zip((self._carried, self._joining), values, strict=True):
                 carried[name][list(one.rows)] = to_numpy(given)
-        return {**self._setting.pools.state(), **carried}
+        return {**self._setting.pools.state(), **carried, **self._side.state()}
+
+    def _drafts(
+        self, phase: DraftInput, config: SpecConfig, setting: Setting, verify_slots: Callable[[], Tensor]
+    ) -> VerifyInput:
+        """Let the draft side make the trees of a batch."""
+        return self._side.draft(phase, config, setting.pools, verify_slots)
 
     def _form_batch(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.
@@ -276,4 +295,4 @@ class GpuWorkerV1:
         if not rows and not self.has_dp_attention:
             return self._idle
         prepared = prepare_extend_after_decode(phase, num_steps)
-        return Carried(tuple(rows), forward_draft_extend(prepared, self.config.topk, self.model, self._setting.pools))
+        return Carried(tuple(rows), self._side.extend_ragged(prepared, self._setting.pools))

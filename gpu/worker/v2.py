@@ -17,8 +17,6 @@ from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.compact import compact
 from specsim.gpu.worker.constraints import constrain
-from specsim.gpu.worker.draft import draft
-from specsim.gpu.worker.extend import extend
 from specsim.gpu.worker.graphs import (
     CapturedGraph,
     Kind,
@@ -30,7 +28,8 @@ from specsim.gpu.worker.graphs import (
 )
 from specsim.gpu.worker.logprobs import Scored, score, told_by
 from specsim.gpu.worker.pools import Buffers, Pools, flat_ranges
-from specsim.gpu.worker.prefill import device_array, prefill
+from specsim.gpu.worker.prefill import device_array, prefill_target
+from specsim.gpu.worker.sides import MakeSide, StepwiseSide
 from specsim.gpu.worker.transfer import on_host
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.host.choice import TokenChoice
@@ -39,7 +38,7 @@ from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.batches import PagedKeys, TargetOutput
 from specsim.simulation.models.moving import require_moves, sides_that_move
-from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -74,6 +73,10 @@ class GpuWorker:
         Pad batches to buckets in eager mode too; graphs always do.
     pools : Pools or None
         Those of another worker, whose maps, KV and states this one goes on in; None for pools of its own.
+    make_side : callable
+        Makes what drafts.
+    name : str
+        What reports call it.
 
     Raises
     ------
@@ -83,8 +86,6 @@ class GpuWorker:
         GPU.
     """
 
-    name = "gpu"
-
     def __init__(
         self,
         config: SpecConfig,
@@ -93,9 +94,14 @@ class GpuWorker:
         use_graphs: bool | None = None,
         pads: bool = False,
         pools: Pools | None = None,
+        make_side: MakeSide = StepwiseSide.of,
+        name: str = "gpu",
     ) -> None:
-        description = require_model(model, "torch")
+        self._make_side = make_side
+        self._side = make_side(model, config, sizes)
+        description = self._side.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
+        self.name = name
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -104,10 +110,8 @@ class GpuWorker:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        widths = config.topk, config.num_draft_tokens
+        widths = self._side.num_candidates, config.num_draft_tokens
         self._pools = Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths)
-        hot = description.hot_token_id
-        self._hot_token_id = None if hot is None else device_array(hot, DEVICE)
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
         self._choices = ChoiceRows(sizes.num_rows, DEVICE)
@@ -126,13 +130,15 @@ class GpuWorker:
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""
         self._choices.assign(rows, choices)
+        self._side.join(rows)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
-        phase, output = prefill(rows, chunks, self.config.topk, self.model, self._pools, self._choices)
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices)
+        phase = self._side.prefill(rows, chunks, behind, self._pools)
         self._pools.stash(phase)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
-        scored = score(rows, phase.req_pool_indices, output, paths, phase.bonus_tokens, self._choices)
+        scored = score(rows, behind.row, behind.output, paths, phase.bonus_tokens, self._choices)
         self._scored = scored, len(rows)
         return [int(token) for token in phase.bonus_tokens.tolist()]
 
@@ -172,7 +178,9 @@ class GpuWorker:
 
     def resized(self, config: SpecConfig) -> "GpuWorker":
         """Return a worker of other sizes in the same maps, KV and states, with graphs of its own."""
-        return type(self)(config, self.model, self.sizes, self.use_graphs, self._pads, self._pools)
+        return type(self)(
+            config, self.model, self.sizes, self.use_graphs, self._pads, self._pools, self._make_side, self.name
+        )
 
     def rewinder(self) -> Callable[[], None]:
         """Return a function that brings the lengths back to what they are now, to run one iteration many times."""
@@ -193,7 +201,7 @@ class GpuWorker:
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, as NumPy arrays."""
-        return self._pools.state()
+        return {**self._pools.state(), **self._side.state()}
 
     def iterate(self, rows: Tensor, kind: Kind | None = None) -> Phases:
         """Run one iteration eagerly on int64 [request] rows, padding 0, without a host synchronisation.
@@ -208,18 +216,18 @@ class GpuWorker:
         model, pools, config = self.model, self._pools, self.config.at_steps(kind.num_steps)
         draft_input = pools.draft_input(rows)
         window = partial(pools.read_slots, rows, draft_input.seq_lens, config.num_draft_tokens)
-        verify_input = draft(draft_input, config, model, pools, self._hot_token_id, window, self.sizes.page_size)
+        verify_input = self._side.draft(draft_input, config, pools, window)
         keys = verify_keys(rows, verify_input, pools)
         output, scratch = run_target(rows, verify_input, keys, model, pools, *kind.wants)
         return Middle(draft_input, verify_input, keys, output, scratch)
 
     def _finish(self, rows: Tensor, kind: Kind, middle: Middle) -> Phases:
         """Accept, bring the accepted paths to the front, and let the draft catch up."""
-        model, pools, topk, verify_input = self.model, self._pools, self.config.topk, middle.verify_input
+        pools, verify_input, is_chain = self._pools, middle.verify_input, self.config.topk == 1
         choices, rules = self._choices.deciding(kind.is_sampled, kind.has_rules)
         verify_output = verify(rows, verify_input, middle.output, kind.num_steps, choices, rules)
-        extend_input = compact(rows, verify_input, verify_output, topk == 1, kind.num_steps, pools, middle.scratch)
-        pools.stash(extend(rows, verify_input, verify_output, extend_input, middle.keys, topk, model, pools))
+        extend_input = compact(rows, verify_input, verify_output, is_chain, kind.num_steps, pools, middle.scratch)
+        pools.stash(self._side.extend(rows, verify_input, verify_output, extend_input, middle.keys, pools))
         return middle.draft_input, verify_input, verify_output, extend_input
 
     def _constrain(self, middle: Middle, rows: Sequence[int]) -> None:

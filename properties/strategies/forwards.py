@@ -106,12 +106,13 @@ def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @st.composite
 def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw a ragged causal forward of the draft model."""
+    """Draw a ragged causal forward of the draft model; some requests have more new tokens than keys."""
     requests = draw(members(st.integers(0, 4), max_requests))
     num_layers, page_size = draw(st.integers(1, 2)), draw(_page_sizes())
     source = draw(bulk())
     made = world(requests, num_layers, page_size, source)
     arguments = _queries(requests, made, [np.arange(request.width) for request in requests], source)
+    _begin_before_the_text(arguments, requests, source)
     hidden = source.integers((len(arguments["input_ids"]), draw(st.integers(2, 4))), 0, WORD)
     return {**arguments, "hidden_states": hidden, "page_size": page_size}
 
@@ -157,6 +158,18 @@ def _queries(requests: Sequence[Member], made: World, depths: Sequence[Array], s
         "cache_seqlens": made.cache_seqlens,
         "cu_seqlens_q": np.concatenate([[0], np.cumsum(widths)]).astype(np.int32),
     }
+
+
+def _begin_before_the_text(arguments: Arguments, requests: Sequence[Member], source: Bulk) -> None:
+    """Let windows without a prefix begin some tokens before position 0: those have the dump slot, and see nothing."""
+    end = 0
+    for number, request in enumerate(requests):
+        start, end = end, end + request.width
+        num_before = 0 if request.prefix or request.is_padding else source.integer(0, request.width)
+        for name in ("positions", "out_cache_loc"):
+            own = arguments[name][start:end]
+            arguments[name][start:end] = [*[0] * num_before, *own[: request.width - num_before]]
+        arguments["cache_seqlens"][number] -= num_before
 
 
 def _garbage(num_slots: int, component: int, source: Bulk) -> Array:

@@ -40,7 +40,7 @@ class OwnKeys:
     Parameters
     ----------
     keys : sequence of int32 [key]
-        The slots of each request; its new tokens are the last.
+        The slots of each request; its new tokens are the last, and see nothing where they are more than those.
     widths : sequence of int
         New tokens of each request.
     tree_mask : bool [request, node, node] or None
@@ -59,9 +59,10 @@ class OwnKeys:
         """Return int64 [token]: the sum over what each token sees of int64 [slot]."""
         folds = [np.zeros(0, dtype=np.int64)]
         for request, (keys, width) in enumerate(zip(self.keys, self.widths, strict=True)):
-            words = digests[keys]
-            prefix, new = np.split(words, [len(keys) - width])
-            folds.append(prefix.sum() + self._sums_of_new(request, new))
+            words, num_prefix = digests[keys], len(keys) - width
+            prefix, new = np.split(words, [max(num_prefix, 0)])
+            before = np.zeros(max(-num_prefix, 0), dtype=np.int64)
+            folds.append(np.concatenate([before, prefix.sum() + self._sums_of_new(request, new)]))
         return np.concatenate(folds) & MASK
 
     def context_words(self, entries: Array, positions: Array) -> Array:

@@ -14,6 +14,7 @@ from specsim.reference.models.alone import hidden_before_chunks, hidden_before_s
 from specsim.reference.models.block import features_behind, last_slots, store_features
 from specsim.reference.models.kept import KeptForwards
 from specsim.reference.models.layers import as_one, side_by_side
+from specsim.reference.models.lookback import tokens_before
 from specsim.reference.models.recurrence import Recurrence, after_chunks, after_nodes, keep_chunks, keep_nodes
 from specsim.reference.models.stored import StoredTags, blank, unpacked, write_back
 from specsim.reference.models.window import disturb
@@ -128,6 +129,34 @@ class ToyModel:
     def _draft_keys(self, kv: KV) -> StoredTags:
         """Return the keys of the draft's lowest layer, where they are stored."""
         return StoredTags.of(FORMS[kind_of(self.language_model, Side.DRAFT)], kv)[0]
+
+    def draft_layer(self, layer: int, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Fold what one layer has, and advance the target's hidden state by every token up to the selected row's.
+
+        Those before the row's own stand in the layer's KV, where a stale one shows.
+        """
+        hidden_states = require_present("hidden_states", batch.hidden_states)
+
+        def run(forwards: Forwards, kv_buffers: Sequence[Array]) -> tuple[Array, Array]:
+            _, context = forwards.draft_extend_forward(
+                kv_buffers=kv_buffers,
+                input_ids=batch.input_ids,
+                hidden_states=hidden_states,
+                positions=batch.positions,
+                out_cache_loc=batch.out_cache_loc,
+                page_table=batch.keys.page_table,
+                cache_seqlens=batch.keys.cache_seqlens,
+                cu_seqlens_q=batch.keys.cu_seqlens_q,
+                page_size=batch.keys.page_size,
+            )
+            return context, tokens_before(kv_buffers[0], batch, layer)
+
+        own = {name: [layers[layer]] for name, layers in kv.items()}
+        context, earlier = self._forward(Side.DRAFT, own, batch.out_cache_loc, run)
+        selected, first = hidden_states[batch.select], batch.positions[batch.select]
+        for place, token in enumerate([*earlier.T, batch.input_ids[batch.select]]):
+            selected = self._advance(selected, token, first + place)
+        return DraftOutput(self._propose(selected, context[batch.select], layer + 1), None)
 
     def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
         """Store what the target's features say of each position."""

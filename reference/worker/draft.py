@@ -7,7 +7,11 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.counts import ROOTS_PER_TREE
-from specsim.operations.outputs import SelectTopKTokensOutputs
+from specsim.operations.outputs import (
+    OrganizeChainDraftResultsOutputs,
+    OrganizeDraftResultsOutputs,
+    SelectTopKTokensOutputs,
+)
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftInput, PhaseTag, VerifyInput, expect_phase
 from specsim.reference.worker.pools import Pools
@@ -106,6 +110,30 @@ def link(
         if config.topk == 1
         else operations.organize_draft_results(score_list, token_list, parents_list, config.num_draft_tokens)
     )
+    return _planted(phase, config, kept, verify_slots, operations, kind)
+
+
+def chain_of(
+    phase: DraftInput,
+    config: SpecConfig,
+    token_list: Sequence[Array],
+    verify_slots: Callable[[], Array],
+    operations: Operations[Array],
+) -> VerifyInput:
+    """Build the chains of tokens int64 [request, 1], one a step."""
+    kept = operations.organize_chain_draft_results(token_list)
+    return _planted(phase, config, kept, verify_slots, operations, VerifyInput)
+
+
+def _planted(
+    phase: DraftInput,
+    config: SpecConfig,
+    kept: OrganizeChainDraftResultsOutputs[Array] | OrganizeDraftResultsOutputs[Array],
+    verify_slots: Callable[[], Array],
+    operations: Operations[Array],
+    kind: type[VerifyInput],
+) -> VerifyInput:
+    """Build the trees of the candidates that are kept."""
     tree = operations.build_tree(
         phase.bonus_tokens,
         kept.parent_list,

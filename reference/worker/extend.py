@@ -167,23 +167,16 @@ def forward_draft_extend(
     """
     expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
     phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
-    metadata = operations.generate_attn_arg_prefill(
-        phase.req_pool_indices, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, sum(phase.seq_lens_cpu)
-    )
+    keys = ragged_keys(phase, pools, operations)
     drafted = model.draft_extend(
         DraftExtendBatch(
             req_pool_indices=phase.req_pool_indices,
             input_ids=phase.input_ids,
             positions=phase.positions,
             out_cache_loc=phase.out_cache_loc,
-            keys=PagedKeys(
-                _page_table(metadata.kv_indptr, metadata.kv_indices),
-                np.diff(metadata.kv_indptr),
-                metadata.qo_indptr,
-                1,
-            ),
+            keys=keys,
             hidden_states=phase.hidden_states,
-            select=metadata.qo_indptr[1:].astype(np.int64) - 1,
+            select=keys.cu_seqlens_q[1:].astype(np.int64) - 1,
         ),
         pools.open(Side.DRAFT, phase.out_cache_loc),
     )
@@ -196,6 +189,15 @@ def forward_draft_extend(
         hidden_states=drafted.hidden_states,
         bonus_tokens=phase.bonus_tokens,
     )
+
+
+def ragged_keys(phase: EagleDraftExtendInput, pools: Pools, operations: Operations[Array]) -> PagedKeys[Array]:
+    """Return the keys of a forward over the accepted tokens."""
+    metadata = operations.generate_attn_arg_prefill(
+        phase.req_pool_indices, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, sum(phase.seq_lens_cpu)
+    )
+    table = _page_table(metadata.kv_indptr, metadata.kv_indices)
+    return PagedKeys(table, np.diff(metadata.kv_indptr), metadata.qo_indptr, 1)
 
 
 def _page_table(kv_indptr: Array, kv_indices: Array) -> Array:

@@ -41,36 +41,20 @@ class TargetPrefill:
     output: TargetOutput[Array]
 
 
-def prefill(
-    rows: Sequence[int],
-    chunks: Sequence[PromptChunk],
-    topk: int,
-    model: Model[Array],
-    pools: Pools,
-    choices: ChoiceRows,
-    operations: CallsByName,
-) -> tuple[DraftInput, TargetOutput[Array]]:
-    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
-
-    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token.
-
-    Parameters
-    ----------
-    rows, chunks : sequence
-        Request row and chunk of each request; slots are assigned up to its end, and hold KV up to its start.
+def prefill_draft(
+    behind: TargetPrefill, topk: int, model: Model[Array], pools: Pools, operations: CallsByName
+) -> DraftInput:
+    """Run the draft over chunks that the target is through with, shifted by one.
 
     Returns
     -------
     draft_input : DraftInput
         What starts the first draft of each request.
-    output : TargetOutput
-        The logits behind every chunk.
 
     Notes
     -----
-    Source: semantics D.7, I.8.
+    Source: semantics D.7.
     """
-    behind = prefill_target(rows, chunks, model, pools, choices, operations)
     drafted = model.draft_extend(
         DraftExtendBatch(
             req_pool_indices=behind.row,
@@ -84,7 +68,7 @@ def prefill(
         pools.open(Side.DRAFT, behind.out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
-    draft_input = DraftInput(
+    return DraftInput(
         req_pool_indices=behind.row,
         seq_lens=behind.ends.astype(np.int64),
         topk_p=proposal.topk_values,
@@ -92,7 +76,6 @@ def prefill(
         hidden_states=drafted.hidden_states,
         bonus_tokens=behind.following.astype(np.int32),
     )
-    return draft_input, behind.output
 
 
 def prefill_target(
@@ -103,7 +86,19 @@ def prefill_target(
     choices: ChoiceRows,
     operations: CallsByName,
 ) -> TargetPrefill:
-    """Run chunks of prompts through the target and choose the token behind each, as ``prefill`` says."""
+    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+
+    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token.
+
+    Parameters
+    ----------
+    rows, chunks : sequence
+        Request row and chunk of each request; slots are assigned up to its end, and hold KV up to its start.
+
+    Notes
+    -----
+    Source: semantics D.7, I.8.
+    """
     row = np.array(rows, dtype=np.int64)
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int32)
     ends = np.array([chunk.end for chunk in chunks], dtype=np.int32)

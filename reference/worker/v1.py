@@ -30,18 +30,18 @@ from specsim.phases import (
 )
 from specsim.reference.worker.carried import by_row, form_batch, gather_joining
 from specsim.reference.worker.choices import ChoiceRows
-from specsim.reference.worker.draft import draft
-from specsim.reference.worker.extend import forward_draft_extend, prepare_extend_after_decode
+from specsim.reference.worker.extend import prepare_extend_after_decode
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import Buffers, MakePools, Pools
-from specsim.reference.worker.prefill import prefill
+from specsim.reference.worker.prefill import prefill_target
 from specsim.reference.worker.reclaim import Reclaimed, reclaim
+from specsim.reference.worker.sides import MakeSide, StepwiseSide
 from specsim.reference.worker.verify import verify
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
-from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
@@ -68,6 +68,8 @@ class ReferenceWorkerV1:
         How much of the pools the forwards of a model read that can keep what it has read.
     make_pools : callable
         Makes the pools.
+    make_side : callable
+        Makes what drafts.
 
     Raises
     ------
@@ -91,8 +93,11 @@ class ReferenceWorkerV1:
         has_dp_attention: bool = False,
         reads: Reads = Reads.FULL,
         make_pools: MakePools = Pools.of,
+        make_side: MakeSide = StepwiseSide.of,
     ) -> None:
-        description = require_model(model, "numpy")
+        self._make_side = make_side
+        self._side = make_side(model, config, sizes)
+        description = self._side.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
         self.name = name
         self.config = config
@@ -121,15 +126,15 @@ class ReferenceWorkerV1:
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""
         self._choices.assign(rows, choices)
+        self._side.join(rows)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
-        joining, output = prefill(
-            rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations
-        )
-        row, paths = joining.req_pool_indices, alone(len(rows))
-        self._told = tell(row, output, paths, joining.bonus_tokens, self._choices, self._operations)
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
+        joining = self._side.prefill(rows, chunks, behind, self._pools, self._operations)
+        paths = alone(len(rows))
+        self._told = tell(behind.row, behind.output, paths, joining.bonus_tokens, self._choices, self._operations)
         self._joining = gather_joining(self._joining, joining, self._operations)
         return [int(token) for token in joining.bonus_tokens]
 
@@ -167,6 +172,7 @@ class ReferenceWorkerV1:
             self.device,
             self.has_dp_attention,
             make_pools=lambda *_: self._pools,
+            make_side=self._make_side,
         )
 
     def told(self) -> Told:
@@ -180,7 +186,7 @@ class ReferenceWorkerV1:
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, the fields of the draft input by request row."""
         info = require_kind("what is carried", self.batch.info, DraftInput)
-        return {**self._pools.state(), **by_row((info, self._joining), self.sizes)}
+        return {**self._pools.state(), **by_row((info, self._joining), self.sizes), **self._side.state()}
 
     def _form_batch(self, rows: Sequence[int]) -> Batch:
         """Let requests leave and join; nobody waits to join afterwards."""
@@ -192,13 +198,14 @@ class ReferenceWorkerV1:
     def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
         pools, operations = self._pools, self._operations
         row = phase.req_pool_indices
-        self.assign_slots(self._ledger.borrow_draft_slots(config.topk, config.num_steps))
+        if self._side.borrows:
+            self.assign_slots(self._ledger.borrow_draft_slots(config.topk, config.num_steps))
 
         def verify_slots() -> Array:
             self.assign_slots(self._ledger.allocate_verify_slots(config.num_draft_tokens))
             return pools.read_slots(row, phase.seq_lens, config.num_draft_tokens, operations)
 
-        return draft(phase, config, self.model, pools, verify_slots, operations, self.sizes.page_size)
+        return self._side.draft(phase, config, pools, verify_slots, operations)
 
     def _reclaim(
         self, verify_input: VerifyInput, verify_output: VerifyOutput, truncation: Truncation, scratch: Buffers
@@ -228,9 +235,9 @@ class ReferenceWorkerV1:
         if not batch.info.num_requests and not self.has_dp_attention:
             return self._idle_draft_input()
         prepared = prepare_extend_after_decode(batch, num_steps, self._operations)
-        return forward_draft_extend(prepared, self.config.topk, self.model, self._pools, self._operations)
+        return self._side.extend_ragged(prepared, self._pools, self._operations)
 
     def _idle_draft_input(self) -> DraftInput:
-        told = self.model.description
+        told = self._side.description
         width = told.draft_hidden_width if told.has_draft_hidden else None
-        return DraftInput.create_idle_input(self.config.topk, width, told.hidden_dtype)
+        return DraftInput.create_idle_input(self._side.num_candidates, width, told.hidden_dtype)

@@ -19,17 +19,16 @@ from specsim.host.choice import TokenChoice
 from specsim.phases import DraftInput, Phase
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.compact import compact
-from specsim.reference.worker.draft import draft
-from specsim.reference.worker.extend import extend
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import CARRIED, MakePools, Pools, carried_rows
-from specsim.reference.worker.prefill import prefill
+from specsim.reference.worker.prefill import prefill_target
+from specsim.reference.worker.sides import MakeSide, StepwiseSide
 from specsim.reference.worker.verify import verify
 from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
-from specsim.simulation.models.protocol import Model, require_model
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -54,6 +53,10 @@ class ReferenceWorker:
         How much of the pools the forwards of a model read that can keep what it has read.
     make_pools : callable
         Makes the pools.
+    make_side : callable
+        Makes what drafts.
+    name : str
+        What reports call it.
 
     Raises
     ------
@@ -61,8 +64,6 @@ class ReferenceWorker:
         BAD_CONFIGURATION: no model, or one that this worker cannot run; NO_MOVE: one whose KV would have to move, and
         cannot.
     """
-
-    name = "reference"
 
     def __init__(
         self,
@@ -72,9 +73,14 @@ class ReferenceWorker:
         operations: CallsByName | None = None,
         reads: Reads = Reads.FULL,
         make_pools: MakePools = Pools.of,
+        make_side: MakeSide = StepwiseSide.of,
+        name: str = "reference",
     ) -> None:
-        description = require_model(model, "numpy")
+        self._make_side = make_side
+        self._side = make_side(model, config, sizes)
+        description = self._side.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
+        self.name = name
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -82,7 +88,7 @@ class ReferenceWorker:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         self._pools = make_pools(description, sizes, reads)
-        self._carried = carried_rows(description, config.topk, sizes)
+        self._carried = carried_rows(description, self._side.num_candidates, sizes)
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()
 
@@ -93,16 +99,16 @@ class ReferenceWorker:
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
         """Keep how the tokens of joining requests are chosen."""
         self._choices.assign(rows, choices)
+        self._side.join(rows)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
-        phase, output = prefill(
-            rows, chunks, self.config.topk, self.model, self._pools, self._choices, self._operations
-        )
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
+        phase = self._side.prefill(rows, chunks, behind, self._pools, self._operations)
         self._stash(phase)
-        row, paths = phase.req_pool_indices, alone(len(rows))
-        self._told = tell(row, output, paths, phase.bonus_tokens, self._choices, self._operations)
+        paths = alone(len(rows))
+        self._told = tell(behind.row, behind.output, paths, phase.bonus_tokens, self._choices, self._operations)
         return [int(token) for token in phase.bonus_tokens]
 
     def read_map(self) -> Maps:
@@ -124,7 +130,7 @@ class ReferenceWorker:
         def verify_slots() -> Array:
             return pools.read_slots(row, draft_input.seq_lens, width, operations)
 
-        verify_input = draft(draft_input, config, model, pools, verify_slots, operations, self.sizes.page_size)
+        verify_input = self._side.draft(draft_input, config, pools, verify_slots, operations)
         verify_output, scratch, output = verify(
             row, verify_input, config.num_steps, model, pools, self._choices, operations
         )
@@ -133,7 +139,7 @@ class ReferenceWorker:
         extend_input = compact(
             row, verify_input, verify_output, config.topk == 1, config.num_steps, pools, scratch, operations
         )
-        self._stash(extend(row, verify_input, verify_output, extend_input, config.topk, model, pools, operations))
+        self._stash(self._side.extend(row, verify_input, verify_output, extend_input, pools, operations))
         self._phases = (draft_input, verify_input, verify_output, extend_input)
         return Iteration(
             tokens=extend_input.input_ids.astype(np.int32).reshape(len(row), width),
@@ -144,7 +150,13 @@ class ReferenceWorker:
     def resized(self, config: SpecConfig) -> "ReferenceWorker":
         """Return a worker of other sizes in the same pools and maps; what starts drafts waits in rows of its own."""
         return type(self)(
-            config, self.model, self.sizes, operations=self._operations, make_pools=lambda *_: self._pools
+            config,
+            self.model,
+            self.sizes,
+            operations=self._operations,
+            make_pools=lambda *_: self._pools,
+            make_side=self._make_side,
+            name=self.name,
         )
 
     def told(self) -> Told:
@@ -157,7 +169,7 @@ class ReferenceWorker:
 
     def state(self) -> dict[str, Any]:
         """Return the carried state by name."""
-        return {**self._pools.state(), **self._carried}
+        return {**self._pools.state(), **self._carried, **self._side.state()}
 
     def _gather(self, row: Array) -> dict[str, Array | None]:
         """Return what starts the next draft of each request."""

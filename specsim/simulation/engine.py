@@ -111,6 +111,7 @@ class Engine:
             has_pair_keys=has_pair_keys(worker),
             observer=observer,
             window=worker.model.description.window,
+            num_ahead=worker.model.description.num_ahead,
         )
         if isinstance(worker, SynchronousWorker):
             worker.keep_books(IterationLedger(self.scheduler))

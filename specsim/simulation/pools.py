@@ -20,6 +20,7 @@ def build_memory(
     has_cache: bool,
     has_pair_keys: bool,
     window: int = 0,
+    num_ahead: int = 1,
 ) -> Memory:
     """Return empty memory whose parts are an implementation's.
 
@@ -47,7 +48,7 @@ def build_memory(
         slots = swa = operations.host("SwaAllocator")(slots, allocator(sizes.num_swa_slots))
     rows = operations.host("RowAllocator")(sizes.num_rows)
     cache = operations.host("RadixCache")(sizes.page_size) if has_cache else None
-    return Memory(slots, rows, sizes.row_width, cache, has_pair_keys, swa, window)
+    return Memory(slots, rows, sizes.row_width, cache, has_pair_keys, swa, window, num_ahead)
 
 
 def decode_sizes(config: SpecConfig, allocates_ahead: bool = True) -> DecodeSizes:

@@ -39,6 +39,8 @@ class Scheduler:
         Is told what happens.
     window : int
         Positions that a layer with a sliding window sees; 0 where no layer has one.
+    num_ahead : int
+        Tokens behind a position that the draft may have consumed.
     """
 
     def __init__(
@@ -53,12 +55,12 @@ class Scheduler:
         has_pair_keys: bool = True,
         observer: Observer = ignore,
         window: int = 0,
+        num_ahead: int = 1,
     ) -> None:
-        self.config = config
-        self.sizes = sizes
-        self.max_batch = max_batch
+        self.config, self.sizes, self.max_batch = config, sizes, max_batch
         self.allocates_ahead = allocates_ahead
-        self.memory = build_memory(operations, sizes, shuffle_seed, schedule.has_prefix_cache, has_pair_keys, window)
+        keys = schedule.has_prefix_cache, has_pair_keys, window, num_ahead
+        self.memory = build_memory(operations, sizes, shuffle_seed, *keys)
         self.slots, self.rows = self.memory.allocator, self.memory.rows
         self.waiting: deque[Request] = deque()
         self.mid_prompt: Request | None = None

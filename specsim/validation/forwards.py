@@ -43,6 +43,7 @@ _QUERIES = (offsets_ascend("cu_seqlens_q", "token"), _queries_are_keys, _keys_li
 
 RULES = {
     "target_forward": (*_QUERIES, _masked_requests_have_one_width),
-    "draft_extend_forward": _QUERIES,
+    # NOTE: a draft's window may begin before its text; what lies there sees no key.
+    "draft_extend_forward": (offsets_ascend("cu_seqlens_q", "token"), _keys_lie_in_the_pool),
     "draft_decode_forward": (offsets_ascend("kv_indptr", None),),
 }

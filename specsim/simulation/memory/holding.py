@@ -69,6 +69,8 @@ class Memory:
         The allocator, where layers with a sliding window have slots of their own.
     window : int
         Positions that a token of such a layer sees, its own included.
+    num_ahead : int
+        Tokens behind a position under which it is cached, where the draft cache is shifted.
     """
 
     allocator: Allocator
@@ -78,6 +80,7 @@ class Memory:
     has_pair_keys: bool = False
     swa: SwaSlots | None = None
     window: int = 0
+    num_ahead: int = 1
 
     @property
     def page_size(self) -> int:

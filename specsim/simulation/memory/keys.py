@@ -1,24 +1,25 @@
 """Under what a text is cached."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from specsim.simulation.memory.protocols import KeyUnit
 
 
-def key_units(text: Sequence[int], has_pair_keys: bool) -> list[KeyUnit]:
+def key_units(text: Sequence[int], has_pair_keys: bool, num_ahead: int = 1) -> list[KeyUnit]:
     """Return the key of a text, a unit a position.
 
-    The draft model's entry of a position consumed the token behind it, too, where its cache is shifted: the last
-    position of a text has no such token, and no unit.
+    The draft model's entry of a position consumed the token behind it, too, where its cache is shifted, or as many as
+    the draft has layers: the last positions of a text have no such tokens, and no unit.
 
     Notes
     -----
-    Source: semantics I.4, I.7.
+    Source: semantics E.4, I.4, I.7.
     """
-    return list(pairwise(text)) if has_pair_keys else list(text)
+    if not has_pair_keys:
+        return list(text)
+    return [tuple(text[place : place + num_ahead + 1]) for place in range(len(text) - num_ahead)]
 
 
-def num_key_units(num_positions: int, has_pair_keys: bool) -> int:
+def num_key_units(num_positions: int, has_pair_keys: bool, num_ahead: int = 1) -> int:
     """Return how many units the key of so many positions has."""
-    return max(num_positions - 1, 0) if has_pair_keys else num_positions
+    return max(num_positions - num_ahead, 0) if has_pair_keys else num_positions

@@ -22,7 +22,7 @@ def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
     """
     if memory.cache is None:
         return Match((), None)
-    key = key_units(fill[:-1], memory.has_pair_keys)
+    key = key_units(fill[:-1], memory.has_pair_keys, memory.num_ahead)
     found = memory.cache.match(key)
     reachable = reachable_match(memory, found)
     return found if reachable == len(found.slots) else memory.cache.match(key[:reachable])
@@ -79,8 +79,11 @@ def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> Slo
     start = books.num_protected
     if cache is None:
         return SlotRange(books.row, start, start, ())
-    units = key_units(text, memory.has_pair_keys)
+    units = key_units(text, memory.has_pair_keys, memory.num_ahead)
     key = units[: floor_to(len(units), memory.page_size)]
+    if len(key) < start:
+        # NOTE: a hit knew more tokens ahead than the chunk behind it reaches.
+        return SlotRange(books.row, start, start, ())
     num_cached = cache.insert(key, holding.slots[: len(key)])
     found = cache.match(key)
     duplicates = holding.slots[start:num_cached]

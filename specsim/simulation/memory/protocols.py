@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-KeyUnit = int | tuple[int, int]
+KeyUnit = int | tuple[int, ...]
 """What a position is cached under: its token, or its token and the next one where the draft cache is shifted."""
 
 

@@ -63,7 +63,7 @@ def owned_length(num_committed: int, num_prompt: int, finished_length: int | Non
     return num_committed if finished_length is None else min(num_committed, num_prompt + finished_length)
 
 
-def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bool) -> Release:
+def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bool, num_ahead: int = 1) -> Release:
     """Return what becomes of the positions of a request that owns so much text.
 
     Raises
@@ -83,7 +83,7 @@ def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bo
             expected=f"{books.num_protected} to {books.num_allocated}",
             because="a request ends behind what the prefix cache has of it",
         )
-    num_key = floor_to(num_key_units(num_owned, has_pair_keys), page_size)
+    num_key = floor_to(num_key_units(num_owned, has_pair_keys, num_ahead), page_size)
     scratch_start = min(ceil_to(num_owned, page_size), books.num_allocated)
     return Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))
 
@@ -106,10 +106,10 @@ def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_
     -----
     Source: semantics I.4, I.9.
     """
-    plan = plan_release(holding.books, num_owned, memory.page_size, memory.has_pair_keys)
+    plan = plan_release(holding.books, num_owned, memory.page_size, memory.has_pair_keys, memory.num_ahead)
     num_cached = plan.num_key
     if memory.cache is not None:
-        units = key_units(text[:num_owned], memory.has_pair_keys)
+        units = key_units(text[:num_owned], memory.has_pair_keys, memory.num_ahead)
         key = units[: plan.num_key]
         num_cached = memory.cache.insert(key, holding.slots[: plan.num_key])
         if memory.swa is not None:
@@ -126,7 +126,8 @@ def release_retracted(memory: Memory, holding: Holding) -> None:
     -----
     Source: semantics I.4.
     """
-    plan = plan_release(holding.books, holding.books.num_committed, memory.page_size, memory.has_pair_keys)
+    books = holding.books
+    plan = plan_release(books, books.num_committed, memory.page_size, memory.has_pair_keys, memory.num_ahead)
     _give_back(memory, holding, plan, plan.num_key)
     holding.books = holding.books.retract()
 

@@ -29,6 +29,7 @@ class DraftSource(StrEnum):
     TOKENS = "tokens alone"
     FEATURES = "hidden states of the target alone, projected into KV of its own; it drafts a block at once"
     TARGET_KV = "tokens, hidden states and the target's KV; it has none of its own"
+    LAYERS = "tokens and the target's hidden states: one small layer a draft step, each with KV of its own"
     NOTHING = "nothing: drafts come from elsewhere, and it has no forward"
 
 
@@ -166,6 +167,13 @@ class ModelDescription:
         """The layers whose hidden states a worker asks every target forward for."""
         reads_target = self.draft_source not in (DraftSource.TOKENS, DraftSource.NOTHING)
         return self.draft_layers if reads_target else ()
+
+    @property
+    def num_ahead(self) -> int:
+        """Tokens behind a position that the draft's entries at the position may have consumed."""
+        if self.draft_source is not DraftSource.LAYERS:
+            return 1
+        return max((one.num_layers for one in self.kv_components if one.side is Side.DRAFT), default=1)
 
     def components_of(self, side: Side) -> tuple[KVComponent, ...]:
         """Return the KV components of one side that have full slots, in order."""

@@ -39,7 +39,8 @@ class HashModel:
     kv_sharing : tuple of int or None
         The target's layer that each layer of the draft reads, which then writes no KV; None for a draft with its own.
     draft_source : DraftSource
-        What the draft consumes; of ``TOKENS`` it never sees the first token, and the target does not listen to it.
+        What the draft consumes; of ``TOKENS`` it never sees the first token, and the target does not listen to it; of
+        ``LAYERS`` each of its layers is a small model that proposes the token at the depth of its number.
     reads_all_layers : bool
         Whether a draft that consumes hidden states does so of every layer of the target, side by side.
     """

@@ -1,0 +1,161 @@
+"""Whole runs of multi-layer drafts: no token is lost, and every draft is that of a text which was prefilled afresh."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.backend import Backend
+from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.named_workers import worker_named
+from specsim.properties.property import Property
+from specsim.reference.models import load_model
+from specsim.reference.worker.multi_layer import reference_multi_layer, reference_multi_layer_v1
+from specsim.simulation.engine import Engine
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.description import DraftSource
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.schedule import Schedule
+
+OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
+LOOPS: dict[str, Callable[..., Any]] = {
+    "multi_layer_eagle_v1": reference_multi_layer_v1,
+    "multi_layer_eagle_v2": reference_multi_layer,
+}
+VOCABULARY = 24
+
+
+@dataclass(frozen=True)
+class LayeredRun:
+    """Requests of one engine; ``retractions`` are steps after which one of those that run loses what it has."""
+
+    worker: str
+    model: HashModel
+    page_size: int
+    schedule: Schedule
+    prompts: tuple[tuple[int, ...], ...]
+    lengths: tuple[int, ...]
+    max_batch: int
+    retractions: tuple[int, ...]
+
+    @property
+    def config(self) -> SpecConfig:
+        """One draft step a layer."""
+        return SpecConfig(1, self.model.num_draft_layers, self.model.num_draft_layers + 1)
+
+
+@st.composite
+def layered_runs(draw: DrawFn) -> LayeredRun:
+    """Draw runs of one to four layers; prompts begin alike, and many are shorter than there are layers.
+
+    In some, a chunk behind a cached front is shorter than windows grow, so that the next one could reach into it.
+    """
+    is_narrow = draw(st.sampled_from((True, False)))
+    worker = draw(st.sampled_from(tuple(LOOPS)))
+    source = np.random.default_rng(draw(st.integers(0, 2**16)))
+    common, prompts = source.integers(0, VOCABULARY, 9).tolist(), []
+    page_size = 1 if is_narrow else draw(st.sampled_from((1, 3, 1)))
+    chunks = (2,) if is_narrow else (None, 5, 3, 4)
+    for _ in range(draw(st.sampled_from((4, 3, 2)))):
+        num_shared = 9 if is_narrow else draw(st.sampled_from((9, 7, 9, 0, 4)))
+        own = source.integers(0, VOCABULARY, 4 if is_narrow else draw(st.sampled_from((1, 2, 3, 6)))).tolist()
+        prompts.append((*common[:num_shared], *own))
+    return LayeredRun(
+        worker=worker,
+        model=HashModel(
+            VOCABULARY,
+            int(source.integers(0, 50)),
+            draw(st.sampled_from((0.7, 0.9, 1.0, 0.4))),
+            num_draft_layers=4 if is_narrow else draw(st.sampled_from((3, 4, 2, 1))),
+            draft_source=DraftSource.LAYERS,
+        ),
+        page_size=page_size,
+        schedule=Schedule(
+            is_overlapped=worker.endswith("v2") and draw(st.booleans()),
+            prefill_chunk=draw(st.sampled_from(chunks)),
+            stream_seed=draw(st.integers(0, 2**16)),
+            has_prefix_cache=is_narrow or draw(st.booleans()),
+        ),
+        prompts=tuple(prompts),
+        lengths=tuple(draw(st.sampled_from((12, 7, 16, 2))) for _ in prompts),
+        max_batch=draw(st.sampled_from((2, 3))),
+        retractions=tuple(draw(st.lists(st.integers(2, 9), max_size=2))),
+    )
+
+
+def drafts_are_those_of_a_fresh_prefill(backend: Backend, run: LayeredRun) -> None:
+    """Texts are those of plain decoding, and every verify accepts what layers propose behind a prefill of its text.
+
+    What any layer keeps of proposals that came out otherwise, of a chunk's end, of a cached front or of another request
+    changes a later proposal.
+    """
+    asked = [Request(number, list(prompt), run.lengths[number]) for number, prompt in enumerate(run.prompts)]
+    sizes = sizes_for(run.config, asked, run.max_batch, run.page_size, 0, run.schedule)
+    worker = worker_named(run.worker, backend, run.config, run.model, sizes, LOOPS[run.worker])
+    engine = Engine(worker, run.max_batch, shuffle_seed=3, schedule=run.schedule)
+    truths = [greedy_decode(run.model, one.prompt, one.max_new_tokens + run.config.num_steps + 1) for one in asked]
+    for request in asked:
+        engine.submit(request)
+    known = [(0, 0)] * len(asked)
+    is_waiting = [True] * len(asked)
+    step = 0
+    while engine.has_work:
+        engine.step()
+        engine.scheduler.check_ledger()
+        step += 1
+        for number, request in enumerate(asked):
+            (num_before, verifies_before), truth, output = known[number], truths[number], request.output
+            require(output == truth[: len(output)], f"output of request {number}", output, truth)
+            # NOTE: a step that resolves a prefill, which outputs one token, may go on with a verify.
+            if is_waiting[number] and len(output) > num_before:
+                is_waiting[number], num_before = False, num_before + 1
+            if request.counters.num_verifies == verifies_before:
+                continue
+            text = [*request.prompt, *output[: num_before - 1]]
+            num_right = accepted_behind(run, text, truth[num_before:])
+            expected = min(num_right + 1, request.max_new_tokens - num_before)
+            got = len(output) - num_before
+            require(got == expected, f"tokens of {text}, {output[num_before - 1]} after a verify", got, expected)
+        known = [(len(request.output), request.counters.num_verifies) for request in asked]
+        if step in run.retractions and engine.scheduler.running:
+            retracted = engine.scheduler.running[-1]
+            is_waiting[retracted.request_id] = True
+            engine.scheduler.retract(retracted)
+
+
+def accepted_behind(run: LayeredRun, text: Sequence[int], following: Sequence[int]) -> int:
+    """Return how many proposals behind a prefill of a text by the reference are the tokens that follow its next one."""
+    proposed = proposals_behind(run.model, run.config, text)
+    is_right = [token == truth for token, truth in zip(proposed, following, strict=False)]
+    return is_right.index(False) if False in is_right else len(proposed)
+
+
+def proposals_behind(model: HashModel, config: SpecConfig, text: Sequence[int]) -> list[int]:
+    """Return what each layer proposes behind a text that one prefill of the reference runs over."""
+    length = len(text)
+    worker = reference_multi_layer(config, load_model(model), PoolSizes(length + 1, 2, length))
+    worker.assign_slots([SlotRange(1, 0, length, tuple(range(1, length + 1)))])
+    worker.prefill([1], [PromptChunk.whole(list(text))])
+    proposed: list[int] = worker.state()["topk_index"][1].tolist()
+    return proposed
+
+
+PROPERTIES = (
+    Property(
+        "multi_layer_engine.drafts_are_those_of_a_fresh_prefill",
+        "P48",
+        OPERATIONS,
+        layered_runs,
+        drafts_are_those_of_a_fresh_prefill,
+        is_slow=True,
+        fills_missing=True,
+        least_examples=8,
+    ),
+)

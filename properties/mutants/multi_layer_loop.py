@@ -1,0 +1,214 @@
+"""Faults in the loop that drafts from a layer a step: in what its windows begin with, and in what waits for them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specsim.conformance.arrays import Array
+from specsim.conformance.calls import CallsByName
+from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.layers import LayeredSide, Window, rotated
+from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.requests import PromptChunk
+
+
+class WindowsStay(LayeredSide):
+    """Rotates ids where windows should grow: what later layers have of proposals stays."""
+
+    def _grown(
+        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
+    ) -> Window:
+        select = window.select
+        turned = rotated(row, replace(window, padding=window.padding), tokens, layer, pools, operations)
+        turned.input_ids[select] = tokens
+        return turned
+
+
+class WindowsGrowOnce(LayeredSide):
+    """Grows the second layer's window alone."""
+
+    def _grown(
+        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
+    ) -> Window:
+        if layer == 0:
+            return super()._grown(row, window, tokens, layer, pools, operations)
+        turned = rotated(row, window, tokens, layer, pools, operations)
+        turned.input_ids[window.select] = tokens
+        return turned
+
+
+class ChunksStandAlone(LayeredSide):
+    """Rotates a chunk that goes on as if it began its request."""
+
+    def _run(
+        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
+    ) -> tuple[Array, Array]:
+        is_chunk = not window.padding.any() and len(window.input_ids) == int(window.lengths.sum())
+        return super()._run(row, window, page_table, grows and not (is_chunk and self._in_prefill), pools, operations)
+
+    _in_prefill = False
+
+    def prefill(
+        self,
+        rows: Sequence[int],
+        chunks: Sequence[PromptChunk],
+        behind: TargetPrefill,
+        pools: Pools,
+        operations: CallsByName,
+    ) -> DraftInput:
+        """Run with the flag."""
+        self._in_prefill = True
+        try:
+            return super().prefill(rows, chunks, behind, pools, operations)
+        finally:
+            self._in_prefill = False
+
+
+class NothingWaits(LayeredSide):
+    """Never appends to the hidden states that wait."""
+
+    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+        """Append nothing."""
+
+
+class PrefillIsLost(LayeredSide):
+    """Appends behind a verify alone."""
+
+    def prefill(
+        self,
+        rows: Sequence[int],
+        chunks: Sequence[PromptChunk],
+        behind: TargetPrefill,
+        pools: Pools,
+        operations: CallsByName,
+    ) -> DraftInput:
+        """Forget what the chunks appended."""
+        phase = super().prefill(rows, chunks, behind, pools, operations)
+        self._pool[behind.row] = 0
+        return phase
+
+
+class RejectedRowsWait(LayeredSide):
+    """Appends the whole window, rejected rows included."""
+
+    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+        super()._keep(row, window, window.lengths, operations)
+
+
+class OneRowLess(LayeredSide):
+    """Appends a row less than is committed."""
+
+    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+        super()._keep(row, window, counts - 1, operations)
+
+
+class KeptBefore(LayeredSide):
+    """Appends before the windows are made, so that they take states of their own rows."""
+
+    def extend(
+        self,
+        row: Array,
+        verify_input: VerifyInput,
+        verify_output: VerifyOutput,
+        phase: DraftExtendInput,
+        pools: Pools,
+        operations: CallsByName,
+    ) -> DraftInput:
+        """Append first."""
+        starts = (np.arange(len(row)) * phase.num_draft_tokens).astype(np.int32)
+        committed = phase.num_accepted_tokens.astype(np.int32)
+        operations.assign_hidden_states_pool(phase.hidden_states, starts, committed, row, self._pool)
+        before = self._pool.copy()
+        extended = super().extend(row, verify_input, verify_output, phase, pools, operations)
+        self._pool[...] = before
+        return extended
+
+
+class StatesOfTheNeighbour(LayeredSide):
+    """Appends what is committed of the next request of the batch."""
+
+    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+        super()._keep(np.roll(row, 1), window, counts, operations)
+
+
+class TokensOfTheNeighbour(LayeredSide):
+    """Gives each window the proposal of another request."""
+
+    def _grown(
+        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
+    ) -> Window:
+        return super()._grown(row, window, np.roll(tokens, 1), layer, pools, operations)
+
+
+class SharedFrontIsRewritten(LayeredSide):
+    """Writes what lies in front of a request's own positions, too."""
+
+    def prefill(
+        self,
+        rows: Sequence[int],
+        chunks: Sequence[PromptChunk],
+        behind: TargetPrefill,
+        pools: Pools,
+        operations: CallsByName,
+    ) -> DraftInput:
+        """Count every position as the request's own, once its first chunk is through."""
+        phase = super().prefill(rows, chunks, behind, pools, operations)
+        self._firsts[behind.row] = 0
+        return phase
+
+
+class LastOwnersStart(LayeredSide):
+    """Does not notice that another request has the row."""
+
+    def join(self, rows: Sequence[int]) -> None:
+        """Forget it."""
+
+
+class OneLayerForAll(LayeredSide):
+    """Carries the first layer's proposal for every step."""
+
+    def _run(
+        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
+    ) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, page_table, grows, pools, operations)
+        return values, np.repeat(index[:, :1], index.shape[1], axis=1)
+
+
+_FAULTS: tuple[tuple[str, str, type[LayeredSide]], ...] = (
+    ("OWN-1890", "Windows keep their rows, so that later layers keep what was proposed.", WindowsStay),
+    (
+        "OWN-1902",
+        "The second layer's window grows and no other: what further layers have is approximate.",
+        WindowsGrowOnce,
+    ),
+    ("OWN-1891", "A chunk that goes on does not look back.", ChunksStandAlone),
+    ("OWN-1892", "The hidden states that wait are those of nobody.", NothingWaits),
+    ("OWN-1893", "The hidden states of a prefill are lost.", PrefillIsLost),
+    ("OWN-1894", "Hidden states of rejected rows wait.", RejectedRowsWait),
+    ("OWN-1895", "The last committed hidden state does not wait.", OneRowLess),
+    ("OWN-1896", "Hidden states wait before they are needed.", KeptBefore),
+    ("OWN-1897", "Hidden states wait in the row of the next request.", StatesOfTheNeighbour),
+    ("OWN-1898", "Each window gets the proposal of another request.", TokensOfTheNeighbour),
+    ("OWN-1899", "What is cached in front of a chunk is computed from what is not there.", SharedFrontIsRewritten),
+    ("OWN-1900", "A row keeps where its last owner began.", LastOwnersStart),
+    ("OWN-1901", "Every step drafts what the first layer proposes.", OneLayerForAll),
+)
+
+
+def _planted(side: type[LayeredSide]) -> dict[str, Callable[..., Any]]:
+    return {
+        "multi_layer_eagle_v1": partial(ReferenceWorkerV1, make_side=side),
+        "multi_layer_eagle_v2": partial(ReferenceWorker, make_side=side),
+    }
+
+
+MUTANTS = tuple(
+    Mutant(number, "assign_new_state", summary, unchanged, workers=_planted(side)) for number, summary, side in _FAULTS
+)
