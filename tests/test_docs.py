@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.conformance.page import page as host_page
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import page as properties_page
@@ -73,6 +74,12 @@ def test_the_page_of_properties_is_that_of_the_catalogue():
 
 def test_every_number_of_a_property_is_explained():
     assert {one.catalogue for one in all_properties()} - {""} == set(kinds_of_laws())
+
+
+def test_the_page_of_algorithms_is_that_of_the_licence():
+    written, text = (ROOT / "docs" / "algorithms.md").read_text(), ROOT / "LICENSE"
+    because = "run: python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md"
+    assert written == algorithms_page(text.read_bytes(), text.name), because
 
 
 def test_the_page_of_targets_is_that_of_the_catalogue():

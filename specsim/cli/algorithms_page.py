@@ -1,0 +1,243 @@
+"""Page that compares the algorithms on one text: ``python -m specsim.cli.algorithms_page LICENSE`` prints it.
+
+Everything is greedy and runs on the reference, so that figures follow from the text alone.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from specsim.assertion import require
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import load
+from specsim.conformance.direct import Direct
+from specsim.counts import count_tokens
+from specsim.host.dflash import DflashParameters
+from specsim.host.ngram import NgramParameters
+from specsim.reference.models import ToyModel
+from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.simulation.engine import Engine
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.block import BlockBatch
+from specsim.simulation.models.frozen import FrozenDraftBatch
+from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.text_model import TextModel
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.report import requests_from_text
+from specsim.simulation.requests import Request
+from specsim.simulation.worker import Worker
+
+NUM_REQUESTS, PROMPT_LENGTH, OUTPUT_LENGTH, BATCH = 6, 32, 48, 3
+NUM_BUCKETS = 4096
+DEPTHS = (1, 2, 4)
+CHAIN, TREE = SpecConfig(1, 3, 4), SpecConfig(4, 5, 16)
+NO_DRAFTS = NgramParameters(num_draft_tokens=1)
+
+KV = Mapping[str, Sequence[Array]]
+Make = Callable[[ToyModel, PoolSizes], Worker]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One algorithm with its sizes: how its worker is made, and what its model is beside the text's."""
+
+    name: str
+    drafts: str
+    config: SpecConfig
+    make: Make
+    differs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a run came to."""
+
+    num_verifies: int
+    told: Mapping[str, Any]
+    num_output_tokens: int
+    num_target_forwards: int
+    num_draft_forwards: int
+
+
+class CountedModel(ToyModel):
+    """A toy model that counts its forwards; what makes KV of features without proposing anything is none."""
+
+    num_target_forwards = 0
+    num_draft_forwards = 0
+
+    def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
+        """Run chunks of prompts."""
+        self.num_target_forwards += 1
+        return super().prefill(batch, kv, states)
+
+    def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
+        """Run trees."""
+        self.num_target_forwards += 1
+        return super().verify(batch, kv, states, scratch)
+
+    def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Run one step of a draft."""
+        self.num_draft_forwards += 1
+        return super().draft_step(batch, kv)
+
+    def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Let the draft catch up."""
+        self.num_draft_forwards += 1
+        return super().draft_extend(batch, kv)
+
+    def draft_frozen(self, batch: FrozenDraftBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Run one step of a draft over the target's KV."""
+        self.num_draft_forwards += 1
+        return super().draft_frozen(batch, kv)
+
+    def draft_block(self, batch: BlockBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Draft a block."""
+        self.num_draft_forwards += 1
+        return super().draft_block(batch, kv)
+
+
+def _eagle(config: SpecConfig) -> Make:
+    return lambda model, sizes: ReferenceWorkerV1(config, model, sizes, reads=Reads.KEPT)
+
+
+def _frozen(config: SpecConfig) -> Make:
+    return lambda model, sizes: ReferenceFrozenKVMTPWorker(config, model, sizes, reads=Reads.KEPT)
+
+
+def _ngram(parameters: NgramParameters) -> Make:
+    return lambda model, sizes: ReferenceNgramWorker(parameters, model, sizes, reads=Reads.KEPT)
+
+
+def _dflash(parameters: DflashParameters) -> Make:
+    return lambda model, sizes: ReferenceDflashWorker(parameters, model, sizes, reads=Reads.KEPT)
+
+
+def algorithms() -> tuple[Compared, ...]:
+    """Return what is compared, the one without drafts first."""
+    ngram, block = NgramParameters(), DflashParameters()
+    shared = {"kv_sharing": (0,)}
+    return (
+        Compared("none", "nothing", NO_DRAFTS.config, _ngram(NO_DRAFTS), {}),
+        Compared("NGRAM", f"a tree of {ngram.num_draft_tokens} nodes", ngram.config, _ngram(ngram), {}),
+        Compared("EAGLE", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {}),
+        Compared("EAGLE", "4 beams, 5 levels, 16 nodes", TREE, _eagle(TREE), {}),
+        Compared("FROZEN_KV_MTP", "a chain of 3 drafts", CHAIN, _frozen(CHAIN), shared),
+        Compared("DFLASH", f"a block of {block.block_size}", block.config, _dflash(block), {}),
+    )
+
+
+def measure(one: Compared, language_model: TextModel, requests: Sequence[Request]) -> Figures:
+    """Decode the requests, and return what that came to.
+
+    Raises
+    ------
+    AssertionError
+        An output is not the one of plain decoding.
+    """
+    own = replace(language_model, **one.differs)
+    model = CountedModel(own, Direct(load("specsim.reference")), may_keep=True)
+    engine = Engine(one.make(model, sizes_for(one.config, requests, BATCH)), BATCH)
+    for request in requests:
+        engine.submit(request.fresh())
+    done = engine.run()
+    for request in done:
+        expected = greedy_decode(language_model, request.prompt, request.max_new_tokens)
+        require(request.output == expected, f"output of {one.name}", request.output, expected)
+    return Figures(
+        num_verifies=sum(request.counters.num_verifies for request in done),
+        told=engine.positions.public(),
+        num_output_tokens=sum(len(request.output) for request in done),
+        num_target_forwards=model.num_target_forwards,
+        num_draft_forwards=model.num_draft_forwards,
+    )
+
+
+def page(text: bytes, name: str) -> str:
+    """Return the page in Markdown.
+
+    Parameters
+    ----------
+    text : bytes
+        What prompts are cut out of, and what the models have learnt.
+    name : str
+        What the page calls it.
+    """
+    model = TextModel.from_text(text, NUM_BUCKETS)
+    requests = requests_from_text(text, NUM_REQUESTS, PROMPT_LENGTH, OUTPUT_LENGTH)
+    found = [(one, measure(one, model, requests)) for one in algorithms()]
+    lines = [
+        "# Algorithms on one text",
+        "",
+        f"Generated by `python -m specsim.cli.algorithms_page {name}`: {NUM_REQUESTS} requests of {PROMPT_LENGTH}",
+        f"bytes of the file `{name}`, {OUTPUT_LENGTH} greedy output tokens each, {BATCH} at once, on V1 of the",
+        "reference. The target is a byte model that looks four bytes back, the draft model one that looks three back,",
+        "both learnt from the same file; what the numbers have to say is how the algorithms differ. All of them",
+        "output the same tokens, which is checked while the page is made.",
+        "",
+        "A verify is that of one request; a forward is that of a batch, prefills included. A length counts the bonus",
+        "token, a rate does not; drafts behind the end of an output count nowhere. `at 1`, `at 2` and `at 4` are the",
+        "share of verifies that accepted so many drafts or more.",
+        "",
+        *_table(found),
+        "",
+        "- **NGRAM** has no draft model and costs no forward of one: what it knows are the outputs so far, so that it",
+        "  begins with nothing. Nodes that only fill its tree up count as proposed.",
+        "- **EAGLE** runs its draft once a level but the first, which the extend behind the verify before has drafted",
+        "  already. A tree accepts more a verify than a chain, and a smaller share of what it proposes.",
+        "- **FROZEN_KV_MTP** drafts from the target's KV. It has neither KV nor an extend of its own, so that its",
+        "  first level costs a forward as well.",
+        "- **DFLASH** drafts a whole block in one forward. A toy goes on as well at its end as at its beginning, which",
+        "  real ones do not.",
+        "",
+        "`specsim simulate --text FILE --json` tells acceptance by position of any text (H.5 of the",
+        "[semantics](semantics.md)).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(found: Sequence[tuple[Compared, Figures]]) -> list[str]:
+    header = (
+        "algorithm",
+        "drafts",
+        "verifies",
+        "accepted drafts",
+        "of those proposed",
+        "tokens a verify",
+        *(f"at {depth}" for depth in DEPTHS),
+        "forwards of the target",
+        "of the draft",
+        "tokens a forward of the target",
+    )
+    rows = [_row(one, figures) for one, figures in found]
+    return ["| " + " | ".join(cells) + " |" for cells in (header, ("---",) * len(header), *rows)]
+
+
+def _row(one: Compared, figures: Figures) -> tuple[str, ...]:
+    told, num_verifies = figures.told, figures.num_verifies
+    num_drafts = told["num_accepted_tokens"]
+    rates = dict(enumerate(told["per_position_acceptance_rate"], 1))
+    depths = [f"{rates[depth]:.2f}" if depth in rates else "" for depth in DEPTHS]
+    return (
+        one.name,
+        one.drafts,
+        str(num_verifies),
+        str(num_drafts),
+        f"{told['draft_acceptance_rate']:.2f}" if rates else "",
+        f"{count_tokens(num_drafts, num_verifies) / num_verifies:.2f}",
+        *depths,
+        str(figures.num_target_forwards),
+        str(figures.num_draft_forwards),
+        f"{figures.num_output_tokens / figures.num_target_forwards:.2f}",
+    )
+
+
+if __name__ == "__main__":
+    (path,) = map(Path, sys.argv[1:])
+    print(page(path.read_bytes(), path.name), end="")
