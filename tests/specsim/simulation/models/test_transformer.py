@@ -1,12 +1,14 @@
 """The transformer of the documentation decodes without loss on every worker, and its caches are those of a prefill."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
+from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.simulation.autoregressive import PrefillDecoder, decode_alone
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource
@@ -127,6 +129,21 @@ def test_the_report_compares_with_the_models_own_prefill():
     assert simulate(worker, asked, max_batch=2).lossless
     output, _ = decode_alone(PrefillDecoder(worker), PROMPTS[1], asked[1].rules)
     assert output == greedy_output(model, PROMPTS[1], 6)
+
+
+@pytest.mark.parametrize(
+    ("start", "length"),
+    [(on_numpy, 6), pytest.param(partial(on_device, use_graphs=True), 6, marks=needs_gpu)],
+    ids=["numpy", "graphs"],
+)
+def test_rules_follow_the_outputs_of_a_model_whose_logits_serve_for_everything(start, length):
+    """Penalties and biases change the model's own float logits, and none of a request without any."""
+    model, asked = transformer(CPU if start is on_numpy else DEVICE), requests(PROMPTS[:2], length)
+    worker = start(model, CHAIN, requests(PROMPTS[:2], length), 2).engine.worker
+    asked[0].logit_rules = LogitRules(frequency_penalty=2.0, logit_bias=((4, 9.0),), bad_words=((4, 4),))
+    assert simulate(worker, asked, max_batch=2).lossless
+    assert asked[1].output == greedy_output(model, PROMPTS[1], length)
+    assert asked[0].output[0] == 4 != asked[0].output[1]
 
 
 def test_sampled_requests_follow_their_seeds_and_leave_greedy_neighbours_alone():
