@@ -116,8 +116,7 @@ def drafting_of(plan: ExecutionPlan) -> Any:
     return SpecConfig(topk, num_steps, require_present("nodes", config.num_draft_tokens))
 
 
-def config_of(plan: ExecutionPlan) -> SpecConfig:
-    """Return the sizes of an iteration of a plan."""
-    drafting = drafting_of(plan)
+def config_of(drafting: Any) -> SpecConfig:
+    """Return the sizes of an iteration of a worker that takes this first."""
     config: SpecConfig = drafting if isinstance(drafting, SpecConfig) else drafting.config
     return config

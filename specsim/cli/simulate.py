@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from specsim.cli.bounds import check_counts, check_slots
-from specsim.cli.drafting import NAMES, OF_THE_MODEL, config_of, sizes_of
+from specsim.cli.drafting import NAMES, OF_THE_MODEL, config_of, drafting_of, sizes_of
 from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
+from specsim.cli.store import StoreOptions, store_figures, with_store
 from specsim.cli.workers import build_worker, plan_for, schedule_for
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
@@ -81,6 +82,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Hash model and slots.")
 @with_sampling
+@with_store
 @with_logit_rules
 @click.option(
     "--logprobs",
@@ -139,6 +141,7 @@ def simulate(
     logprobs: int | None,
     hidden_states: bool,
     sampling: SamplingParameters | None,
+    store: StoreOptions,
     logit_rules: LogitRules | None,
 ) -> None:
     """Decode prompts cut out of a text and compare every output with autoregressive decoding.
@@ -171,8 +174,11 @@ def simulate(
     )
     is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
     is_layered = multi_layer is not None
-    plan = plan_for(algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent)
-    config = config_of(plan)
+    plan = plan_for(
+        algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
+    )
+    drafting = store.fill(drafting_of(plan))
+    config = config_of(drafting)
     check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
@@ -198,7 +204,7 @@ def simulate(
 
     is_compared_alone = sampling is not None and not is_ngram
     requests = fresh_requests()
-    chosen = build_worker(plan, worker, config, model, requests, batch, graphs, schedule=schedule)
+    chosen = build_worker(plan, worker, drafting, model, requests, batch, graphs, schedule=schedule)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -211,19 +217,20 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=build_worker(plan, worker, config, model, requests, 1, graphs) if is_compared_alone else None,
+            alone=build_worker(plan, worker, drafting, model, requests, 1, graphs) if is_compared_alone else None,
             schedule=schedule,
         )
     divergence = None
     if lockstep:
-        believed = build_worker(plan, "reference", config, model, requests, batch, graphs, Reads.FULL, schedule)
-        other = build_worker(plan, worker, config, model, requests, batch, graphs, schedule=schedule)
+        believed = build_worker(plan, "reference", drafting, model, requests, batch, graphs, Reads.FULL, schedule)
+        other = build_worker(plan, worker, drafting, model, requests, batch, graphs, schedule=schedule)
         divergence = find_divergence(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )
     reasons = document_of(plan)["reasons"]
     figures = asdict(report) | {"pool": pool, "draft_pool": draft_pool}
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
+    figures |= store_figures(chosen)
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
     for told in figures["meta_info"]:
         if isinstance(told["finish_reason"]["matched"], str):

@@ -7,9 +7,9 @@ from typing import Any
 from specsim.algorithms import SpeculativeAlgorithm
 from specsim.assertion import require_present
 from specsim.cli.device import need_device
-from specsim.cli.drafting import DRAFT_PATH, Sizes, drafting_of
+from specsim.cli.drafting import DRAFT_PATH, Sizes, config_of
 from specsim.cli.output import Exit, Failed, remark
-from specsim.config import SpecConfig
+from specsim.cli.store import StoreOptions
 from specsim.conformance.backend import import_class
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
@@ -35,6 +35,7 @@ def plan_for(
     mode: str,
     disable_overlap: bool,
     recurrent: bool,
+    store: StoreOptions,
 ) -> ExecutionPlan:
     """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
 
@@ -61,6 +62,7 @@ def plan_for(
                 multi_layer=is_multi_layer,
             ),
             **_settings_of(algorithm, sizes, given_draft_tokens),
+            **store.settings,
         )
     )
     _say_why(plan)
@@ -107,7 +109,7 @@ def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, ha
 def build_worker(
     plan: ExecutionPlan,
     kind: str,
-    config: SpecConfig,
+    drafting: Any,
     language_model: LanguageModel,
     requests: Sequence[Request],
     max_batch: int,
@@ -117,8 +119,8 @@ def build_worker(
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
-    ``reads`` says whether forwards of the reference keep what they have read, ``schedule`` how much of a text a window
-    and a chunk need SWA slots for.
+    ``drafting`` is what the worker takes first. ``reads`` says whether forwards of the reference keep what they have
+    read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
 
     Raises
     ------
@@ -128,9 +130,9 @@ def build_worker(
     from specsim.reference.models import load_model
 
     page_size = plan.config.page_size
+    config = config_of(drafting)
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
     name = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)].worker_name(plan.worker_request)
-    drafting = drafting_of(plan)
     worker: Worker
     if kind == "reference":
         from specsim.reference.worker.by_name import WORKERS, loop_of

@@ -54,6 +54,27 @@ def test_sampled_requests_run_without_a_second_run(simulate):
     assert (json.loads(got.stdout)["lossless"], json.loads(got.stdout)["reproducible"]) == (None, None)
 
 
+def test_a_full_store_says_how_much_it_forgot(simulate):
+    report = json.loads(simulate("--capacity", 40, "--json").stdout)
+    assert report["lossless"]
+    assert report["store"]["capacity"] == 40 >= report["store"]["num_nodes"]
+    assert report["store"]["num_forgotten"] > 0
+    assert json.loads(simulate("--json").stdout)["store"]["num_forgotten"] == 0
+
+
+@pytest.mark.parametrize("mode", ["v1", "v2"])
+def test_texts_from_outside_are_drafted_from(simulate, tmp_path, mode):
+    corpora = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for path in corpora:
+        path.write_text(TEXT)
+    asked = [option for path in corpora for option in ("--corpus", path)]
+    got = simulate("--mode", mode, *asked, "--corpus-budget", 6, "--json")
+    assert got.exit_code == 0, got.output
+    report, plain = json.loads(got.stdout), json.loads(simulate("--mode", mode, "--json").stdout)
+    assert (report["lossless"], report["plan"]["worker"]) == (True, mode)
+    assert report["tokens_per_verify"] > plain["tokens_per_verify"]
+
+
 def test_the_device_decodes_what_the_reference_does(simulate):
     got = simulate("--worker", "gpu", "--lockstep", "--draft-tokens", 4, "--max-new-tokens", 6, "--json")
     assert got.exit_code == 0, got.output
@@ -67,6 +88,10 @@ def test_the_device_decodes_what_the_reference_does(simulate):
         (("--steps", 3), "--steps is for EAGLE"),
         (("--overlap",), "--overlap is for V2"),
         (("--draft-tokens", 1), "BAD_CONFIGURATION: num_draft_tokens is 1, but should be at least 2"),
+        (("--corpus", "nowhere.txt", "--corpus-budget", 4), "--corpus nowhere.txt: No such file or directory"),
+        (("--corpus", "nowhere.txt"), "BAD_CONFIGURATION: ngram_sam_budget is 0, but should be 1 to 11"),
+        (("--corpus-budget", 4), "--corpus-budget needs a --corpus"),
+        (("--capacity", 18), "BAD_CONFIGURATION: capacity is 18, but should be at least 19"),
         (("--draft-tokens", 4000), "--draft-tokens is 4000, but should be at most 1024"),
     ],
     ids=str,
@@ -75,3 +100,9 @@ def test_what_it_cannot_do_is_refused(simulate, options, message):
     got = simulate(*options)
     assert (got.exit_code, got.stdout) == (2, "")
     assert f"specsim: {message}" in got.stderr
+
+
+def test_options_of_a_store_are_refused_where_there_is_none(specsim):
+    got = specsim("simulate", "--capacity", 100)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert "--corpus, --corpus-budget and --capacity are for NGRAM" in got.stderr
