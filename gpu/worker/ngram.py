@@ -31,7 +31,7 @@ from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.ngram import BRANCHES, last_tokens, make_corpora
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, Proposals
 
 
 class GpuNgramWorker:
@@ -118,7 +118,8 @@ class GpuNgramWorker:
         given = self._ledger.allocate_verify_slots(num_nodes)
         lengths, tokens = [request.num_committed for request in requests], [draft.tokens for draft in drafts]
         *there, row, seq_lens, draft_token = upload([*flat_ranges(given), rows, lengths, tokens], DEVICE)
-        window, tree_mask = there[-1], send(np.stack([draft.tree_mask for draft in drafts]), DEVICE)
+        masks = np.stack([draft.tree_mask for draft in drafts])
+        window, tree_mask = there[-1], send(masks, DEVICE)
         runner.pools.assign_slots(there)
         stages, scored = runner.verify(GrownTrees(row, seq_lens, draft_token, window, tree_mask), rows)
         self._scored = scored, len(rows)
@@ -139,7 +140,7 @@ class GpuNgramWorker:
         for request in requests:
             self.store.insert(last_tokens(request, self.parameters))
         self._phases = (stages.verify_input, stages.verify_output)
-        return Iteration.of(truncation, num_nodes)
+        return Iteration.of(truncation, num_nodes, Proposals.of_trees(masks))
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

@@ -26,7 +26,7 @@ from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.ngram import Texts, make_corpora, output_tokens
 from specsim.simulation.requests import PromptChunk
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, Proposals
 
 
 class GpuNgramWorkerV2:
@@ -95,7 +95,8 @@ class GpuNgramWorkerV2:
         drafts = [draft_with_corpora(self.store, self._corpora, text, *sizes) for text in said]
         lengths, grown = [self._texts.num_committed(row) for row in rows], [draft.tokens for draft in drafts]
         row, seq_lens, draft_token = upload([rows, lengths, grown], DEVICE)
-        tree_mask = send(np.stack([draft.tree_mask for draft in drafts]), DEVICE)
+        masks = np.stack([draft.tree_mask for draft in drafts])
+        tree_mask = send(masks, DEVICE)
         window = runner.pools.read_slots(row, seq_lens, num_nodes)
         stages, scored = runner.verify(GrownTrees(row, seq_lens, draft_token, window, tree_mask), rows)
         stages.move()
@@ -115,7 +116,7 @@ class GpuNgramWorkerV2:
         tokens = output_tokens(predict, paths)
         for one, own, count in zip(rows, tokens.tolist(), num_accepted_tokens.tolist(), strict=True):
             self._texts.go_on(one, own[:count])
-        return Iteration(tokens, num_accepted_drafts, num_accepted_tokens)
+        return Iteration(tokens, num_accepted_drafts, num_accepted_tokens, Proposals.of_trees(masks))
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

@@ -29,7 +29,7 @@ from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
 from specsim.simulation.ngram import Texts, make_corpora, output_tokens
 from specsim.simulation.requests import PromptChunk
-from specsim.simulation.worker import Iteration
+from specsim.simulation.worker import Iteration, Proposals
 
 
 class ReferenceNgramWorkerV2:
@@ -126,7 +126,8 @@ class ReferenceNgramWorkerV2:
             self._texts.go_on(one, own[:count])
         self._insert(rows, said)
         self._phases = (verify_input, verify_output)
-        return Iteration(tokens, verify_output.num_accepted_drafts, counts)
+        masks = verify_input.tree_mask.reshape(len(row), num_nodes, num_nodes)
+        return Iteration(tokens, verify_output.num_accepted_drafts, counts, Proposals.of_trees(masks))
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

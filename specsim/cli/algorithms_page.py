@@ -20,11 +20,13 @@ from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
 from specsim.reference.worker.dflash import ReferenceDflashWorker
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.multi_layer import reference_multi_layer_v1
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch
+from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.frozen import FrozenDraftBatch
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.kv_pool import Reads
@@ -92,6 +94,11 @@ class CountedModel(ToyModel):
         self.num_draft_forwards += 1
         return super().draft_extend(batch, kv)
 
+    def draft_layer(self, layer: int, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Run one layer of a draft of several."""
+        self.num_draft_forwards += 1
+        return super().draft_layer(layer, batch, kv)
+
     def draft_frozen(self, batch: FrozenDraftBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Run one step of a draft over the target's KV."""
         self.num_draft_forwards += 1
@@ -105,6 +112,10 @@ class CountedModel(ToyModel):
 
 def _eagle(config: SpecConfig) -> Make:
     return lambda model, sizes: ReferenceWorkerV1(config, model, sizes, reads=Reads.KEPT)
+
+
+def _layered(config: SpecConfig) -> Make:
+    return lambda model, sizes: reference_multi_layer_v1(config, model, sizes, reads=Reads.KEPT)
 
 
 def _frozen(config: SpecConfig) -> Make:
@@ -123,11 +134,15 @@ def algorithms() -> tuple[Compared, ...]:
     """Return what is compared, the one without drafts first."""
     ngram, block = NgramParameters(), DflashParameters()
     shared = {"kv_sharing": (0,)}
+    layered = {"draft_source": DraftSource.LAYERS, "num_draft_layers": CHAIN.num_steps}
     return (
         Compared("none", "nothing", NO_DRAFTS.config, _ngram(NO_DRAFTS), {}),
         Compared("NGRAM", f"a tree of {ngram.num_draft_tokens} nodes", ngram.config, _ngram(ngram), {}),
         Compared("EAGLE", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {}),
         Compared("EAGLE", "4 beams, 5 levels, 16 nodes", TREE, _eagle(TREE), {}),
+        Compared("EAGLE3", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {"reads_all_layers": True}),
+        Compared("multi-layer EAGLE", "a chain of 3 drafts", CHAIN, _layered(CHAIN), layered),
+        Compared("STANDALONE", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {"draft_source": DraftSource.TOKENS}),
         Compared("FROZEN_KV_MTP", "a chain of 3 drafts", CHAIN, _frozen(CHAIN), shared),
         Compared("DFLASH", f"a block of {block.block_size}", block.config, _dflash(block), {}),
     )
@@ -191,6 +206,9 @@ def page(text: bytes, name: str) -> str:
         "  begins with nothing. Nodes that only fill its tree up count as proposed.",
         "- **EAGLE** runs its draft once a level but the first, which the extend behind the verify before has drafted",
         "  already. A tree accepts more a verify than a chain, and a smaller share of what it proposes.",
+        "- **EAGLE3** hears every layer of the target. The toy draft knows no more from that, so that it drafts alike.",
+        "- **Multi-layer EAGLE** drafts with one small layer a level; all of them catch up behind a verify.",
+        "- **STANDALONE** is a language model of its own, which sees tokens alone and never the first one.",
         "- **FROZEN_KV_MTP** drafts from the target's KV. It has neither KV nor an extend of its own, so that its",
         "  first level costs a forward as well.",
         "- **DFLASH** drafts a whole block in one forward. A toy goes on as well at its end as at its beginning, which",

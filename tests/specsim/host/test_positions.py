@@ -9,6 +9,7 @@ from specsim.host.ngram import NgramParameters
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
@@ -64,9 +65,10 @@ def test_an_engine_counts_what_its_requests_count(make, config):
     assert (expected.num_accepted_drafts, count) == (engine.counters.num_accepted_drafts, engine.counters.num_verifies)
 
 
-def test_trees_of_a_store_are_as_deep_as_it_knows():
+@pytest.mark.parametrize("make", [ReferenceNgramWorker, ReferenceNgramWorkerV2])
+def test_trees_of_a_store_are_as_deep_as_it_knows(make):
     parameters, asked = NgramParameters(max_depth=5, max_breadth=3, num_draft_tokens=6), requests()
-    worker = ReferenceNgramWorker(parameters, load_model(MODEL), sizes_for(parameters.config, asked, 2))
+    worker = make(parameters, load_model(MODEL), sizes_for(parameters.config, asked, 2))
     engine = Engine(worker, 2)
     for request in asked:
         engine.submit(request)

@@ -10,13 +10,18 @@ import torch
 from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
+from specsim.gpu.worker.ngram import GpuNgramWorker
+from specsim.gpu.worker.ngram_v2 import GpuNgramWorkerV2
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
 from specsim.properties.laws.support.told import check_told
 from specsim.reference.models import load_model
+from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
 from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
@@ -84,10 +89,32 @@ def test_the_device_hands_them_over_alike(name):
         check_told(MODEL, request)
 
 
-def test_drafts_of_a_store_change_no_state():
+@pytest.mark.parametrize("make", [ReferenceNgramWorker, ReferenceNgramWorkerV2])
+def test_drafts_of_a_store_change_no_state(make):
     parameters, requests = NgramParameters(3, 3, num_draft_tokens=5), asked()
-    sizes = sizes_for(parameters.config, requests, 3)
-    for request in ran(ReferenceNgramWorker(parameters, load_model(MODEL), sizes), requests):
+    for request in ran(make(parameters, load_model(MODEL), sizes_for(parameters.config, requests, 3)), requests):
+        check_told(MODEL, request)
+
+
+def test_drafts_over_the_keys_of_the_target_change_no_state():
+    model, requests = replace(MODEL, kv_sharing=(1, 0)), asked()
+    for request in ran(ReferenceFrozenKVMTPWorker(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
+        check_told(MODEL, request)
+
+
+@pytest.mark.parametrize(
+    ("make", "drafting", "differs"),
+    [
+        (GpuNgramWorker, NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (GpuNgramWorkerV2, NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (GpuFrozenKVMTPWorker, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
+    ],
+)
+def test_workers_of_other_algorithms_hand_them_over_on_the_device(make, drafting, differs):
+    requests = [replace(request, max_new_tokens=2) for request in asked()[:2]]
+    config = drafting if isinstance(drafting, SpecConfig) else drafting.config
+    worker = make(drafting, load_on_device(replace(MODEL, **differs)), sizes_for(config, requests, 2))
+    for request in ran(worker, requests, 2):
         check_told(MODEL, request)
 
 
