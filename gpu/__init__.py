@@ -24,7 +24,7 @@ from specsim.gpu.launching.pointers import KVBuffers
 
 ARRAYS = "torch"
 HOST = "specsim.conformance.catalogue"
-PARTS = "specsim.simulation.memory"
+PARTS = "specsim.simulation.parts"
 REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"

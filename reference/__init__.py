@@ -9,7 +9,7 @@ from specsim.reference import exports
 from specsim.reference.exports import *  # noqa: F403
 
 HOST = "specsim.conformance.catalogue"
-PARTS = "specsim.simulation.memory"
+PARTS = "specsim.simulation.parts"
 REJECTS = True
 
 if TYPE_CHECKING:

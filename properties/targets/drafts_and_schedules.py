@@ -72,8 +72,13 @@ TARGETS = (
         "P57",
         "ranks agree on tokens and on what they exchange",
         properties=("phases.ranks_count_tokens_by_their_phase",),
-        tests=("gpu/worker/test_v1.py::test_an_idle_extend_runs_where_other_ranks_wait_for_it",),
-        open=(("tokens, collectives and shapes of several ranks", RANKS),),
+        tests=(
+            "gpu/worker/test_v1.py::test_an_idle_extend_runs_where_other_ranks_wait_for_it",
+            "gpu/worker/test_ranks.py::test_ranks_in_processes_output_what_each_would_alone",
+            "gpu/worker/test_ranks.py::test_a_rank_that_disappears_is_named_and_the_others_go_on",
+            "gpu/worker/test_ranks.py::test_a_silent_rank_is_given_up_after_a_time_limit",
+        ),
+        open=(("decisions of ranks that run the same requests", RANKS),),
     ),
     Target(
         "P58",

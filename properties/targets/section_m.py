@@ -1,6 +1,6 @@
 """M.1 to M.30: what is asked of the operations one by one, and of whole runs."""
 
-from specsim.properties.targets.target import GRAPHS, RANKS, Target
+from specsim.properties.targets.target import GRAPHS, Target
 
 TARGETS = (
     Target(
@@ -258,7 +258,13 @@ TARGETS = (
     Target(
         "M.30",
         "an idle rank runs as many forwards as a live one",
-        tests=("gpu/worker/test_v1.py::test_an_idle_extend_runs_where_other_ranks_wait_for_it",),
-        open=(("whole iterations of a rank without requests", RANKS),),
+        properties=(
+            "padded_engine.ranks_in_step_are_plain_runs",
+            "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
+        ),
+        tests=(
+            "gpu/worker/test_v1.py::test_an_idle_extend_runs_where_other_ranks_wait_for_it",
+            "gpu/worker/test_ranks.py::test_ranks_in_processes_output_what_each_would_alone",
+        ),
     ),
 )

@@ -9,7 +9,7 @@ from specsim.properties.property import Property
 Status = Literal["stated", "in part", "open"]
 
 GRAPHS = "graph runners"
-RANKS = "there is one rank"
+RANKS = "every rank has requests of its own"
 WIDTHS = "no algorithm drafts another number for each request"
 REASONS = (GRAPHS, RANKS, WIDTHS)
 """Why a part of a target may be open: what it would be stated of is not there."""

@@ -139,9 +139,9 @@ _HOST_FUNCTIONS = (
     _host(draft_with_corpora, "ngram", "semantics A.13b"),
     _host(as_one_token_extend, "padding", "semantics D.9", conformance_only=True),
     _host(get_draft_extend_lens, "padding", "semantics D.6", conformance_only=True),
-    _host(pad_inputs_to_size, "padding", "semantics D.9, E.1", conformance_only=True),
-    _host(plan_mlp_sync_batch, "padding", "semantics D.9", conformance_only=True),
-    _host(post_forward_mlp_sync_batch, "padding", "semantics D.9", conformance_only=True),
+    _host(pad_inputs_to_size, "padding", "semantics D.9, E.1"),
+    _host(plan_mlp_sync_batch, "padding", "semantics D.9"),
+    _host(post_forward_mlp_sync_batch, "padding", "semantics D.9"),
     _host(expect_phase, "phases", "semantics D.1"),
     _host(filter_batch, "phases", "semantics D.8"),
     _host(get_spec_adjust_token_coefficient, "phases", "semantics D.9, G.5", conformance_only=True),
@@ -165,33 +165,43 @@ _HOST_FUNCTIONS = (
     _host(truncate_at_stop, "stops", "semantics B.11"),
 )
 
+_MODELS, _RANKS = "specsim.simulation.models.padded", "specsim.simulation.ranks"
 _MEMORY = "specsim.simulation.memory"
 _PARTS = tuple(
-    Entry(name, Kind.PART, "memory", source, home=_MEMORY)
-    for name, source in (
-        ("SlotAllocator", "semantics I.6"),
-        ("PageAllocator", "semantics I.6"),
-        ("SwaAllocator", "semantics C.6, I.6, I.10"),
-        ("RowAllocator", "semantics I.6"),
-        ("RadixCache", "semantics I.7"),
-        ("Books", "semantics I.1, I.3, I.4"),
-        ("alloc_len_per_decode", "semantics I.2"),
-        ("required_row_width", "semantics I.2"),
-        ("next_allocated_length", "semantics I.2"),
-        ("prepare_for_decode", "semantics I.2"),
-        ("new_tokens_required_next_decode", "semantics I.5"),
-        ("make_room", "semantics I.5"),
-        ("admit_request", "semantics I.7"),
-        ("allocate_chunk", "semantics I.8"),
-        ("publish_prefix", "semantics I.7"),
-        ("num_behind_window", "semantics I.10"),
-        ("evict_behind_window", "semantics I.10, J.1, J.2"),
-        ("owned_length", "semantics I.4"),
-        ("plan_release", "semantics I.4"),
-        ("release_finished", "semantics I.4, I.9"),
-        ("release_retracted", "semantics I.4"),
-        ("Ledger", "semantics I.1, I.6"),
+    Entry(name, Kind.PART, group, source, home=home)
+    for group, home, parts in (
+        (
+            "memory",
+            _MEMORY,
+            (
+                ("SlotAllocator", "semantics I.6"),
+                ("PageAllocator", "semantics I.6"),
+                ("SwaAllocator", "semantics C.6, I.6, I.10"),
+                ("RowAllocator", "semantics I.6"),
+                ("RadixCache", "semantics I.7"),
+                ("Books", "semantics I.1, I.3, I.4"),
+                ("alloc_len_per_decode", "semantics I.2"),
+                ("required_row_width", "semantics I.2"),
+                ("next_allocated_length", "semantics I.2"),
+                ("prepare_for_decode", "semantics I.2"),
+                ("new_tokens_required_next_decode", "semantics I.5"),
+                ("make_room", "semantics I.5"),
+                ("admit_request", "semantics I.7"),
+                ("allocate_chunk", "semantics I.8"),
+                ("publish_prefix", "semantics I.7"),
+                ("num_behind_window", "semantics I.10"),
+                ("evict_behind_window", "semantics I.10, J.1, J.2"),
+                ("owned_length", "semantics I.4"),
+                ("plan_release", "semantics I.4"),
+                ("release_finished", "semantics I.4, I.9"),
+                ("release_retracted", "semantics I.4"),
+                ("Ledger", "semantics I.1, I.6"),
+            ),
+        ),
+        ("padded_engine", _MODELS, (("PaddedModel", "semantics D.9, D.10, J.3"),)),
+        ("padded_engine", _RANKS, (("Meeting", "semantics D.9, J.3"),)),
     )
+    for name, source in parts
 )
 
 CATALOGUE: dict[str, Entry] = {

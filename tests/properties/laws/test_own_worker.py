@@ -27,9 +27,12 @@ ON_OPERATIONS = {
     "frozen_engine.a_draft_leaves_no_trace",
     "frozen_engine.a_draft_over_committed_keys_loses_nothing",
     "frozen_engine.a_draft_does_not_see_its_neighbours",
+    "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
+    "padded_engine.padded_runs_are_plain_runs",
+    "padded_engine.ranks_in_step_are_plain_runs",
 }
-"""Whole runs that set the coins of one operation, look into the pools in the middle of a draft, ask what the
-reference's own worker keeps, or run another algorithm, whose workers are no ``WORKER``."""
+"""Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
+draft, ask what the reference's own worker keeps, or run another algorithm, whose workers are no ``WORKER``."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 

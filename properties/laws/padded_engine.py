@@ -1,0 +1,187 @@
+"""Laws of whole runs on padded forwards: to buckets, without requests, and on several ranks in step."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+from hypothesis import strategies as st
+
+from specsim.conformance.backend import Backend, Completed, load
+from specsim.counts import path_width
+from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.histories import Scenario, believed_worker, play, scenarios, start, tree_scenarios
+from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
+from specsim.properties.property import Property
+from specsim.reference.models import load_model
+from specsim.reference.worker.pools import CARRIED
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.models.agreement import Agreement, ForwardKind
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.ranks import run_rank
+from specsim.simulation.requests import Request
+from specsim.simulation.worker import Worker
+
+ROWS_OF_AN_IDLE_RANK = 2
+"""Requests of padding on which a rank without requests runs its forwards."""
+
+
+@dataclass(frozen=True)
+class RankedRun:
+    """A run whose requests are dealt out to ranks, so many at a time; ``idle`` is a rank that gets none."""
+
+    scenario: Scenario
+    num_ranks: int
+    idle: int | None
+    at_a_time: int
+
+    def requests_of(self, rank: int) -> list[Request]:
+        """Return fresh requests of a rank."""
+        live = [one for one in range(self.num_ranks) if one != self.idle]
+        dealt = cycle([one for one in live for _ in range(self.at_a_time)])
+        return [request for request, owner in zip(self.scenario.requests(), dealt, strict=False) if owner == rank]
+
+
+def padded_runs_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
+    """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same behind."""
+    worker, _ = _padded_worker(backend, scenario)
+    engines = [start(believed_worker(scenario), scenario), start(worker, scenario)]
+    for number, (plain, padded) in enumerate(play(engines, scenario)):
+        require((plain is None) == (padded is None), f"step {number}", padded, plain)
+        if plain is not None and padded is not None:
+            for name, expected in vars(plain).items():
+                require_equal(f"{name} of step {number}", vars(padded)[name], expected)
+        _require_state(number, engines[1].worker.state(), engines[0].worker.state())
+    _require_requests("a padded run", engines[1].scheduler.finished, engines[0].scheduler.finished)
+
+
+def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, scenario: Scenario) -> None:
+    """It drafts, verifies and extends as often as a live batch, returns nothing, and no request has anything of it.
+
+    V2 runs one between any two iterations; V1, which would let its requests go, when it has none.
+    """
+    worker, padded = _padded_worker(backend, scenario)
+    engines = [start(believed_worker(scenario), scenario), start(worker, scenario)]
+    for number, _ in enumerate(play(engines, scenario)):
+        if not scenario.is_v1 or not engines[1].has_work:
+            _run_idle_batch(scenario, worker, padded)
+            expected = engines[0].worker.state()
+            kept = {name: expected[name] for name in expected if not scenario.is_v1 or name not in CARRIED}
+            _require_state(number, worker.state(), kept)
+    _require_requests("a run with idle batches", engines[1].scheduler.finished, engines[0].scheduler.finished)
+
+
+def ranks_in_step_are_plain_runs(backend: Backend, run: RankedRun) -> None:
+    """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses nobody."""
+    told, lost = run_threads(run.num_ranks, partial(_run_one, backend, run))
+    require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
+    forwards = [one for _, one, _ in told]
+    for rank, (finished, own, _) in enumerate(told):
+        require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
+        alone = start(believed_worker(run.scenario), run.scenario)
+        for request in run.requests_of(rank):
+            alone.submit(request)
+        alone.run()
+        _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
+    for number, of_ranks in enumerate(zip(*(seen for _, _, seen in told), strict=True)):
+        rows = [row for own, _ in of_ranks for row in own]
+        for rank, (_, gathered) in enumerate(of_ranks):
+            require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
+
+
+def _run_one(backend: Backend, run: RankedRun, group: LocalGroup) -> tuple[list[Request], Counter[ForwardKind], Any]:
+    """Run one rank; return its requests, its forwards by kind, and of each its own rows and all that it saw."""
+    worker, padded = _padded_worker(backend, run.scenario)
+    meeting = backend.host("Meeting")(group, padded.run_padding)
+    seen = []
+
+    def look(input_ids: Any) -> None:
+        seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
+
+    padded.agree, padded.look = meeting, look
+    engine = start(worker, run.scenario)
+    for request in run.requests_of(group.rank):
+        engine.submit(request)
+    run_rank(engine, meeting)
+    return engine.scheduler.finished, padded.forwards, seen
+
+
+def _padded_worker(backend: Backend, scenario: Scenario) -> tuple[Worker, Any]:
+    """Return the reference's loop on an implementation's operations and padded forwards, and their model."""
+    operations = Completed(backend, load("specsim.reference"))
+    config, sizes = scenario.config, sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
+    width = path_width(config.num_steps) if scenario.is_v1 else config.num_draft_tokens
+    model = backend.host("PaddedModel")(load_model(scenario.model, operations), width)
+    if scenario.is_v1:
+        return ReferenceWorkerV1(config, model, sizes, operations=operations, has_dp_attention=True), model
+    return ReferenceWorker(config, model, sizes, operations=operations), model
+
+
+def _run_idle_batch(scenario: Scenario, worker: Worker, padded: Any) -> None:
+    config, agree = scenario.config, padded.agree
+    before = Counter(padded.forwards)
+    widths = {ForwardKind.DRAFT_STEP: config.topk, ForwardKind.VERIFY: config.num_draft_tokens}
+
+    def as_others_do(kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None) -> Agreement:
+        require(num_requests == num_tokens == 0, f"requests and rows of an idle {kind.name}", num_requests, 0)
+        own = widths.get(kind, width) or 1
+        return Agreement(ROWS_OF_AN_IDLE_RANK * own, own)
+
+    padded.agree = as_others_do
+    iteration = worker.decode([])
+    padded.agree = agree
+    iteration.check(0)
+    expected = Counter({ForwardKind.VERIFY: 1, ForwardKind.DRAFT_EXTEND: 1})
+    expected[ForwardKind.DRAFT_STEP] = config.num_steps - 1
+    require(padded.forwards - before == +expected, "forwards of an idle batch", padded.forwards - before, +expected)
+
+
+def _require_state(number: int, got: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raise AssertionError unless everything but row 0 and slot 0 is the same; the map of rows is, whole."""
+    require_equal(f"req_to_token behind step {number}", got["req_to_token"], expected["req_to_token"])
+    for name, values in expected.items():
+        if isinstance(values, list):
+            for layer, (one, other) in enumerate(zip(got[name], values, strict=True)):
+                require_equal(f"{name}[{layer}] behind step {number}", one[1:], other[1:])
+        else:
+            require_equal(f"{name} behind step {number}", got[name][1:], values[1:])
+
+
+def _require_requests(what: str, got: list[Request], expected: list[Request]) -> None:
+    def told(requests: list[Request]) -> list[Any]:
+        return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
+
+    require(told(got) == told(expected), f"what requests of {what} came to", told(got), told(expected))
+
+
+@st.composite
+def _runs(draw: st.DrawFn) -> Scenario:
+    """Draw a run on either worker; batches of three, which no bucket has, are common."""
+    is_v1 = draw(st.booleans())
+    return replace(draw(st.one_of(tree_scenarios(), scenarios())), is_v1=is_v1)
+
+
+@st.composite
+def _ranked_runs(draw: st.DrawFn) -> RankedRun:
+    num_ranks = draw(st.integers(2, 3))
+    idle = draw(st.sampled_from((None, None, 0, num_ranks - 1)))
+    return RankedRun(draw(_runs()), num_ranks, idle, draw(st.integers(1, 2)))
+
+
+_PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
+
+
+def _state(law: Any, strategy: Any, operations: tuple[str, ...], number: str) -> Property:
+    return Property(
+        f"padded_engine.{law.__name__}", number, operations, strategy, law, is_slow=True, fills_missing=True
+    )
+
+
+PROPERTIES = (
+    _state(padded_runs_are_plain_runs, _runs, _PADS, "P30"),
+    _state(an_idle_batch_runs_every_forward_for_nobody, _runs, _PADS, "P32"),
+    _state(ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
+)

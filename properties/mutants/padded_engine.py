@@ -1,0 +1,115 @@
+"""Faults of runs on padded forwards, and of ranks that should run them together."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specsim.phases import ForwardBatch, SyncPlan
+from specsim.properties.mutants.record import Function, Mutant, overriding
+from specsim.simulation.models.agreement import Agreement, ForwardKind
+
+_MODEL, _MEETING = "PaddedModel", "Meeting"
+
+
+def _entered(change: Any) -> Any:
+    """Inject a fault into what forwards read: ``change`` sees the batch and its padding, and returns another one."""
+
+    def enter(correct: Function, model: Any, *args: Any) -> tuple[ForwardBatch, ForwardBatch]:
+        before, padded = correct(model, *args)
+        return before, change(before, padded)
+
+    return overriding(_enter=enter)
+
+
+def _last_slot(before: ForwardBatch, padded: ForwardBatch) -> ForwardBatch:
+    slots = padded.out_cache_loc.copy()
+    slots[before.num_tokens :] = before.out_cache_loc[-1:].sum()
+    return replace(padded, out_cache_loc=slots)
+
+
+def _padding_in_front(before: ForwardBatch, padded: ForwardBatch) -> ForwardBatch:
+    extra = padded.num_tokens - before.num_tokens
+    return replace(padded, input_ids=np.roll(padded.input_ids, extra))
+
+
+def _one_slot_late(before: ForwardBatch, padded: ForwardBatch) -> ForwardBatch:
+    is_padded = padded.num_tokens > before.num_tokens
+    return replace(padded, out_cache_loc=np.roll(padded.out_cache_loc, 1)) if is_padded else padded
+
+
+def _positions_lost(before: ForwardBatch, padded: ForwardBatch) -> ForwardBatch:
+    is_padded = padded.num_tokens > before.num_tokens
+    return replace(padded, positions=padded.positions * 0) if is_padded else padded
+
+
+def _stale_hidden_states(before: ForwardBatch, padded: ForwardBatch) -> ForwardBatch:
+    if padded.hidden_states is None or padded.num_tokens == before.num_tokens:
+        return padded
+    return replace(padded, hidden_states=np.roll(padded.hidden_states, 1, axis=0))
+
+
+def _more_keys(correct: Function, model: Any, keys: Any, count: int, width: int, prefix: int) -> Any:
+    """Give live rows of a padded batch a key less."""
+    longer = correct(model, keys, count, width, prefix)
+    if not count or not len(keys.cache_seqlens):
+        return longer
+    lengths = longer.cache_seqlens.copy()
+    first, behind = longer.page_table[0, : lengths[0]].copy(), longer.page_table.copy()
+    behind[0, : lengths[0]] = np.roll(first, 1)
+    return replace(longer, page_table=behind)
+
+
+def _no_extend_for_nobody(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
+    if kind is not ForwardKind.DRAFT_EXTEND:
+        correct(model, kind, *args)
+
+
+def _extend_for_nobody_alone(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
+    """Run the draft's first forward twice where the batch is empty."""
+    if not len(batch.req_pool_indices):
+        correct(model, batch, *args)
+    return correct(model, batch, *args)
+
+
+def _leaves_when_done(correct: Function, meeting: Any) -> bool:
+    return False
+
+
+def _always_as_before(correct: Function, meeting: Any, kind: ForwardKind, *args: Any) -> Agreement:
+    """Agree on the rows of this rank alone, whatever others have."""
+    agreed: Agreement = correct(meeting, kind, *args)
+    num_requests, _, width = args
+    return agreed if kind.is_prefill or not num_requests else Agreement(num_requests * width, width)
+
+
+def _rows_of_the_neighbour(correct: Function, meeting: Any, plan: SyncPlan) -> int:
+    rows: int = plan.num_tokens[meeting._place - 1]
+    return rows
+
+
+def _everybody_has_the_own_rows(correct: Function, meeting: Any, kind: ForwardKind, told: Any) -> Any:
+    own = told[meeting.group.rank]
+    return correct(meeting, kind, {rank: own if answer[0] == own[0] else answer for rank, answer in told.items()})
+
+
+def _offset_of_the_neighbour(correct: Function, meeting: Any, input_ids: Any) -> Any:
+    meeting._place -= 1 if meeting._place else 0
+    return correct(meeting, input_ids)
+
+
+MUTANTS = (
+    Mutant("OWN-2360", _MODEL, "Rows of padding write the slot of the last live one.", _entered(_last_slot)),
+    Mutant("OWN-2361", _MODEL, "Token ids are padded in front, all else behind.", _entered(_padding_in_front)),
+    Mutant("OWN-2362", _MODEL, "Slots of a padded batch are one row late.", _entered(_one_slot_late)),
+    Mutant("OWN-2363", _MODEL, "Positions are lost where a batch is padded.", _entered(_positions_lost)),
+    Mutant("OWN-2364", _MODEL, "Hidden states are those of the neighbour.", _entered(_stale_hidden_states)),
+    Mutant("OWN-2365", _MODEL, "A padded batch reads its keys one late.", overriding(_with_rows=_more_keys)),
+    Mutant("S14", _MODEL, "An idle rank does not run the extend.", overriding(run_padding=_no_extend_for_nobody)),
+    Mutant("OWN-2366", _MODEL, "An idle batch extends twice.", overriding(draft_extend=_extend_for_nobody_alone)),
+    Mutant("OWN-2367", _MEETING, "A rank leaves when it has no request.", overriding(attend=_leaves_when_done)),
+    Mutant("OWN-2368", _MEETING, "A live rank runs its own rows.", overriding(__call__=_always_as_before)),
+    Mutant("OWN-2369", _MEETING, "A rank runs the rows of its neighbour.", overriding(_rows=_rows_of_the_neighbour)),
+    Mutant("OWN-2370", _MEETING, "Others are taken to be like oneself.", overriding(_plan=_everybody_has_the_own_rows)),
+    Mutant("OWN-2371", _MEETING, "Rows go where the neighbour's are.", overriding(gather=_offset_of_the_neighbour)),
+)

@@ -1,0 +1,114 @@
+"""Batches of nobody, and pools that hold nothing but the dump: what a rank without requests runs its forwards on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specsim.phases.form import Zeros
+from specsim.simulation.models.batches import (
+    DraftExtendBatch,
+    DraftStepBatch,
+    ListedKeys,
+    PagedKeys,
+    TargetBatch,
+    WindowKeys,
+)
+from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+
+DUMP_SLOTS = 64
+"""Slots of the pools: a page of an indexer."""
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """Empty batches for the forwards of a model, made with ``zeros``.
+
+    Notes
+    -----
+    Source: semantics D.10, J.3.
+    """
+
+    description: ModelDescription
+    zeros: Zeros
+
+    def prompts(self) -> TargetBatch[Any]:
+        """Return chunks of no prompt."""
+        return self._target(None)
+
+    def trees(self, num_nodes: int) -> TargetBatch[Any]:
+        """Return no tree of so many nodes."""
+        return self._target(num_nodes)
+
+    def beams(self) -> DraftStepBatch[Any]:
+        """Return no beam."""
+        return DraftStepBatch(
+            req_pool_indices=self._ids(),
+            input_ids=self._ids(),
+            positions=self._ids(),
+            out_cache_loc=self._ids(),
+            keys=ListedKeys(self.zeros((0,), "int32"), self.zeros((1,), "int32"), 1),
+            hidden_states=self._hidden(),
+            depth=2,
+        )
+
+    def extend(self) -> DraftExtendBatch[Any]:
+        """Return no token to catch up with."""
+        told = self.description
+        width = told.hidden_width * len(told.hidden_layers)
+        return DraftExtendBatch(
+            req_pool_indices=self._ids(),
+            input_ids=self._ids(),
+            positions=self._ids(),
+            out_cache_loc=self._ids(),
+            keys=self._keys(),
+            hidden_states=self.zeros((0, width), told.hidden_dtype) if told.has_draft_hidden else None,
+            select=self._ids(),
+        )
+
+    def states(self, *leading: int) -> Mapping[str, list[Any]]:
+        """Return recurrent states with these leading axes."""
+        return {
+            one.name: [self.zeros((*leading, *one.row_shape), one.dtype) for _ in range(one.num_layers)]
+            for one in self.description.state_components
+        }
+
+    def dump(self, side: Side) -> Mapping[str, list[Any]]:
+        """Return pools of a side that hold the dump alone."""
+        return self._buffers(self.description.components_of(side))
+
+    def _target(self, num_nodes: int | None) -> TargetBatch[Any]:
+        told, window = self.description, None
+        if told.swa_components:
+            table = self.zeros((0, 0), "int64")
+            window = WindowKeys(self._buffers(told.swa_components), self._ids(), table, told.window)
+        parents = num_nodes is not None and told.state_components
+        return TargetBatch(
+            req_pool_indices=self._ids(),
+            input_ids=self._ids(),
+            positions=self._ids(),
+            out_cache_loc=self._ids(),
+            prefix_lens=self._ids(),
+            keys=self._keys(),
+            tree_mask=None if num_nodes is None else self.zeros((0,), "bool"),
+            parents=self.zeros((0, num_nodes or 0), "int64") if parents else None,
+            select=self._ids() if num_nodes is None else None,
+            hidden_layers=told.hidden_layers,
+            is_sampled=False,
+            window_keys=window,
+        )
+
+    def _ids(self) -> Any:
+        return self.zeros((0,), "int64")
+
+    def _keys(self) -> PagedKeys[Any]:
+        return PagedKeys(self.zeros((0, 0), "int32"), self.zeros((0,), "int32"), self.zeros((1,), "int32"), 1)
+
+    def _hidden(self) -> Any:
+        told = self.description
+        return self.zeros((0, told.draft_hidden_width), told.hidden_dtype) if told.has_draft_hidden else None
+
+    def _buffers(self, components: Sequence[KVComponent]) -> Mapping[str, list[Any]]:
+        return {
+            one.name: [self.zeros(one.buffer_shape(DUMP_SLOTS), one.dtype) for _ in range(one.num_layers)]
+            for one in components
+        }
