@@ -166,9 +166,13 @@ def _runs(draw: st.DrawFn) -> Scenario:
 
 @st.composite
 def _ranked_runs(draw: st.DrawFn) -> RankedRun:
+    """Draw a run of at least three requests, so that ranks that decode side by side have different numbers of them."""
     num_ranks = draw(st.integers(2, 3))
     idle = draw(st.sampled_from((None, None, 0, num_ranks - 1)))
-    return RankedRun(draw(_runs()), num_ranks, idle, draw(st.integers(1, 2)))
+    scenario = draw(_runs())
+    first = scenario.arrivals[0]
+    arrivals = (*scenario.arrivals, *[first] * max(0, 3 - len(scenario.arrivals)))
+    return RankedRun(replace(scenario, arrivals=arrivals), num_ranks, idle, draw(st.sampled_from((2, 1))))
 
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
