@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from specsim.algorithms.builtin import PLUGINS, SpeculativeAlgorithm
 from specsim.algorithms.flags import Flags
 from specsim.algorithms.plugin import CustomSpecAlgo, Factory
+from specsim.algorithms.promises import check_promises
 from specsim.rejection import Reason, SpecRejection
 
 F = TypeVar("F", bound=Factory)
@@ -79,13 +80,13 @@ def register(
 ) -> Callable[[F], F]:
     """Return a decorator that registers a worker factory under a name and returns the factory unchanged.
 
-    The name and the class are checked at once; the entry is stored when the decorator runs. ``flags`` is the plug-in's
-    row; without one it is that of its class.
+    The name, the class and what it promises are checked at once; the entry is stored when the decorator runs.
+    ``flags`` is the plug-in's row; without one it is that of its class.
 
     Raises
     ------
     SpecRejection
-        RESERVED_NAME or DUPLICATE_NAME.
+        RESERVED_NAME or DUPLICATE_NAME; BAD_CONFIGURATION: it breaks its own promises, or the factory cannot be called.
     TypeError
         ``spec_class`` lacks predicates.
 
@@ -93,12 +94,25 @@ def register(
     -----
     Source: semantics G.3.
     """
-    check_registration(name, spec_class, PLUGINS)
 
-    def store(factory: F) -> F:
+    def described(factory: Factory) -> CustomSpecAlgo:
         capitals = check_registration(name, spec_class, PLUGINS)
         plugin = spec_class(capitals, factory, supports_overlap, validate_server_args)
-        PLUGINS[capitals] = plugin if flags is None else replace(plugin, flags=flags)
+        plugin = plugin if flags is None else replace(plugin, flags=flags)
+        check_promises(plugin)
+        return plugin
+
+    described(_no_worker)
+
+    def store(factory: F) -> F:
+        plugin = described(factory)
+        if not callable(factory):
+            because = "it makes the class of the worker"
+            what = f"factory of {plugin.name}"
+            raise SpecRejection(
+                Reason.BAD_CONFIGURATION, what=what, got=repr(factory), expected="a callable", because=because
+            )
+        PLUGINS[plugin.name] = plugin
         return factory
 
     return store
@@ -113,6 +127,10 @@ def restored_registry() -> Iterator[None]:
     finally:
         PLUGINS.clear()
         PLUGINS.update(before)
+
+
+def _no_worker(request: Any) -> None:
+    """Stand for a factory that is not known yet."""
 
 
 def _name_rejection(reason: Reason, name: str, because: str) -> SpecRejection:
