@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from specsim.assertion import require
+from specsim.properties.soak.algorithms import with_algorithm
+from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.setups import DrawSetup, Setup, draw_setup
@@ -39,6 +41,7 @@ class Played:
     """What a machine came to; ``untried`` has why a rule was not tried, by its name and the kind of worker."""
 
     num_steps: int = 0
+    algorithm: str = EAGLE
     num_decodes: int = 0
     num_wide_decodes: int = 0
     num_leaked: int = 0
@@ -50,7 +53,7 @@ class Played:
 
 def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
     """Draw a machine and its actions, and run it to its end."""
-    setup = draw(random)
+    setup = with_algorithm(draw(random))
     actions: list[Action] = []
     machine: Machine | None = None
     error: Exception | None = None
@@ -62,7 +65,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
         num_steps = len(actions) + finish(machine)
     except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         num_steps, error = len(actions), caught
-    played = Played(num_steps)
+    played = Played(num_steps, setup.algorithm)
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked

@@ -48,7 +48,7 @@ Machines = Generator[Measured, None, None]
 class Soaked:
     """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
 
-    ``untried`` has the rules that some machines could not try, and why.
+    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why.
     """
 
     seed: int
@@ -59,6 +59,7 @@ class Soaked:
     num_leaked: int = 0
     reach: Counter[Tag] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
+    algorithms: Counter[str] = field(default_factory=Counter)
     untried: dict[str, str] = field(default_factory=dict)
     failures: dict[int, Failure] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
@@ -67,6 +68,7 @@ class Soaked:
     def add(self, number: int, played: Played) -> None:
         """Count a machine."""
         self.num_machines += 1
+        self.algorithms[played.algorithm] += 1
         self.num_steps += played.num_steps
         self.num_decodes += played.num_decodes
         self.num_wide_decodes += played.num_wide_decodes

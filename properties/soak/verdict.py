@@ -1,7 +1,8 @@
 """What is wrong with a soak: machines that fail, and conditions that too few of them came to."""
 
+from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.run import Soaked
-from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, REQUIRED, least_hits
+from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, PER_STEPS, REQUIRED, least_hits
 
 FEWEST_MEASURED = 20_000
 """Steps from which on memory is judged: what is loaded and kept once is there after a twentieth of them."""
@@ -21,7 +22,9 @@ def _missed(soaked: Soaked) -> list[str]:
     least = least_hits(soaked.num_steps)
     hits = {tag.value: soaked.reach[tag] for tag in (*REQUIRED, *OWN)}
     hits |= {f"a row used again after {end}": soaked.reused[end] for end in ENDS}
-    return [f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least]
+    missed = [f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least]
+    unseen = [name for name in DRAFTERS if soaked.num_steps >= PER_STEPS and not soaked.algorithms[name]]
+    return [*missed, *(f"machines of {name} = 0, but should be at least 1" for name in unseen)]
 
 
 def _idled(soaked: Soaked) -> list[str]:

@@ -122,6 +122,7 @@ def _document(
         "seed": soaked.seed,
         "steps": soaked.num_steps,
         "machines": soaked.num_machines,
+        "algorithms": dict(sorted(soaked.algorithms.items())),
         "failures": len(soaked.failures),
         "leaked_slots": soaked.num_leaked,
         "decode_iterations": soaked.num_decodes,
@@ -155,6 +156,7 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         ("of four or more requests", soaked.num_wide_decodes),
         *((tag.value, soaked.reach[tag]) for tag in (*REQUIRED, *OWN)),
         *((f"row used again after {end}", soaked.reused[end]) for end in ENDS),
+        *((f"machines of {name}", number) for name, number in sorted(soaked.algorithms.items())),
         ("leaked slots", soaked.num_leaked),
     ):
         table.add_row(name, f"{hits:,}")
