@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+from specsim.config import MOST_PACKED_NODES
 from specsim.properties.soak.drafters import DRAFTERS, EAGLE
 from specsim.properties.soak.setups import AT_REST, Setup
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
@@ -20,7 +21,9 @@ OF_ANY_SIZE = ("EAGLE3", "STANDALONE", "FROZEN_KV_MTP")
 
 
 def with_algorithm(setup: Setup) -> Setup:
-    """Return a machine of another algorithm, or the same machine, as its seed decides."""
+    """Return a machine of another algorithm, or the same machine, as its seed decides; the widest trees are EAGLE's."""
+    if setup.config.num_draft_tokens > MOST_PACKED_NODES:
+        return setup
     random = Random(setup.shuffle_seed + (setup.model.seed << 16))
     return setup if random.randrange(ONE_IN) else of_algorithm(setup, random.choice(OTHERS), random)
 

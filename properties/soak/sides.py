@@ -43,7 +43,8 @@ class Sides:
         self._told = ToldPairs(worker.model.description)
         is_resizable = isinstance(worker, ResizableWorker)
         self.configs = (setup.config, *(setup.other_configs if is_resizable else ()))
-        self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
+        is_fixed = is_resizable or setup.parameters is not None
+        self.untried = None if is_fixed else f"{type(worker).__name__} has no resized(config)"
 
     @property
     def tried(self) -> Engine:

@@ -6,19 +6,23 @@ from random import Random
 
 import pytest
 
-from specsim.config import SpecConfig
+from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
 from specsim.properties.soak.asked import Asked
+from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.faults import FAULTS
-from specsim.properties.soak.history import Played, play, replay
-from specsim.properties.soak.rules import Action
+from specsim.properties.soak.history import Played, finish, play, replay
+from specsim.properties.soak.machine import Machine
+from specsim.properties.soak.rules import Action, apply_action, draw_action
 from specsim.properties.soak.run import Soaked, soak
 from specsim.properties.soak.setups import Setup, draw_setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
 from specsim.properties.soak.verdict import complaints
+from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
@@ -116,6 +120,7 @@ def plenty():
     soaked.add(0, Played(20_000, num_decodes=10_000, num_wide_decodes=2_000))
     soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
     soaked.reused.update(dict.fromkeys(ENDS, 20))
+    soaked.algorithms.update(dict.fromkeys(DRAFTERS, 1))
     soaked.rss_mib = (100.0, 110.0)
     return soaked
 
@@ -128,10 +133,12 @@ def test_a_run_says_what_it_missed():
     soaked = plenty()
     soaked.reach[REQUIRED[3]] = 19
     soaked.reused["abort"] = 3
+    soaked.algorithms["NGRAM"] = 0
     soaked.num_decodes, soaked.num_wide_decodes, soaked.rss_mib = 9_999, 1_999, (100.0, 111.0)
     assert complaints(soaked) == [
         "full = 19, but should be at least 20",
         "a row used again after abort = 3, but should be at least 20",
+        "machines of NGRAM = 0, but should be at least 1",
         "decode iterations = 9999, but should be at least 1 in 2 of 20000 steps",
         "decode iterations of four or more requests = 1999, but should be at least 1 in 10 of 20000 steps",
         "memory at the end = 111.0 MiB, but should be at most 1.1 times 100.0 MiB",
@@ -142,3 +149,43 @@ def test_leaks_are_failures():
     soaked = plenty()
     soaked.num_leaked = 2
     assert complaints(soaked) == ["2 slots leaked"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_machines_of_other_algorithms_live_to_their_ends(name):
+    for number in range(3):
+        setup = of_algorithm(short_setups(Random(number)), name, Random(number))
+        assert setup.worker_name.startswith(("eagle", "standalone", "multi", name.lower()))
+        machine, random = Machine(reference(), setup), Random(number)
+        for _ in range(setup.num_actions):
+            apply_action(machine, draw_action(random, machine))
+        finish(machine)
+
+
+def test_wide_trees_and_every_setup_but_one_in_four_stay_with_eagle():
+    setups = [draw_setup(Random(number)) for number in range(200)]
+    assert all(with_algorithm(one) == one for one in setups if one.config.num_draft_tokens > MOST_PACKED_NODES)
+    changed = [with_algorithm(one).algorithm for one in setups if with_algorithm(one) != one]
+    assert set(changed) == set(OTHERS)
+    assert 30 < len(changed) < 70
+
+
+class CarelessWorker(ReferenceNgramWorker):
+    """Outputs another token than the target's now and then."""
+
+    def decode(self, rows, num_steps=None):
+        """Run an iteration, and put a token in the place of token 0."""
+        iteration = super().decode(rows, num_steps)
+        for request in self._ledger.requests:
+            if len(request.output) > 3 and request.output[-1] == 0:
+                request.output[-1] = 1
+        return iteration
+
+
+def test_a_fault_of_another_algorithm_is_found():
+    subject = Subject(replace(load("specsim.reference"), other_workers={"ngram": CarelessWorker}))
+    setup = of_algorithm(short_setups(Random(0)), "NGRAM", Random(0))
+    setup = replace(setup, is_v1=True, schedule=replace(setup.schedule, is_overlapped=False))
+    actions = [Action("admit", Asked((0, 1, 2, 0, 1), 12))]
+    assert replay(subject, setup, actions) is not None
+    assert replay(reference(), setup, actions) is None
