@@ -6,6 +6,7 @@ from random import Random
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.ruled import rules_for
 from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
@@ -91,8 +92,9 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
 
 
 def with_rules(asked: Asked, setup: Setup) -> Asked:
-    """Return a request with the rules that go with its prompt; a grammar leaves no room for forbidden tokens."""
-    rules = None if asked.grammar else rules_for(setup.model, asked.prompt, asked.max_new_tokens)
+    """Return a request with the rules that go with its prompt; grammars and few tokens leave no room for them."""
+    is_narrow = asked.grammar is not None or setup.model.vocab_size < VOCABULARY
+    rules = None if is_narrow else rules_for(setup.model, asked.prompt, asked.max_new_tokens)
     return replace(asked, logit_rules=rules)
 
 
