@@ -36,6 +36,7 @@ WORKERS = {
     "frozen_kv_mtp": "specsim.gpu.worker.frozen_kv_mtp.GpuFrozenKVMTPWorker",
     "multi_layer_eagle_v1": "specsim.gpu.worker.multi_layer.gpu_multi_layer_v1",
     "multi_layer_eagle_v2": "specsim.gpu.worker.multi_layer.gpu_multi_layer",
+    "frozen_kv_mtp_v2": "specsim.gpu.worker.frozen_kv_mtp_v2.GpuFrozenKVMTPWorkerV2",
     "ngram": "specsim.gpu.worker.ngram.GpuNgramWorker",
     "ngram_v2": "specsim.gpu.worker.ngram_v2.GpuNgramWorkerV2",
     "standalone_v1": WORKER_V1,

@@ -10,6 +10,7 @@ from specsim.assertion import require_present
 from specsim.config import SpecConfig
 from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.draft import link, map_hot, roots
+from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.stages import Setting
 from specsim.phases import DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput, VerifyInput
@@ -22,7 +23,8 @@ def draft_frozen(
     model: FrozenKVModel[Tensor],
     phase: DraftInput,
     config: SpecConfig,
-    setting: Setting,
+    pools: Pools,
+    hot_token_id: Tensor | None,
     verify_slots: Callable[[], Tensor],
 ) -> VerifyInput:
     """Draft a tree for every request, the first forward making the candidates (semantics D.11).
@@ -31,8 +33,8 @@ def draft_frozen(
     """
     if config.num_steps == 0:
         return roots(phase, verify_slots(), FrozenKVMTPVerifyInput)
-    topk, req_to_token = config.topk, setting.pools.req_to_token
-    kv = shared_kv(model.description, setting.pools.kv[Side.TARGET])
+    topk, req_to_token = config.topk, pools.req_to_token
+    kv = shared_kv(model.description, pools.kv[Side.TARGET])
     rows, lengths, positions = gpu.prepare_for_frozen_kv_draft(phase.req_pool_indices, phase.seq_lens, topk)
     num_beams, width = rows.shape[0], req_to_token.shape[1]
     counts = torch.ones(num_beams, dtype=torch.int32, device=rows.device)
@@ -49,12 +51,23 @@ def draft_frozen(
             # NOTE: all copies of a seed come to the same.
             probabilities, carried = probabilities[::topk], carried[::topk]
         topk_p, topk_index = gpu.fast_topk(probabilities, topk)
-        topk_index = map_hot(topk_index, setting.hot_token_id)
+        topk_index = map_hot(topk_index, hot_token_id)
         chosen = gpu.select_top_k_tokens(step, topk_p, topk_index, carried, scores, topk)
         input_ids, scores = chosen.input_ids, chosen.next_scores
         hidden_states = require_present("what is carried on", chosen.next_hidden_states)
         choices.append(chosen)
     return link(phase, config, choices, verify_slots, FrozenKVMTPVerifyInput)
+
+
+def draft_in_stages(
+    model: FrozenKVModel[Tensor],
+    phase: DraftInput,
+    config: SpecConfig,
+    setting: Setting,
+    verify_slots: Callable[[], Tensor],
+) -> VerifyInput:
+    """Draft as a stage of a V1 batch."""
+    return draft_frozen(model, phase, config, setting.pools, setting.hot_token_id, verify_slots)
 
 
 def seed_of_prefill(behind: TargetPrefill, topk: int) -> FrozenKVMTPDraftInput:

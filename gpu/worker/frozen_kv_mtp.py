@@ -20,7 +20,7 @@ from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.constraints import constrain
 from specsim.gpu.worker.ends import end_requests
 from specsim.gpu.worker.extend import collect_extend_input, prepare_extend_after_decode
-from specsim.gpu.worker.frozen_draft import draft_frozen, seed_of_extend, seed_of_prefill
+from specsim.gpu.worker.frozen_draft import draft_in_stages, seed_of_extend, seed_of_prefill
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.logprobs import Scored, score, told_by
 from specsim.gpu.worker.pools import CARRIED, Pools, flat_ranges
@@ -113,7 +113,7 @@ class GpuFrozenKVMTPWorker:
             ChoiceRows(sizes.num_rows, DEVICE),
             None if hot is None else device_array(hot, DEVICE),
             sizes.page_size,
-            partial(draft_frozen, model),
+            partial(draft_in_stages, model),
             FrozenKVMTPDraftInput,
             zeroes_padding=True,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_kv_mtp_v2 import ReferenceFrozenKVMTPWorkerV2
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
@@ -33,6 +35,12 @@ SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""
 
 VOCABULARY = 24
+
+LOOPS: dict[str, Any] = {
+    "frozen_kv_mtp": ReferenceFrozenKVMTPWorker,
+    "frozen_kv_mtp_v2": ReferenceFrozenKVMTPWorkerV2,
+}
+"""The reference's loop of each worker; a run is played on both."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +94,14 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
     )
 
 
-def steps_of(run: FrozenRun, backend: Backend) -> Iterator[Engine]:
-    """Step an engine to the end; yield it behind every step, its books in order."""
+def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
+    """Step an engine around a worker to the end; yield it behind every step, its books in order."""
     asked, max_batch = run.requests(), 3
     sizes = sizes_for(run.config, asked, max_batch, run.page_size)
     largest = max(most_positions(run.config, request, run.page_size) for request in asked)
     if run.schedule.promised == 0:
         sizes = replace(sizes, num_slots=min(sizes.num_slots, 2 * largest + run.page_size))
-    worker = worker_named("frozen_kv_mtp", backend, run.config, run.model, sizes, ReferenceFrozenKVMTPWorker)
+    worker = worker_named(name, backend, run.config, run.model, sizes, LOOPS[name])
     engine = Engine(worker, max_batch, shuffle_seed=1, schedule=run.schedule)
     waiting = [asked.pop()] if run.is_last_late and len(asked) > 1 else []
     for request in asked:
@@ -114,7 +122,7 @@ def steps_of(run: FrozenRun, backend: Backend) -> Iterator[Engine]:
 def a_draft_over_committed_keys_loses_nothing(backend: Backend, run: FrozenRun) -> None:
     """Texts are those of plain decoding, and each verify accepts what the draft promises: all of a perfect one."""
     num_steps, model = run.config.num_steps, run.model
-    for request in _finished(run, backend):
+    for request in [one for name in LOOPS for one in _finished(run, backend, name)]:
         expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
         require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
         promised = num_steps if model.num_right is None else min(model.num_right, num_steps)
@@ -128,31 +136,38 @@ def a_draft_over_committed_keys_loses_nothing(backend: Backend, run: FrozenRun) 
 def a_draft_does_not_see_its_neighbours(backend: Backend, run: FrozenRun) -> None:
     """What is accepted of each request, verify by verify, is what is accepted of the request alone."""
     together = replace(run, retractions=(), schedule=replace(run.schedule, promised=Fraction(1)))
-    for request in _finished(together, backend):
-        number = request.request_id
-        alone = replace(together, prompts=(run.prompts[number],), lengths=(run.lengths[number],))
-        expected = _finished(alone, backend)[0].counters
-        require(request.counters == expected, f"counters of request {number}", request.counters, f"{expected} as alone")
+    for name in LOOPS:
+        for request in _finished(together, backend, name):
+            number = request.request_id
+            alone = replace(together, prompts=(run.prompts[number],), lengths=(run.lengths[number],))
+            expected = _finished(alone, backend, name)[0].counters
+            require(request.counters == expected, f"counters of request {number}", request.counters, expected)
 
 
 def a_draft_leaves_no_trace(backend: Backend, run: FrozenRun) -> None:
     """Behind every step every layer has position and token of all that is committed, however it was drafted."""
-    for engine in steps_of(run, backend):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
-            text = [*request.prompt, *request.output][: request.num_committed]
-            expected = [list(one) for one in enumerate(text)]
-            for component, buffer in enumerate(state["target_kv"]):
-                got = buffer[request.slots[: request.num_committed]][:, :2].tolist()
-                require(got == expected, f"component {component} of request {request.request_id}", got, expected)
-            written = state["req_to_token"][request.row, : len(request.slots)].tolist()
-            require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
+    for name in LOOPS:
+        for engine in steps_of(run, backend, name):
+            check_committed(engine)
 
 
-def _finished(run: FrozenRun, backend: Backend) -> list[Request]:
+def check_committed(engine: Engine) -> None:
+    """Raise AssertionError unless the KV of committed positions says where they are, and the map where it lies."""
+    state = engine.worker.state()
+    for request in engine.scheduler.running:
+        text = [*request.prompt, *request.output][: request.num_committed]
+        expected = [list(one) for one in enumerate(text)]
+        for component, buffer in enumerate(state["target_kv"]):
+            got = buffer[request.slots[: request.num_committed]][:, :2].tolist()
+            require(got == expected, f"component {component} of request {request.request_id}", got, expected)
+        written = state["req_to_token"][request.row, : len(request.slots)].tolist()
+        require(written == list(request.slots), f"req_to_token[{request.row}]", written, request.slots)
+
+
+def _finished(run: FrozenRun, backend: Backend, name: str) -> list[Request]:
     """Return the requests of a run behind its end."""
     finished: list[Request] = []
-    for engine in steps_of(run, backend):
+    for engine in steps_of(run, backend, name):
         finished = list(engine.scheduler.finished)
     return finished
 

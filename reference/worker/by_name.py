@@ -20,6 +20,7 @@ WORKERS = {
     "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.ReferenceFrozenKVMTPWorker",
     "multi_layer_eagle_v1": f"{_HOME}.multi_layer.reference_multi_layer_v1",
     "multi_layer_eagle_v2": f"{_HOME}.multi_layer.reference_multi_layer",
+    "frozen_kv_mtp_v2": f"{_HOME}.frozen_kv_mtp_v2.ReferenceFrozenKVMTPWorkerV2",
     "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
     "ngram_v2": f"{_HOME}.ngram_v2.ReferenceNgramWorkerV2",
     "standalone_v1": _V1,

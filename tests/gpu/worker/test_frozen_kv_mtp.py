@@ -13,10 +13,12 @@ from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker import frozen_draft, frozen_kv_mtp
 from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
+from specsim.gpu.worker.frozen_kv_mtp_v2 import GpuFrozenKVMTPWorkerV2
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.stages import Stages
 from specsim.reference.models import load_model
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_kv_mtp_v2 import ReferenceFrozenKVMTPWorkerV2
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -65,6 +67,21 @@ def test_chains_of_requests_that_give_way_lose_nothing(options):
     with debugging(options is EXACT):
         both.play(asked)
     assert both.seen >= {Tag.CHUNK, Tag.RETRACT}
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [(TREE, PADDED), *(pytest.param(one, GRAPHS, marks=needs_gpu) for one in SHAPES)],
+    ids=str,
+)
+def test_every_phase_of_v2_is_that_of_the_reference(config, options):
+    asked = requests(2, 3) if not HAS_GPU else requests(17, 12)
+    sizes = sizes_for(config, asked, 3)
+    workers = (
+        ReferenceFrozenKVMTPWorkerV2(config, load_model(MODEL), sizes),
+        GpuFrozenKVMTPWorkerV2(config, load_on_device(MODEL), sizes, **options),
+    )
+    Pair([Engine(one, 3, shuffle_seed=5) for one in workers], first_divergence, set()).play(asked)
 
 
 @needs_gpu

@@ -14,6 +14,7 @@ from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_kv_mtp_v2 import ReferenceFrozenKVMTPWorkerV2
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
@@ -26,6 +27,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
+from specsim.simulation.schedule import Schedule
 
 ORACLE = load("specsim.reference")
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)
@@ -64,6 +66,19 @@ def test_real_text_is_decoded_without_loss_and_drafts_are_accepted(config):
     report = simulate(worker_of(config, model, asked), asked, max_batch=3)
     assert report.lossless
     assert report.num_accepted_drafts > 0
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+@pytest.mark.parametrize("config", [TREE, CHAIN], ids=["tree", "chain"])
+def test_v2_decodes_ahead_without_loss_and_accepts_a_perfect_draft_whole(config, page_size):
+    asked = [Request(number, [5, 7, 3, 9][: 2 + number % 3], 9 + number) for number in range(4)]
+    schedule = Schedule(is_overlapped=True, prefill_chunk=4, has_prefix_cache=True)
+    sizes = sizes_for(config, asked, 2, page_size, schedule=schedule)
+    worker = ReferenceFrozenKVMTPWorkerV2(config, load_model(PERFECT), sizes)
+    report = simulate(worker, asked, max_batch=2, schedule=schedule)
+    assert report.lossless
+    assert report.histogram[:3] == (0, 0, 0) and report.histogram[3] > 0
+    assert worker.resized(CHAIN).state()["req_to_token"] is worker.state()["req_to_token"]
 
 
 @pytest.mark.parametrize("config", [SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)], ids=["tree", "chain"])

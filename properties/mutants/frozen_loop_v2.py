@@ -1,0 +1,76 @@
+"""Faults in the seeds that wait by row when positions are allocated ahead: the rows of whom, or of what width."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from specsim.conformance.arrays import Array
+from specsim.conformance.calls import CallsByName
+from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.frozen_kv_mtp_v2 import FrozenSide, ReferenceFrozenKVMTPWorkerV2
+from specsim.reference.worker.pools import Pools
+from specsim.simulation.worker import Worker
+
+Fault = Callable[[VerifyInput, VerifyOutput, DraftExtendInput], DraftExtendInput]
+
+
+def _seeding(fault: Fault) -> Callable[..., Worker]:
+    """Return a worker that keeps the seeds of other rows or other states."""
+
+    class FaultySide(FrozenSide):
+        def extend(
+            self,
+            row: Array,
+            verify_input: VerifyInput,
+            verify_output: VerifyOutput,
+            phase: DraftExtendInput,
+            pools: Pools,
+            operations: CallsByName,
+        ) -> DraftInput:
+            changed = fault(verify_input, verify_output, phase)
+            return super().extend(row, verify_input, verify_output, changed, pools, operations)
+
+    class Faulty(ReferenceFrozenKVMTPWorkerV2):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **{**named, "make_side": FaultySide.of})
+
+    return Faulty
+
+
+def _of_the_root(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    return replace(phase, select_index=phase.select_index - output.num_accepted_drafts)
+
+
+def _one_early(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    return replace(phase, select_index=phase.select_index - np.minimum(output.num_accepted_drafts, 1))
+
+
+def _with_the_width_of_a_path(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    width = output.accept_index.shape[1]
+    rows: Array = np.arange(len(phase.select_index)) * width + output.num_accepted_drafts
+    return replace(phase, select_index=rows)
+
+
+def _of_the_neighbour(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    return replace(phase, select_index=np.roll(phase.select_index, 1))
+
+
+def _of_nodes_in_order(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    return replace(phase, hidden_states=output.hidden_states)
+
+
+_FAULTS: tuple[tuple[str, str, Fault], ...] = (
+    ("OWN-2655", "The seed that waits is the state of the root.", _of_the_root),
+    ("OWN-2656", "The seed that waits is the state one row before the last.", _one_early),
+    ("OWN-2657", "Rows of seeds are counted with the width of a path.", _with_the_width_of_a_path),
+    ("OWN-2658", "The seed that waits is that of the neighbour.", _of_the_neighbour),
+    ("OWN-2659", "Seeds are taken before the path is brought to the front.", _of_nodes_in_order),
+)
+
+MUTANTS = tuple(
+    Mutant(number, "prepare_for_frozen_kv_draft", summary, unchanged, workers={"frozen_kv_mtp_v2": _seeding(fault)})
+    for number, summary, fault in _FAULTS
+)
