@@ -27,6 +27,8 @@ ON_OPERATIONS = {
     "frozen_engine.a_draft_leaves_no_trace",
     "frozen_engine.a_draft_over_committed_keys_loses_nothing",
     "frozen_engine.a_draft_does_not_see_its_neighbours",
+    "ruled_engine.engine_emits_the_law_of_its_rules",
+    "multi_layer_engine.drafts_are_those_of_a_fresh_prefill",
     "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
     "padded_engine.padded_runs_are_plain_runs",
     "padded_engine.ranks_in_step_are_plain_runs",
