@@ -120,3 +120,10 @@ def config_of(drafting: Any) -> SpecConfig:
     """Return the sizes of an iteration of a worker that takes this first."""
     config: SpecConfig = drafting if isinstance(drafting, SpecConfig) else drafting.config
     return config
+
+
+def of_the_model(algorithm: str, num_layers: int | None) -> dict[str, Any]:
+    """Return what the model of a simulation has for an algorithm, or for a draft of so many layers."""
+    if num_layers is not None:
+        return {"draft_source": DraftSource.LAYERS, "num_draft_layers": num_layers}
+    return dict(OF_THE_MODEL.get(algorithm, {}))

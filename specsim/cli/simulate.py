@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from specsim.cli.bounds import check_counts, check_slots
-from specsim.cli.drafting import NAMES, OF_THE_MODEL, config_of, drafting_of, sizes_of
+from specsim.cli.drafting import NAMES, config_of, drafting_of, of_the_model, sizes_of
 from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
@@ -183,7 +183,7 @@ def simulate(
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     model = replace(
-        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **OF_THE_MODEL.get(algorithm, {})
+        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **of_the_model(algorithm, multi_layer)
     )
 
     def fresh_requests() -> list[Request]:

@@ -52,6 +52,13 @@ def test_a_perfect_draft_that_sees_tokens_alone_is_accepted_whole(simulate):
     assert report["num_accepted_drafts"] == 3 * report["spec_verify_ct"]
 
 
+def test_a_layer_a_step_is_as_deep_as_it_has_layers(simulate):
+    got = simulate("--multi-layer", 2, "--model", "hash", "--agreement", 0.9, "--json")
+    report = json.loads(got.stdout)
+    assert (got.exit_code, report["lossless"], len(report["histogram"])) == (0, True, 3), got.output
+    assert report["num_accepted_drafts"] > 0
+
+
 def test_both_layers_run_in_lockstep(simulate):
     size = ("--topk", 2, "--steps", 2, "--draft-tokens", 4, "--max-new-tokens", 4, "--requests", 2)
     got = simulate("--algorithm", "STANDALONE", "--worker", "gpu", "--lockstep", *size, "--json")
