@@ -177,7 +177,8 @@ class ToyModel:
         keys, kind, select = batch.keys, self.language_model.draft_pool, batch.select
         own = {name: [layers[layer]] for name, layers in kv.items()}
         kv_buffers = unpacked(kind, own)
-        hidden_states = require_present("hidden_states", batch.hidden_states)
+        told = require_present("hidden_states", batch.hidden_states)
+        hidden_states = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
         _, context = draft_extend_forward(
             kv_buffers,
             batch.input_ids,

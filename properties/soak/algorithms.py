@@ -13,7 +13,7 @@ ONE_IN = 4
 
 OTHERS = tuple(name for name in DRAFTERS if name != EAGLE)
 
-ON_EITHER_WORKER = ("EAGLE3", "STANDALONE", "NGRAM", "DFLASH")
+ON_EITHER_WORKER = ("MULTI_LAYER", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH")
 """Algorithms that V2 runs as well; those that nothing overlaps run in turn there."""
 
 OF_ANY_SIZE = ("EAGLE3", "STANDALONE", "FROZEN_KV_MTP")

@@ -90,13 +90,28 @@ def draw_reader_of_the_target(model: HashModel, random: Random) -> HashModel:
     return replace(model, kv_sharing=tuple(random.choice(layers) for _ in range(model.num_draft_layers)))
 
 
+def draw_layers(model: HashModel, random: Random) -> HashModel:
+    """Return a model whose draft has a layer for each of three steps."""
+    return replace(model, draft_source=DraftSource.LAYERS, num_draft_layers=LAYERS.num_steps)
+
+
 def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
     """Return a model whose draft consumes tokens alone."""
     return replace(model, draft_source=DraftSource.TOKENS)
 
 
+LAYERS = SpecConfig(1, 3, 4)
+"""Drafts of a layer a step."""
+
 DRAFTERS = {
     EAGLE: Drafter(SpeculativeAlgorithm.EAGLE),
+    "MULTI_LAYER": Drafter(
+        SpeculativeAlgorithm.EAGLE,
+        is_multi_layer=True,
+        sizes={1: (LAYERS,)},
+        model=draw_layers,
+        has_own_tags=False,
+    ),
     "EAGLE3": Drafter(SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts),
     "STANDALONE": Drafter(SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own),
     "FROZEN_KV_MTP": Drafter(

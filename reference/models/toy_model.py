@@ -135,7 +135,8 @@ class ToyModel:
 
         Those before the row's own stand in the layer's KV, where a stale one shows.
         """
-        hidden_states = require_present("hidden_states", batch.hidden_states)
+        told = require_present("hidden_states", batch.hidden_states)
+        hidden_states = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
 
         def run(forwards: Forwards, kv_buffers: Sequence[Array]) -> tuple[Array, Array]:
             _, context = forwards.draft_extend_forward(

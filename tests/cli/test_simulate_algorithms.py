@@ -59,6 +59,21 @@ def test_a_layer_a_step_is_as_deep_as_it_has_layers(simulate):
     assert report["num_accepted_drafts"] > 0
 
 
+@pytest.mark.parametrize("options", [("--mode", "v1"), ("--overlap",), ("--algorithm", "EAGLE3")], ids=str)
+@pytest.mark.parametrize("num_layers", [1, 4])
+def test_a_layer_a_step_selects_workers_of_its_own(simulate, num_layers, options):
+    got = simulate("--multi-layer", num_layers, *options, "--json")
+    report = json.loads(got.stdout)
+    assert (got.exit_code, report["lossless"], len(report["histogram"])) == (0, True, num_layers + 1), got.output
+    assert report["worker"].startswith("reference-multi-layer")
+    assert report["num_accepted_drafts"] > 0
+
+
+def test_layers_propose_one_token_each(simulate):
+    got = simulate("--multi-layer", 2, "--topk", 2, "--draft-tokens", 4)
+    assert (got.exit_code, "each layer proposes one token" in got.output) == (2, True)
+
+
 def test_both_layers_run_in_lockstep(simulate):
     size = ("--topk", 2, "--steps", 2, "--draft-tokens", 4, "--max-new-tokens", 4, "--requests", 2)
     got = simulate("--algorithm", "STANDALONE", "--worker", "gpu", "--lockstep", *size, "--json")

@@ -164,8 +164,8 @@ def test_machines_of_other_algorithms_live_to_their_ends(name):
 
 def test_wide_trees_and_every_setup_but_one_in_four_stay_with_eagle():
     setups = [draw_setup(Random(number)) for number in range(200)]
-    assert all(with_algorithm(one) == one for one in setups if one.config.num_draft_tokens > MOST_PACKED_NODES)
-    changed = [with_algorithm(one).algorithm for one in setups if with_algorithm(one) != one]
+    assert all(with_algorithm(one) is one for one in setups if one.config.num_draft_tokens > MOST_PACKED_NODES)
+    changed = [with_algorithm(one).algorithm for one in setups if with_algorithm(one) is not one]
     assert set(changed) == set(OTHERS)
     assert 30 < len(changed) < 70
 
