@@ -3,9 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.from_logits.thresholds import order_of, read_logits
-
-MOST = tl.constexpr(2**31 - 1)
+from specsim.gpu.kernels.from_logits.thresholds import MOST, order_of, read_logits
 
 
 @triton.jit(do_not_specialize=["mask_token"])

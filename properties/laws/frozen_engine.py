@@ -12,6 +12,7 @@ from hypothesis.strategies import DrawFn
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
@@ -33,8 +34,6 @@ OPERATIONS = (
 )
 SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""
-
-VOCABULARY = 24
 
 LOOPS: dict[str, Any] = {
     "frozen_kv_mtp": ReferenceFrozenKVMTPWorker,
@@ -69,14 +68,17 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
     config = draw(st.sampled_from((SpecConfig(2, 3, 6), SpecConfig(1, 3, 4), SpecConfig(3, 2, 7), SpecConfig(1, 1, 2))))
     seed = draw(st.integers(0, 2**16))
     text = np.random.default_rng(seed)
-    shared, num_requests = text.integers(0, VOCABULARY, 6), draw(st.sampled_from((3, 4, 2, 1)))
+    shared, num_requests = text.integers(0, SMALL_VOCABULARY, 6), draw(st.sampled_from((3, 4, 2, 1)))
     prompts = [
-        (*shared[: draw(st.integers(0, 6))].tolist(), *text.integers(0, VOCABULARY, draw(st.integers(1, 4))).tolist())
+        (
+            *shared[: draw(st.integers(0, 6))].tolist(),
+            *text.integers(0, SMALL_VOCABULARY, draw(st.integers(1, 4))).tolist(),
+        )
         for _ in range(num_requests)
     ]
     agreement, num_right = draw(st.sampled_from(((1.0, None), (1.0, 1), (0.6, None), (1.0, 0))))
     sharing = draw(st.sampled_from(SHARINGS))
-    model = HashModel(VOCABULARY, seed % 50, agreement, num_right, kv_sharing=sharing)
+    model = HashModel(SMALL_VOCABULARY, seed % 50, agreement, num_right, kv_sharing=sharing)
     return FrozenRun(
         config=config,
         model=model,

@@ -11,6 +11,7 @@ from hypothesis.strategies import DrawFn
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
@@ -29,7 +30,6 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "multi_layer_eagle_v1": reference_multi_layer_v1,
     "multi_layer_eagle_v2": reference_multi_layer,
 }
-VOCABULARY = 24
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,17 @@ def layered_runs(draw: DrawFn) -> LayeredRun:
     is_narrow = draw(st.sampled_from((True, False)))
     worker = draw(st.sampled_from(tuple(LOOPS)))
     source = np.random.default_rng(draw(st.integers(0, 2**16)))
-    common, prompts = source.integers(0, VOCABULARY, 9).tolist(), []
+    common, prompts = source.integers(0, SMALL_VOCABULARY, 9).tolist(), []
     page_size = 1 if is_narrow else draw(st.sampled_from((1, 3, 1)))
     chunks = (2,) if is_narrow else (None, 5, 3, 4)
     for _ in range(draw(st.sampled_from((4, 3, 2)))):
         num_shared = 9 if is_narrow else draw(st.sampled_from((9, 7, 9, 0, 4)))
-        own = source.integers(0, VOCABULARY, 4 if is_narrow else draw(st.sampled_from((1, 2, 3, 6)))).tolist()
+        own = source.integers(0, SMALL_VOCABULARY, 4 if is_narrow else draw(st.sampled_from((1, 2, 3, 6)))).tolist()
         prompts.append((*common[:num_shared], *own))
     return LayeredRun(
         worker=worker,
         model=HashModel(
-            VOCABULARY,
+            SMALL_VOCABULARY,
             int(source.integers(0, 50)),
             draw(st.sampled_from((0.7, 0.9, 1.0, 0.4))),
             num_draft_layers=4 if is_narrow else draw(st.sampled_from((3, 4, 2, 1))),

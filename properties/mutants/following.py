@@ -123,8 +123,8 @@ def _recent_of_the_root(correct: Function, arguments: Named) -> None:
 
 
 MUTANTS = (
-    Mutant("OWN-739", _FORBID, "A stop is forbidden one token too long.", given(_lengths(1))),
-    Mutant("OWN-740", _FORBID, "A stop is allowed one token too early.", given(_lengths(-1))),
+    Mutant("OWN-759", _FORBID, "A stop is forbidden one token too long.", given(_lengths(1))),
+    Mutant("OWN-760", _FORBID, "A stop is allowed one token too early.", given(_lengths(-1))),
     Mutant("OWN-741", _FORBID, "Every node forbids what its root does.", answering(_root_alone)),
     Mutant("OWN-742", _FORBID, "The drafts before a node do not count as text.", given(_sees_nothing)),
     Mutant("OWN-743", _FORBID, "All drafts of lower numbers count as text.", given(_sees_all_before)),

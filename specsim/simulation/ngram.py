@@ -50,23 +50,23 @@ class Texts:
 
     def __init__(self, parameters: NgramParameters) -> None:
         self._depth = parameters.max_depth
-        self._tokens: dict[int, list[int]] = {}
+        self._texts: dict[int, list[int]] = {}
 
     def begin(self, row: int, prompt: Sequence[int], following: int) -> None:
         """Begin with a prompt and the token behind it; whoever had the row before is forgotten."""
-        self._tokens[row] = [*prompt, following]
+        self._texts[row] = [*prompt, following]
 
     def go_on(self, row: int, tokens: Sequence[int]) -> None:
         """Go on with what a verify output."""
-        self._tokens[row].extend(tokens)
+        self._texts[row].extend(tokens)
 
     def num_committed(self, row: int) -> int:
         """Return how many positions have KV: those of all tokens but the last."""
-        return len(self._tokens[row]) - 1
+        return len(self._texts[row]) - 1
 
     def last_tokens(self, row: int) -> list[int]:
         """Return the end of a text that fills a path of the store."""
-        return self._tokens[row][-self._depth :]
+        return self._texts[row][-self._depth :]
 
 
 def output_tokens(predict: NDArray[np.int32], paths: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -22,7 +22,7 @@ class Books:
     def free(self, slots):
         self.freed += slots.tolist()
 
-    def end_requests(self, accept_index, predict, truncate_at_stop):
+    def end_requests(self, accept_index, predict, truncate_at_stop, counts_only_output=False):
         self.truncation = truncate_at_stop(
             accept_index,
             predict,
@@ -34,7 +34,7 @@ class Books:
         )
         return self.truncation
 
-    def commit(self, kept_slots):
+    def commit(self, kept_slots, is_caught_up=False):
         self.committed = [list(slots) for slots in kept_slots]
 
     def _ranges(self, ends, slots):

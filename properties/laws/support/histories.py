@@ -25,7 +25,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Iteration, Worker
 
-VOCABULARY = 32
+VOCABULARY, SMALL_VOCABULARY = 32, 24
 
 
 @dataclass(frozen=True)

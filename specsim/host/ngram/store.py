@@ -7,7 +7,7 @@ from specsim.host.ngram.continuation import Anchor
 from specsim.host.ngram.draft import NgramDraft, draft_behind
 from specsim.host.ngram.parameters import NgramParameters, check_tokens
 
-NO_TOKEN = -1
+ROOT_TOKEN = -1
 """What the root stands for: it is in front of every text."""
 
 
@@ -42,7 +42,7 @@ class NgramStore:
 
     def __init__(self, parameters: NgramParameters) -> None:
         self._parameters = parameters
-        self._root = StoredNode(NO_TOKEN, None)
+        self._root = StoredNode(ROOT_TOKEN, None)
         # NOTE: a path is used from its end to its front, so that whatever was not used for longest has no children.
         self._by_age: OrderedDict[StoredNode, None] = OrderedDict()
         self._num_forgotten = 0
