@@ -101,11 +101,8 @@ def _bound_halved(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
 
 def _v2_not_insisted_on(correct: Function) -> Function:
     def faulty(config: ServerConfig) -> ExecutionPlan:
-        try:
-            plan: ExecutionPlan = correct(config)
-        except SpecRejection:
-            if config.mode != "v2":
-                raise
+        plan: ExecutionPlan = correct(config)
+        if Code.V2_STEP_BY_STEP in {one.code for one in plan.decisions}:
             plan = correct(replace(config, mode="auto"))
         return plan
 
@@ -155,7 +152,7 @@ MUTANTS = (
     ),
     Mutant("OWN-139", _RESOLVE, "The default bound of a batch replaces the user's.", _planned(_bound_replaced)),
     Mutant("OWN-140", _RESOLVE, "The bound of a batch is halved every time.", _planned(_bound_halved)),
-    Mutant("OWN-141", _RESOLVE, "V2 is asked for, cannot run, and V1 runs without a word.", _v2_not_insisted_on),
+    Mutant("OWN-141", _RESOLVE, "V2 is asked for what nothing overlaps, and V1 runs.", _v2_not_insisted_on),
     Mutant("OWN-142", _RESOLVE, "The worker that is asked for is ignored.", _blind_to(mode="auto")),
     Mutant("OWN-470", _RESOLVE, "A snapshot may lie inside a page.", _snapshots_inside_pages),
     Mutant("OWN-143", _RESOLVE, "A refusal does not say what to change.", _words_withheld),

@@ -9,6 +9,7 @@ import torch
 
 from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
+from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
 from specsim.gpu.worker.ngram import GpuNgramWorker
@@ -147,9 +148,11 @@ def test_the_device_cuts_them_out_too():
 
 def runs_of_one_layer_wide_states(make, source, layers):
     torch.set_num_threads(1)
-    model = my_transformer.Transformer(my_transformer.Sizes(), 7, CPU, source, layers)
+    model, on_device = (
+        my_transformer.Transformer(my_transformer.Sizes(), 7, device, source, layers) for device in (CPU, DEVICE)
+    )
     requests = [Request(0, [3], 4, returns_hidden_states=True), Request(1, [5, 1, 4], 4)]
-    worker = make(CHAIN, model if make is GpuWorker else InNumpy(model), sizes_for(CHAIN, requests, 2))
+    worker = make(CHAIN, on_device if make is GpuWorker else InNumpy(model), sizes_for(CHAIN, requests, 2))
     request, other = ran(worker, requests, 2)
     assert other.hidden_states == []
     expected = target_hidden(model, [*request.prompt, *request.output[:-1]])[len(request.prompt) - 1 :]
