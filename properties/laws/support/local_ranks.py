@@ -1,4 +1,7 @@
-"""Ranks in one process, a thread each: a group whose members meet, and who is given up when one has left."""
+"""Ranks in one process, a thread each: a group whose members meet, and who is given up when one has left.
+
+They take turns: a rank runs until it waits for the others, so that what is tried need not bear several threads at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Thread
@@ -77,7 +80,7 @@ class LocalGroup:
 
 
 def run_threads(size: int, run: Callable[[LocalGroup], Any]) -> tuple[list[Any], list[LostRank]]:
-    """Run every rank in a thread of its own; return what they return, and whom they gave up.
+    """Run every rank in a thread of its own, one at a time; return what they return, and whom they gave up.
 
     Raises
     ------
@@ -90,7 +93,9 @@ def run_threads(size: int, run: Callable[[LocalGroup], Any]) -> tuple[list[Any],
 
     def run_one(rank: int) -> None:
         try:
-            outcomes[rank] = run(LocalGroup(rank, table))
+            # NOTE: whoever waits for a change gives this up, all of it, until there is one.
+            with table.changed:
+                outcomes[rank] = run(LocalGroup(rank, table))
         except BaseException as failure:
             failures.append(failure)
         finally:
