@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
 from specsim.properties.laws.sampled_engine import HALVING
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
-from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.dflash import ReferenceDflashWorker
 from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
@@ -28,6 +27,7 @@ from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
+from tests.reference.worker.sampled_law import NUM_TOKENS, check_sampled_law, law_of
 
 ORACLE = load("specsim.reference")
 MODEL = HashModel(64, 3, 0.8)
@@ -231,16 +231,15 @@ def test_models_that_draft_no_blocks_are_refused():
     ids=["v1", "v2"],
 )
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, block_size, loop):
-    model, num_tokens = HashModel(3, 11, 0.9), 3
-    expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), num_tokens)
-    law = _law(model, prompt, block_size, num_tokens, HALVING, loop)
-    require_same_law(f"law of {prompt}", law, expected)
+    parameters = DflashParameters(block_size)
+    check_sampled_law(partial(loop, parameters), parameters.config, HashModel(3, 11, 0.9), prompt)
 
 
 def test_behind_the_first_token_top_k_keeps_no_ties():
     """The second and the third token are as probable as each other: of a top-k of 2 only the prefill keeps both."""
-    model, prompt, num_tokens = HashModel(3, 11, 0.9), (1, 2), 3
-    law = _law(model, prompt, 3, num_tokens, replace(HALVING, top_k=2))
+    model, prompt, parameters = HashModel(3, 11, 0.9), (1, 2), DflashParameters(3)
+    make_worker = partial(ReferenceDflashWorker, parameters)
+    law = law_of(make_worker, parameters.config, model, prompt, replace(HALVING, top_k=2))
 
     def shares(tokens):
         every = np.array(next_shares(model, [*prompt, *tokens]), dtype=object)
@@ -249,20 +248,4 @@ def test_behind_the_first_token_top_k_keeps_no_ties():
             every[best_first[2]] = 0
         return every / sum(every)
 
-    require_same_law(f"law of {prompt}", law, autoregressive(shares, num_tokens))
-
-
-def _law(model, prompt, block_size, num_tokens, sampling, loop=ReferenceDflashWorker):
-    parameters = DflashParameters(block_size)
-
-    def emitted(operations):
-        asked = [Request(0, list(prompt), num_tokens, sampling=sampling), Request(1, [0, 1, 1], num_tokens)]
-        sizes = sizes_for(parameters.config, asked, 2)
-        engine = Engine(loop(parameters, load_model(model, operations), sizes, operations), 2, 1)
-        for request in asked:
-            engine.submit(request)
-        done = {request.request_id: request for request in engine.run()}
-        assert done[1].output == greedy_decode(model, [0, 1, 1], num_tokens)
-        return tuple(done[0].output)
-
-    return law_of_runs(Completed(ORACLE, ORACLE), emitted, slack_from_logits(model.vocab_size))
+    require_same_law(f"law of {prompt}", law, autoregressive(shares, NUM_TOKENS))

@@ -2,16 +2,13 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
 from specsim.phases import FrozenKVMTPDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput
-from specsim.properties.distribution import autoregressive, require_same_law
-from specsim.properties.laws.sampled_engine import HALVING
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
-from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
 from specsim.reference.worker.frozen_kv_mtp_v2 import ReferenceFrozenKVMTPWorkerV2
@@ -26,8 +23,8 @@ from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
-from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
+from tests.reference.worker.sampled_law import check_sampled_law
 
 ORACLE = load("specsim.reference")
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)
@@ -81,21 +78,10 @@ def test_v2_decodes_ahead_without_loss_and_accepts_a_perfect_draft_whole(config,
     assert worker.resized(CHAIN).state()["req_to_token"] is worker.state()["req_to_token"]
 
 
+@pytest.mark.parametrize("loop", [ReferenceFrozenKVMTPWorker, ReferenceFrozenKVMTPWorkerV2], ids=["v1", "v2"])
 @pytest.mark.parametrize("config", [SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)], ids=["tree", "chain"])
-def test_sampled_requests_have_the_law_of_decoding_token_by_token(config):
-    model, num_tokens, prompt = HashModel(3, 11, 0.9, kv_sharing=(0,)), 3, [0, 1]
-
-    def emitted(operations):
-        asked = [Request(0, prompt, num_tokens, sampling=HALVING), Request(1, [0, 1, 1], num_tokens)]
-        sizes = sizes_for(config, asked, 2)
-        engine = Engine(ReferenceFrozenKVMTPWorker(config, load_model(model, operations), sizes, operations), 2, 1)
-        for request in asked:
-            engine.submit(request)
-        return tuple({request.request_id: request for request in engine.run()}[0].output)
-
-    law = law_of_runs(Completed(ORACLE, ORACLE), emitted, slack_from_logits(model.vocab_size))
-    expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), num_tokens)
-    require_same_law(f"law of {prompt}", law, expected)
+def test_sampled_requests_have_the_law_of_decoding_token_by_token(config, loop):
+    check_sampled_law(partial(loop, config), config, HashModel(3, 11, 0.9, kv_sharing=(0,)), (0, 1))
 
 
 def test_as_many_forwards_run_as_steps_and_none_behind_a_prompt_or_a_verify(monkeypatch):

@@ -1,6 +1,7 @@
 """Multi-layer drafts on the reference: no token is lost, and caches equal those of a fresh prefill."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from tests.reference.worker.sampled_law import check_sampled_law
 
 LOOPS = {"v1": reference_multi_layer_v1, "v2": reference_multi_layer}
 CHUNKS = Schedule(prefill_chunk=3)
@@ -129,6 +131,13 @@ def test_both_workers_sample_alike():
             request.sampling = SamplingParameters(temperature=0.8, seed=3 + request.request_id)
         outputs.append([request.output for request in run(engine_of(loop, model_of(3), requests, CHUNKS))])
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_sampled_requests_have_the_law_of_decoding_token_by_token(loop, num_layers):
+    model = HashModel(3, 11, 0.9, num_draft_layers=num_layers, draft_source=DraftSource.LAYERS)
+    check_sampled_law(partial(loop, config_of(model)), config_of(model), model, (0, 1, 2))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
 """Drafts from a store change no greedy token, on slots and pages, in any mode and however much is forgotten."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, islice
 
 import numpy as np
 import pytest
 
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
 from specsim.host.ngram import NgramParameters, TreeMode
-from specsim.properties.distribution import autoregressive, require_same_law
-from specsim.properties.laws.sampled_engine import HALVING
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
-from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
@@ -22,8 +19,8 @@ from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
-from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
+from tests.reference.worker.sampled_law import check_sampled_law
 
 ORACLE = load("specsim.reference")
 DEFAULTS = NgramParameters()
@@ -130,18 +127,5 @@ def test_requests_of_one_batch_draft_another_number_each(kind, page_size):
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, mode):
     """The first drafts are padding alone: equal siblings, each of which must not add its share again."""
     parameters = NgramParameters(max_depth=3, max_breadth=2, capacity=50, num_draft_tokens=4, mode=mode)
-    model, num_tokens = HashModel(3, 11, 0.9), 3
-
-    def emitted(operations):
-        asked = [Request(0, list(prompt), num_tokens, sampling=HALVING), Request(1, [0, 1, 1], num_tokens)]
-        sizes = sizes_for(parameters.config, asked, 2)
-        engine = Engine(ReferenceNgramWorker(parameters, load_model(model, operations), sizes, operations), 2, 1)
-        for request in asked:
-            engine.submit(request)
-        done = {request.request_id: request for request in engine.run()}
-        assert done[1].output == greedy_decode(model, [0, 1, 1], num_tokens)
-        return tuple(done[0].output)
-
-    law = law_of_runs(Completed(ORACLE, ORACLE), emitted, slack_from_logits(model.vocab_size))
-    expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), num_tokens)
-    require_same_law(f"law of {prompt}", law, expected)
+    loop = ReferenceNgramWorker if mode is TreeMode.BFS else ReferenceNgramWorkerV2
+    check_sampled_law(partial(loop, parameters), parameters.config, HashModel(3, 11, 0.9), prompt)
