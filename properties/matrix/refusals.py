@@ -30,17 +30,12 @@ class Refusal:
     because: str
 
 
-def why_refused(subject: Subject, cell: Cell) -> Refusal | None:
-    """Return why a cell is not run, or None if it is.
+def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
+    """Return why cells are not run, as far as they are not.
 
     The rules are asked first, but for the choice between V1 and V2, which is forced; then whether the implementation
     has such a worker; then worker and engine, which are built for it.
     """
-    return refusals(subject, [cell]).get(cell)
-
-
-def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
-    """Return why cells are not run, as far as they are not."""
     found: dict[Cell, Refusal] = {}
     workers: dict[Cell, Worker | Refusal] = {}
     for cell in cells:

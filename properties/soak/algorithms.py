@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from specsim.config import MOST_PACKED_NODES
-from specsim.properties.soak.drafters import DRAFTERS, EAGLE
+from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
 from specsim.properties.soak.setups import AT_REST, Setup
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
 
@@ -12,12 +12,6 @@ ONE_IN = 4
 """One of so many machines has another algorithm than EAGLE."""
 
 OTHERS = tuple(name for name in DRAFTERS if name != EAGLE)
-
-ON_EITHER_WORKER = ("MULTI_LAYER", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH")
-"""Algorithms that V2 runs as well; those that nothing overlaps run in turn there."""
-
-OF_ANY_SIZE = ("EAGLE3", "STANDALONE", "FROZEN_KV_MTP")
-"""Algorithms whose drafts have the sizes of EAGLE's, and may change them."""
 
 
 def with_algorithm(setup: Setup) -> Setup:
@@ -42,11 +36,9 @@ def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
         model = replace(model, vocab_size=vocab_size, hot_token_id=None)
     if drafter.model is not None:
         model = drafter.model(model, random)
-    if name not in ("EAGLE3", "STANDALONE"):
-        pools = (model.target_pool, model.draft_pool)
-        target, draft = (_kept(pool, name) for pool in pools)
-        model = replace(model, target_pool=target, draft_pool=draft)
-    is_v1 = setup.is_v1 or name not in ON_EITHER_WORKER
+    target, draft = (_kept(pool, drafter) for pool in (model.target_pool, model.draft_pool))
+    model = replace(model, target_pool=target, draft_pool=draft)
+    is_v1 = setup.is_v1 or not drafter.runs_on_v2
     is_overlapped = setup.schedule.is_overlapped and drafter.algorithm.supports_spec_v2()
     others = tuple(one for one in setup.other_configs if one != AT_REST)
     return replace(
@@ -57,15 +49,16 @@ def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
         model=model,
         is_v1=is_v1,
         schedule=replace(setup.schedule, is_overlapped=is_overlapped),
-        candidates=setup.candidates if name == "EAGLE3" else (),
-        rests_from=setup.rests_from if name == "EAGLE3" else 0,
-        other_configs=others if name in OF_ANY_SIZE else (),
-        has_constraints=setup.has_constraints and name in OF_ANY_SIZE,
+        candidates=setup.candidates if drafter.adapts else (),
+        rests_from=setup.rests_from if drafter.adapts else 0,
+        other_configs=others if drafter.has_any_size else (),
+        has_constraints=setup.has_constraints and drafter.has_any_size,
         shared=tuple(token % vocab_size for token in setup.shared),
     )
 
 
-def _kept(pool: PoolKind, name: str) -> PoolKind:
+def _kept(pool: PoolKind, drafter: Drafter) -> PoolKind:
     """Return a kind of pool, or the plain one where entries have to move, or drafts cannot read states."""
-    is_unreadable = name == "FROZEN_KV_MTP" and pool in RECURRENT_KINDS
-    return PoolKind.MHA if pool is PoolKind.OTHER or is_unreadable else pool
+    is_stuck = pool is PoolKind.OTHER and not drafter.has_any_pool
+    is_unreadable = pool in RECURRENT_KINDS and not drafter.reads_states
+    return PoolKind.MHA if is_stuck or is_unreadable else pool

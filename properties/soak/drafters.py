@@ -44,6 +44,16 @@ class Drafter:
         The draft's entries are those of EAGLE, whose tags are known; others are compared with a fresh prefill's.
     has_memory : bool
         What a request drafts depends on those before it and beside it.
+    adapts : bool
+        The number of steps changes while it runs.
+    has_any_size : bool
+        Its drafts have the sizes of EAGLE's, and another engine may go on with other ones.
+    has_any_pool : bool
+        Its entries may lie in every kind of pool that EAGLE's may.
+    reads_states : bool
+        It drafts where the target has recurrent state.
+    runs_on_v2 : bool
+        A machine of it may be one of V2.
     """
 
     algorithm: SpeculativeAlgorithm
@@ -55,6 +65,11 @@ class Drafter:
     vocab_size: int = VOCABULARY
     has_own_tags: bool = True
     has_memory: bool = False
+    adapts: bool = False
+    has_any_size: bool = False
+    has_any_pool: bool = False
+    reads_states: bool = True
+    runs_on_v2: bool = True
 
     def worker_name(self, is_v1: bool) -> str:
         """Return the name of the worker of a kind."""
@@ -104,7 +119,7 @@ LAYERS = SpecConfig(1, 3, 4)
 """Drafts of a layer a step."""
 
 DRAFTERS = {
-    EAGLE: Drafter(SpeculativeAlgorithm.EAGLE),
+    EAGLE: Drafter(SpeculativeAlgorithm.EAGLE, adapts=True, has_any_size=True, has_any_pool=True),
     "MULTI_LAYER": Drafter(
         SpeculativeAlgorithm.EAGLE,
         is_multi_layer=True,
@@ -112,13 +127,20 @@ DRAFTERS = {
         model=draw_layers,
         has_own_tags=False,
     ),
-    "EAGLE3": Drafter(SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts),
-    "STANDALONE": Drafter(SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own),
+    "EAGLE3": Drafter(
+        SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts, adapts=True, has_any_size=True, has_any_pool=True
+    ),
+    "STANDALONE": Drafter(
+        SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own, has_any_size=True, has_any_pool=True
+    ),
     "FROZEN_KV_MTP": Drafter(
         SpeculativeAlgorithm.FROZEN_KV_MTP,
         settings={"draft_model_path": "draft"},
         model=draw_reader_of_the_target,
         has_own_tags=False,
+        has_any_size=True,
+        reads_states=False,
+        runs_on_v2=False,
     ),
     "DFLASH": Drafter(
         SpeculativeAlgorithm.DFLASH,

@@ -9,7 +9,7 @@ from specsim.conformance.backend import load
 from specsim.properties.matrix.covering import cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import FACTORS, Cell, all_cells
 from specsim.properties.matrix.plan import PROFILES, plan_matrix
-from specsim.properties.matrix.refusals import Refusal, why_refused
+from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import Subject
 from specsim.reference.worker.ngram import ReferenceNgramWorker
@@ -21,6 +21,11 @@ CELLS = {cell.name: cell for cell in all_cells()}
 
 def reference(**changed):
     return Subject(replace(load("specsim.reference"), **changed))
+
+
+def why_refused(subject, cell):
+    """Return why one cell is not run, or None if it is."""
+    return refusals(subject, [cell]).get(cell)
 
 
 @pytest.fixture(scope="module")
