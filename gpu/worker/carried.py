@@ -9,7 +9,7 @@ from torch import Tensor
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.transfer import upload
 from specsim.phases import DraftInput, filter_batch, merge_batch
-from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.sides import SideFacts
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,12 @@ class Carried:
     phase: DraftInput
 
     @classmethod
-    def idle(cls, description: ModelDescription, topk: int, kind: type[DraftInput] = DraftInput) -> "Carried":
-        """Return what an empty batch carries; ``kind`` is the class of the draft input."""
-        width = description.draft_hidden_width if description.has_draft_hidden else None
-        return cls((), kind.create_idle_input(topk, width, description.hidden_dtype, device_zeros))
+    def idle(cls, facts: SideFacts) -> "Carried":
+        """Return what an empty batch carries."""
+        told = facts.description
+        width = told.draft_hidden_width if told.has_draft_hidden else None
+        empty = facts.draft_input.create_idle_input(facts.num_candidates, width, told.hidden_dtype, device_zeros)
+        return cls((), empty)
 
     def keep(self, rows: Sequence[int], has_been_filtered: bool = False) -> "Carried":
         """Let all requests leave but those in these rows, in their order (semantics D.8).

@@ -95,7 +95,6 @@ class GpuDflashWorker:
             model,
             Pools(description, 1, parameters.block_size, sizes, DEVICE),
             ChoiceRows(sizes.num_rows, DEVICE, is_top_k_exact=True),
-            None,
             sizes.page_size,
         )
         self._pads = pads or self.use_graphs

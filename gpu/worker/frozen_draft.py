@@ -12,7 +12,6 @@ from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.draft import link, map_hot, roots
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import TargetPrefill
-from specsim.gpu.worker.stages import Setting
 from specsim.phases import DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput, VerifyInput
 from specsim.simulation.models.batches import ListedKeys
 from specsim.simulation.models.description import Side
@@ -57,17 +56,6 @@ def draft_frozen(
         hidden_states = require_present("what is carried on", chosen.next_hidden_states)
         choices.append(chosen)
     return link(phase, config, choices, verify_slots, FrozenKVMTPVerifyInput)
-
-
-def draft_in_stages(
-    model: FrozenKVModel[Tensor],
-    phase: DraftInput,
-    config: SpecConfig,
-    setting: Setting,
-    verify_slots: Callable[[], Tensor],
-) -> VerifyInput:
-    """Draft as a stage of a V1 batch."""
-    return draft_frozen(model, phase, config, setting.pools, setting.hot_token_id, verify_slots)
 
 
 def seed_of_prefill(behind: TargetPrefill, topk: int) -> FrozenKVMTPDraftInput:

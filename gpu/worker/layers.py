@@ -21,9 +21,9 @@ from specsim.gpu.worker.prefill import TargetPrefill, device_array
 from specsim.gpu.worker.sides import hot_tokens_of
 from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys
-from specsim.simulation.models.description import ModelDescription, Side
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.layered import LayeredModel, require_layered
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.sides import SideFacts
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,19 @@ class LayeredSide:
         The sizes of drafts: chains, with as many steps as there are layers.
     sizes : PoolSizes
         Rows are those of the requests.
+    has_dp_attention : bool
+        Other ranks wait for its forwards, which are as many whatever a batch is.
     """
 
-    borrows = False
-
-    def __init__(self, model: LayeredModel[Tensor], config: SpecConfig, sizes: PoolSizes) -> None:
-        self.description: ModelDescription = require_layered(model, config, "torch")
-        self.num_candidates = self._num_layers = config.num_steps
+    def __init__(
+        self, model: LayeredModel[Tensor], config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False
+    ) -> None:
+        del has_dp_attention
+        told = require_layered(model, config, "torch")
+        self.facts = SideFacts(told, config.num_steps, borrows=False)
+        self._num_layers = config.num_steps
         self._model = model
-        self._hot_token_id = hot_tokens_of(self.description)
-        told = self.description
+        self._hot_token_id = hot_tokens_of(told)
         shape = sizes.num_rows, self._num_layers - 1, len(told.hidden_layers) * told.hidden_width
         self._pool = torch.zeros(shape, dtype=getattr(torch, told.hidden_dtype), device=DEVICE)
         self._firsts = torch.zeros(sizes.num_rows, dtype=torch.int64, device=DEVICE)
@@ -77,11 +80,9 @@ class LayeredSide:
         """Take note that the next chunk of these rows begins a request."""
         self._joining |= set(rows)
 
-    def prefill(
-        self, rows: Sequence[int], chunks: Sequence[PromptChunk], behind: TargetPrefill, pools: Pools
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Run every layer over the chunks, each a token further; where one goes on, windows grow to what it repairs."""
-        starts = [chunk.start for chunk in chunks]
+        rows, starts = behind.rows, behind.starts
         begun = [place for place, row in enumerate(rows) if row in self._joining or starts[place] == 0]
         for place in begun:
             self._firsts_on_host[rows[place]] = starts[place]
@@ -158,6 +159,10 @@ class LayeredSide:
             hidden_states=None,
             bonus_tokens=verify_output.bonus_tokens,
         )
+
+    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
+        """Return it as it is."""
+        return phase
 
     def extend_ragged(self, phase: EagleDraftExtendInput, pools: Pools) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""

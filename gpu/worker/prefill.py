@@ -25,12 +25,15 @@ from specsim.topology import NONE
 
 @dataclass(frozen=True)
 class TargetPrefill:
-    """Chunks behind the target, and what a draft needs to follow them; all on the device.
+    """Chunks behind the target, and what a draft needs to follow them.
 
-    ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and ``out_cache_loc``
+    The host knows ``rows`` and ``starts``, the row of each request and where its chunk starts. On the device are
+    ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and ``out_cache_loc``
     [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
     """
 
+    rows: tuple[int, ...]
+    starts: tuple[int, ...]
     row: Tensor
     ends: Tensor
     lengths: Tensor
@@ -120,8 +123,21 @@ def prefill_target(
     if any(token is not None for token in own):
         is_last = device_array([token is None for token in own], device, torch.bool)
         following = torch.where(is_last, following, device_array([token or 0 for token in own], device))
-    lengths = (end - start).int()
-    return TargetPrefill(row, end, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)
+    lengths, own_starts = (end - start).int(), tuple(chunk.start for chunk in chunks)
+    return TargetPrefill(
+        tuple(rows),
+        own_starts,
+        row,
+        end,
+        lengths,
+        input_ids,
+        positions,
+        out_cache_loc,
+        keys,
+        last,
+        following,
+        output,
+    )
 
 
 def device_array(values: Any, device: torch.device, dtype: torch.dtype = torch.int64) -> Tensor:

@@ -16,30 +16,20 @@ from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, 
 from specsim.simulation.models.batches import PagedKeys
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.sides import SideFacts
 
 
 class DraftSide(Protocol):
     """What a loop asks of its draft; ``draft`` and ``extend`` can be captured."""
 
     @property
-    def description(self) -> ModelDescription:
-        """What the model says of itself."""
-
-    @property
-    def num_candidates(self) -> int:
-        """Tokens that wait of every request between iterations."""
-
-    @property
-    def borrows(self) -> bool:
-        """Whether a draft writes slots of its own, which V1 borrows for it."""
+    def facts(self) -> SideFacts:
+        """What the loop knows of it before the first token."""
 
     def join(self, rows: Sequence[int]) -> None:
         """Take note of requests that join in these rows."""
 
-    def prefill(
-        self, rows: Sequence[int], chunks: Sequence[PromptChunk], behind: TargetPrefill, pools: Pools
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Follow chunks that the target is through with."""
 
     def draft(
@@ -58,6 +48,9 @@ class DraftSide(Protocol):
     ) -> DraftInput:
         """Catch up with a verify of V2, in windows of one width."""
 
+    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
+        """Return what V1 collects behind a verify under the tag of the algorithm."""
+
     def extend_ragged(self, phase: EagleDraftExtendInput, pools: Pools) -> DraftInput:
         """Catch up with a verify of V1, on the accepted tokens of the requests that go on."""
 
@@ -65,8 +58,11 @@ class DraftSide(Protocol):
         """Return what it keeps by row, by name, as NumPy arrays."""
 
 
-MakeSide = Callable[[Any, SpecConfig, PoolSizes], DraftSide]
-"""From a model, the widest drafts and the sizes of the pools; refuses a model that it cannot run."""
+MakeSide = Callable[[Any, SpecConfig, PoolSizes, bool], DraftSide]
+"""From a model, the widest drafts, the sizes of the pools, and whether other ranks wait for its forwards.
+
+It refuses what it cannot run.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,27 +70,23 @@ class StepwiseSide:
     """One draft model that runs a forward a step, and one when it catches up: EAGLE and what is drafted like it."""
 
     model: Model[Tensor]
-    description: ModelDescription
-    num_candidates: int
+    facts: SideFacts
     page_size: int
     hot_token_id: Tensor | None
-    borrows: bool = True
 
     @classmethod
-    def of(cls, model: Any, config: SpecConfig, sizes: PoolSizes) -> "StepwiseSide":
-        """Return the side of a model."""
+    def of(cls, model: Any, config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False) -> "StepwiseSide":
+        """Return the side of a model, whoever waits for it."""
+        del has_dp_attention
         description = require_model(model, "torch")
-        return cls(model, description, config.topk, sizes.page_size, hot_tokens_of(description))
+        return cls(model, SideFacts(description, config.topk), sizes.page_size, hot_tokens_of(description))
 
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its KV."""
 
-    def prefill(
-        self, rows: Sequence[int], chunks: Sequence[PromptChunk], behind: TargetPrefill, pools: Pools
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Run the draft over the chunks, shifted by one."""
-        del rows, chunks
-        return prefill_draft(behind, self.num_candidates, self.model, pools)
+        return prefill_draft(behind, self.facts.num_candidates, self.model, pools)
 
     def draft(
         self, phase: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]
@@ -112,11 +104,15 @@ class StepwiseSide:
         pools: Pools,
     ) -> DraftInput:
         """Run the draft over all nodes."""
-        return extend(rows, verify_input, verify_output, phase, keys, self.num_candidates, self.model, pools)
+        return extend(rows, verify_input, verify_output, phase, keys, self.facts.num_candidates, self.model, pools)
+
+    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
+        """Return it as it is."""
+        return phase
 
     def extend_ragged(self, phase: EagleDraftExtendInput, pools: Pools) -> DraftInput:
         """Run the draft over the accepted tokens."""
-        return forward_draft_extend(phase, self.num_candidates, self.model, pools)
+        return forward_draft_extend(phase, self.facts.num_candidates, self.model, pools)
 
     def state(self) -> dict[str, Any]:
         """Return nothing: all of it lies in the pools."""

@@ -1,8 +1,7 @@
 """Draft, target and acceptance of a V1 batch: between them the host writes slots and changes logits."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,42 +13,28 @@ from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.sides import DraftSide
 from specsim.gpu.worker.staged import Staged
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.phases import DraftInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import TargetOutput
 from specsim.simulation.models.protocol import Model
-
-
-class Drafts(Protocol):
-    """How the trees of a batch are drafted."""
-
-    def __call__(
-        self, phase: DraftInput, config: SpecConfig, setting: "Setting", verify_slots: Callable[[], Tensor]
-    ) -> VerifyInput:
-        """Draft from what is carried, without waiting for the device."""
+from specsim.simulation.sides import SideFacts
 
 
 @dataclass(frozen=True)
 class Setting:
     """What all batches of a worker share.
 
-    ``hot_token_id`` is the model's draft vocabulary on the device, ``page_size`` counts the slots of a page. ``drafts``
-    says how trees are drafted, if a stage does so, ``draft_input`` from what, and ``num_candidates`` how many wait of a
-    request, if they are not as many as branches; with ``zeroes_padding`` padded rows of all that is carried
-    are zeroed, not only those that say what is read.
+    ``page_size`` counts the slots of a page; ``side`` drafts the trees of a V1 batch, and is None where others do.
     """
 
     config: SpecConfig
     model: Model[Tensor]
     pools: Pools
     choices: ChoiceRows
-    hot_token_id: Tensor | None
     page_size: int
-    drafts: Drafts | None = None
-    draft_input: type[DraftInput] = DraftInput
-    zeroes_padding: bool = False
-    num_candidates: int | None = None
+    side: DraftSide | None = None
 
 
 class Stages:
@@ -72,6 +57,7 @@ class Stages:
 
     def __init__(self, setting: Setting, kind: Kind, phase: DraftInput, window: Tensor) -> None:
         self._setting = setting
+        self._side = require_present("side", setting.side)
         self._config = setting.config.at_steps(kind.num_steps)
         self._kind = kind
         self._phase = phase
@@ -82,7 +68,8 @@ class Stages:
     def of_padding(cls, setting: Setting, kind: Kind, size: int) -> "Stages":
         """Return the stages of so many padding requests, to be loaded."""
         config = setting.config.at_steps(kind.num_steps)
-        return cls(setting, kind, _padding(setting, size), device_zeros((size * config.num_draft_tokens,), "int64"))
+        padding = _padding(require_present("side", setting.side).facts, size)
+        return cls(setting, kind, padding, device_zeros((size * config.num_draft_tokens,), "int64"))
 
     def load(self, phase: DraftInput, window: Tensor) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays behind it."""
@@ -91,7 +78,7 @@ class Stages:
             held, given = getattr(self._phase, field.name), getattr(phase, field.name)
             if held is not None:
                 held[:live].copy_(given)
-                if self._setting.zeroes_padding:
+                if self._side.facts.zeroes_padding:
                     held[live:].zero_()
         self._phase.req_pool_indices[live:].zero_()
         self._phase.seq_lens[live:].fill_(1)
@@ -115,8 +102,7 @@ class Stages:
         return self._staged.capture(self._phase.req_pool_indices, pool)
 
     def _draft(self) -> None:
-        drafts = require_present("drafts", self._setting.drafts)
-        self.verify_input = drafts(self._phase, self._config, self._setting, lambda: self._window)
+        self.verify_input = self._side.draft(self._phase, self._config, self._setting.pools, lambda: self._window)
 
     def _target(self) -> None:
         rows, setting = self._phase.req_pool_indices, self._setting
@@ -132,11 +118,10 @@ class Stages:
         )
 
 
-def _padding(setting: Setting, size: int) -> DraftInput:
+def _padding(facts: SideFacts, size: int) -> DraftInput:
     """Return a draft input of padding requests: row 0, length 1."""
-    told, count = setting.model.description, setting.num_candidates
-    count = setting.config.topk if count is None else count
-    return setting.draft_input(
+    told, count = facts.description, facts.num_candidates
+    return facts.draft_input(
         req_pool_indices=device_zeros((size,), "int64"),
         seq_lens=torch.ones(size, dtype=torch.int64, device=DEVICE),
         topk_p=device_zeros((size, count), "float32"),

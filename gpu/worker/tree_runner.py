@@ -66,7 +66,7 @@ class TreeRunner:
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
         self.pools = Pools(replace(description, kv_components=own), 1, config.num_draft_tokens, sizes, DEVICE)
         self.choices = ChoiceRows(sizes.num_rows, DEVICE)
-        self._setting = Setting(config, model, self.pools, self.choices, None, sizes.page_size)
+        self._setting = Setting(config, model, self.pools, self.choices, sizes.page_size)
         self._pads = pads or self.use_graphs
         self._moves = moves
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))

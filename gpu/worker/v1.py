@@ -4,7 +4,7 @@ The fallback where the rules do not allow V2. Its state lies on the device; the 
 see what was accepted, and then ends requests and frees slots. What it decides goes back without waiting.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,10 +92,11 @@ class GpuWorkerV1:
         name: str = "gpu-v1",
     ) -> None:
         self._make_side = make_side
-        self._side = make_side(model, config, sizes)
-        description = self._side.description
+        self._side = make_side(model, config, sizes, has_dp_attention)
+        facts, description = self._side.facts, self._side.facts.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
         self.name = name
+        self.has_plain_keys = not facts.has_kv
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -105,22 +106,20 @@ class GpuWorkerV1:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        widths = self._side.num_candidates, config.num_draft_tokens
+        widths = facts.num_candidates, config.num_draft_tokens
         self._setting = Setting(
             config,
             model,
             Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths),
             ChoiceRows(sizes.num_rows, DEVICE),
-            None,
             sizes.page_size,
-            self._drafts,
-            num_candidates=self._side.num_candidates,
+            self._side,
         )
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
         self._captured: dict[tuple[int, Kind], Stages] = {}
         self._graph_memory: Any = None
-        self._idle = Carried.idle(description, self._side.num_candidates)
+        self._idle = Carried.idle(facts)
         self._carried = self._joining = self._idle
         self._phases: Phases | None = None
         self._scored: tuple[Scored | None, int] = None, 0
@@ -145,7 +144,7 @@ class GpuWorkerV1:
         """Run chunks of prompts through target and draft; return the token behind each."""
         setting = self._setting
         behind = prefill_target(rows, chunks, self.model, setting.pools, setting.choices)
-        phase = self._side.prefill(rows, chunks, behind, setting.pools)
+        phase = self._side.prefill(behind, setting.pools)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
         self._scored = (
             score(rows, behind.row, behind.output, paths, phase.bonus_tokens, setting.choices),
@@ -159,16 +158,15 @@ class GpuWorkerV1:
         """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
         config, setting = self.config.at_steps(num_steps), self._setting
         draft_input = self._form_batch(rows)
-        borrowed = self._ledger.borrow_draft_slots(config.topk, config.num_steps) if self._side.borrows else []
+        borrowed = self._borrow(config)
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
-        uploaded = upload([*flat_ranges(borrowed), *flat_ranges(given)], DEVICE)
-        num_of_each = len(uploaded) // 2
-        choices = setting.choices
-        kind = Kind(config.num_steps, *choices.wants(rows))
-        stages = self._stages(draft_input, uploaded[-1], kind)
-        setting.pools.assign_slots(uploaded[:num_of_each])
+        uploaded = upload([*borrowed, *flat_ranges(given)], DEVICE)
+        window, kind = uploaded[-1], Kind(config.num_steps, *setting.choices.wants(rows))
+        stages = self._stages(draft_input, window, kind)
+        if borrowed:
+            setting.pools.assign_slots(uploaded[: len(borrowed)])
         stages.draft()
-        setting.pools.assign_slots(uploaded[num_of_each:])
+        setting.pools.assign_slots(uploaded[len(borrowed) :])
         stages.target()
         if setting.choices.is_constrained(rows):
             self._constrain(stages, rows)
@@ -188,7 +186,7 @@ class GpuWorkerV1:
             draft_input.req_pool_indices,
             draft_input.seq_lens,
             config.num_draft_tokens,
-            uploaded[-1],
+            window,
             given,
             truncation,
             config.topk,
@@ -196,8 +194,10 @@ class GpuWorkerV1:
             stages.scratch,
             setting.pools,
             self._ledger,
+            is_caught_up=not self._side.facts.has_kv,
         )
-        extend_input = collect_extend_input(draft_input.req_pool_indices, stages.verify_output, kept)
+        collected = collect_extend_input(draft_input.req_pool_indices, stages.verify_output, kept)
+        extend_input = self._side.to_extend_input(collected)
         unfinished = [row for row, finish in zip(rows, truncation.finishes, strict=True) if finish is None]
         self._carried = self._extend(unfinished, extend_input, config.num_steps)
         self._phases = (draft_input, stages.verify_input, stages.verify_output, extend_input)
@@ -247,11 +247,11 @@ class GpuWorkerV1:
                 carried[name][list(one.rows)] = to_numpy(given)
         return {**self._setting.pools.state(), **carried, **self._side.state()}
 
-    def _drafts(
-        self, phase: DraftInput, config: SpecConfig, setting: Setting, verify_slots: Callable[[], Tensor]
-    ) -> VerifyInput:
-        """Let the draft side make the trees of a batch."""
-        return self._side.draft(phase, config, setting.pools, verify_slots)
+    def _borrow(self, config: SpecConfig) -> list[list[int]]:
+        """Return what is written into the map for a draft that has slots of its own; nothing for any other."""
+        if not self._side.facts.borrows:
+            return []
+        return flat_ranges(self._ledger.borrow_draft_slots(config.topk, config.num_steps))
 
     def _form_batch(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.

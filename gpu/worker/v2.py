@@ -98,10 +98,11 @@ class GpuWorker:
         name: str = "gpu",
     ) -> None:
         self._make_side = make_side
-        self._side = make_side(model, config, sizes)
-        description = self._side.description
+        self._side = make_side(model, config, sizes, False)
+        description = self._side.facts.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
         self.name = name
+        self.has_plain_keys = not self._side.facts.has_kv
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -110,7 +111,7 @@ class GpuWorker:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        widths = self._side.num_candidates, config.num_draft_tokens
+        widths = self._side.facts.num_candidates, config.num_draft_tokens
         self._pools = Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths)
         self._pads = pads or self.use_graphs
         self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
@@ -135,7 +136,7 @@ class GpuWorker:
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token behind each."""
         behind = prefill_target(rows, chunks, self.model, self._pools, self._choices)
-        phase = self._side.prefill(rows, chunks, behind, self._pools)
+        phase = self._side.prefill(behind, self._pools)
         self._pools.stash(phase)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
         scored = score(rows, behind.row, behind.output, paths, phase.bonus_tokens, self._choices)

@@ -1,7 +1,8 @@
 """Faults in the loop of a draft that reads the target's KV: seeds, keys and positions of somebody or some time else."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from specsim.assertion import require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
+from specsim.conformance.calls import CallsByName
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, VerifyInput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_side import FrozenSide
+from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv
@@ -20,147 +24,161 @@ from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv
 Drafts = FrozenDraftBatch[Array]
 
 
-class PositionsAdvance(ReferenceFrozenKVMTPWorker):
+class PositionsAdvance(FrozenSide):
     """Lets every forward stand one position further, as a draft that writes entries does."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        return super()._forward(replace(batch, positions=batch.positions + batch.depth - 1))
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        return super()._forward(replace(batch, positions=batch.positions + batch.depth - 1), pools)
 
 
-class PositionOfTheToken(ReferenceFrozenKVMTPWorker):
+class PositionOfTheToken(FrozenSide):
     """Lets the draft stand where its first token does."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        return super()._forward(replace(batch, positions=batch.positions + 1))
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        return super()._forward(replace(batch, positions=batch.positions + 1), pools)
 
 
-class LayersInTurn(ReferenceFrozenKVMTPWorker):
+class LayersInTurn(FrozenSide):
     """Gives the layers of the draft those of the target from the next one on."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        told = self.model.description
-        num_layers = len(next(iter(self._pools.kv[Side.TARGET].values())))
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        told = self.facts.description
+        num_layers = len(next(iter(pools.kv[Side.TARGET].values())))
         others = {layer: (target + 1) % num_layers for layer, target in told.target_layer_of.items()}
-        kv = shared_kv(replace(told, target_layer_of=others), self._pools.kv[Side.TARGET])
-        return self._drafting.draft_frozen(batch, kv)
+        kv = shared_kv(replace(told, target_layer_of=others), pools.kv[Side.TARGET])
+        return self.model.draft_frozen(batch, kv)
 
 
-class LastKeyUnseen(ReferenceFrozenKVMTPWorker):
+class LastKeyUnseen(FrozenSide):
     """Loses the last key of every text but those of one token."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        return super()._forward(replace(batch, keys=_cut(batch.keys, 1, 0)))
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        return super()._forward(replace(batch, keys=_cut(batch.keys, 1, 0)), pools)
 
 
-class OldKeysDeeper(ReferenceFrozenKVMTPWorker):
+class OldKeysDeeper(FrozenSide):
     """Loses the last key behind the seed."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        return super()._forward(replace(batch, keys=_cut(batch.keys, 1, 0)) if batch.depth > 1 else batch)
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        return super()._forward(replace(batch, keys=_cut(batch.keys, 1, 0)) if batch.depth > 1 else batch, pools)
 
 
-class KeysOfTheNeighbour(ReferenceFrozenKVMTPWorker):
+class KeysOfTheNeighbour(FrozenSide):
     """Lets each request see what the one behind it has committed."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        keys, topk = batch.keys, self.config.topk
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        keys, topk = batch.keys, self.facts.num_candidates
         lists = np.split(keys.kv_indices, keys.kv_indptr[1:-1])
         lists = lists[topk:] + lists[:topk]
         ends = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int32)
         moved = ListedKeys(np.concatenate(lists), ends, keys.max_num_keys)
-        return super()._forward(replace(batch, keys=moved))
+        return super()._forward(replace(batch, keys=moved), pools)
 
 
-class CacheIsWritten(ReferenceFrozenKVMTPWorker):
+class CacheIsWritten(FrozenSide):
     """Writes an entry of the draft where the target's last one lies."""
 
-    def _forward(self, batch: Drafts) -> DraftOutput[Array]:
-        drafted = super()._forward(batch)
+    def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
+        drafted = super()._forward(batch, pools)
         slots = batch.keys.kv_indices[batch.keys.kv_indptr[1:] - 1]
-        for buffers in shared_kv(self.model.description, self._pools.kv[Side.TARGET]).values():
+        for buffers in shared_kv(self.facts.description, pools.kv[Side.TARGET]).values():
             buffers[0][slots] += 1
         return drafted
 
 
-class SeedOfTheRoot(ReferenceFrozenKVMTPWorker):
+class SeedOfTheRoot(FrozenSide):
     """Starts the next draft from the state of the root, which is stale once a draft was accepted."""
 
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
-        return _with_states(super()._seed(batch, num_steps), batch, lambda counts: np.cumsum(counts) - counts)
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        return _with_states(super()._next_seeds(batch, operations), batch, lambda counts: np.cumsum(counts) - counts)
 
 
-class SeedOneEarly(ReferenceFrozenKVMTPWorker):
+class SeedOneEarly(FrozenSide):
     """Starts the next draft from the state of the last accepted draft's parent."""
 
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
-        seeds = super()._seed(batch, num_steps)
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        seeds = super()._next_seeds(batch, operations)
         return _with_states(seeds, batch, lambda counts: np.cumsum(counts) - np.minimum(counts, 2))
 
 
-class SeedAtTheWrongWidth(ReferenceFrozenKVMTPWorker):
+class SeedAtTheWrongWidth(FrozenSide):
     """Takes ragged rows for rows of one width."""
 
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        width = require_kind("what is installed", batch.info, EagleDraftExtendInput).num_tokens_per_req
+
         def rows(counts: Array) -> Array:
-            places: Array = np.arange(len(counts)) * (num_steps + 1) + counts - 1
+            places: Array = np.arange(len(counts)) * width + counts - 1
             return places % int(counts.sum())
 
-        return _with_states(super()._seed(batch, num_steps), batch, rows)
+        return _with_states(super()._next_seeds(batch, operations), batch, rows)
 
 
-class SeedOfTheNeighbour(ReferenceFrozenKVMTPWorker):
+class SeedOfTheNeighbour(FrozenSide):
     """Gives each request the state of the one behind it."""
 
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
-        return _with_states(super()._seed(batch, num_steps), batch, lambda counts: np.roll(np.cumsum(counts), -1) - 1)
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        return _with_states(
+            super()._next_seeds(batch, operations), batch, lambda counts: np.roll(np.cumsum(counts), -1) - 1
+        )
 
 
-class SeedOfTheFirstRow(ReferenceFrozenKVMTPWorker):
+class SeedOfTheFirstRow(FrozenSide):
     """Starts the first draft of a request from the state of its chunk's first token."""
 
-    def _seed_of_prefill(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
-        return super()._seed_of_prefill(replace(behind, last=behind.last - behind.lengths + 1))
+    def _first_seeds(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
+        return super()._first_seeds(replace(behind, last=behind.last - behind.lengths + 1))
 
 
-class SeedOfTheBatch(ReferenceFrozenKVMTPWorker):
+class SeedOfTheBatch(FrozenSide):
     """Starts the first drafts of all requests that join together from the state of the last one."""
 
-    def _seed_of_prefill(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
-        return super()._seed_of_prefill(replace(behind, last=np.full_like(behind.last, behind.last[-1])))
+    def _first_seeds(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
+        return super()._first_seeds(replace(behind, last=np.full_like(behind.last, behind.last[-1])))
 
 
-class RootIsLost(ReferenceFrozenKVMTPWorker):
+@dataclass(frozen=True)
+class RootIsLost(FrozenSide):
     """Drafts from the root of the draft before where only the bonus token was output."""
 
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
-        seeds, before = super()._seed(batch, num_steps), self._roots
-        if not seeds.num_requests:
-            return seeds
+    roots: dict[int, int] = field(default_factory=dict)
+
+    def draft(
+        self,
+        phase: DraftInput,
+        config: SpecConfig,
+        pools: Pools,
+        verify_slots: Callable[[], Array],
+        operations: CallsByName,
+    ) -> VerifyInput:
+        """Remember the roots."""
+        self.roots.clear()
+        self.roots.update(zip(phase.req_pool_indices.tolist(), phase.bonus_tokens.tolist(), strict=True))
+        return super().draft(phase, config, pools, verify_slots, operations)
+
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        seeds = super()._next_seeds(batch, operations)
         rows = seeds.req_pool_indices.tolist()
         counts = vars(batch.info)["num_accepted_tokens"].tolist()
         tokens = [
-            before[row] if count == 1 else token
+            self.roots[row] if count == 1 else token
             for row, count, token in zip(rows, counts, seeds.bonus_tokens.tolist(), strict=True)
         ]
         return replace(seeds, bonus_tokens=np.array(tokens, dtype=np.int32))
 
-    def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
-        self._roots = dict(zip(phase.req_pool_indices.tolist(), phase.bonus_tokens.tolist(), strict=True))
-        return super()._draft(phase, config)
 
-
-class VerifyInputStays(ReferenceFrozenKVMTPWorker):
+class VerifyInputStays(ReferenceWorkerV1):
     """Leaves the verify input installed when all requests have ended."""
-
-    def _seed(self, batch: Batch, num_steps: int) -> DraftInput:
-        seeds = super()._seed(batch, num_steps)
-        installed: DraftInput = seeds if seeds.num_requests else self._last
-        return installed
 
     def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
         verify_input = super()._draft(phase, config)
         self._last: Any = verify_input
         return verify_input
+
+    def _extend(self, batch: Batch, num_steps: int) -> DraftInput:
+        seeds = super()._extend(batch, num_steps)
+        installed: DraftInput = seeds if seeds.num_requests else self._last
+        return installed
 
 
 def _cut(keys: ListedKeys[Array], count: int, least: int) -> ListedKeys[Array]:
@@ -173,13 +191,11 @@ def _cut(keys: ListedKeys[Array], count: int, least: int) -> ListedKeys[Array]:
 
 def _with_states(seeds: DraftInput, batch: Batch, rows: Callable[[Array], Array]) -> DraftInput:
     """Return seeds with the states of other rows of the extend, which are chosen by its counts."""
-    if not seeds.num_requests:
-        return seeds
     phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
     return replace(seeds, hidden_states=phase.hidden_states[rows(phase.num_accepted_tokens.astype(np.int64))])
 
 
-_FAULTS: tuple[tuple[str, str, type[ReferenceFrozenKVMTPWorker]], ...] = (
+_FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2640", "Positions advance with the depth.", PositionsAdvance),
     ("OWN-2641", "A draft stands at its first token, not at the last key.", PositionOfTheToken),
     ("OWN-2642", "Draft layers read the layer behind their own.", LayersInTurn),
@@ -194,10 +210,16 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceFrozenKVMTPWorker]], ...] = (
     ("OWN-2651", "The first seed is the state of the first token of a chunk.", SeedOfTheFirstRow),
     ("OWN-2652", "The first seed is that of whoever joins last.", SeedOfTheBatch),
     ("OWN-2653", "The root stays where a verify accepts no draft.", RootIsLost),
-    ("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays),
 )
 
-MUTANTS = tuple(
-    Mutant(number, "prepare_for_frozen_kv_draft", summary, unchanged, workers={"frozen_kv_mtp": worker})
-    for number, summary, worker in _FAULTS
+
+def _planted(number: str, summary: str, worker: type[ReferenceWorkerV1], side: type[FrozenSide]) -> Mutant:
+    """Return the fault of a loop with a side."""
+    workers = {"frozen_kv_mtp": partial(worker, make_side=side.of)}
+    return Mutant(number, "prepare_for_frozen_kv_draft", summary, unchanged, workers=workers)
+
+
+MUTANTS = (
+    *(_planted(number, summary, ReferenceWorkerV1, side) for number, summary, side in _FAULTS),
+    _planted("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays, FrozenSide),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.frozen_kv_mtp_v2 import FrozenSide, ReferenceFrozenKVMTPWorkerV2
+from specsim.reference.worker.frozen_side import FrozenSide
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.worker import Worker
 
 Fault = Callable[[VerifyInput, VerifyOutput, DraftExtendInput], DraftExtendInput]
@@ -33,11 +34,7 @@ def _seeding(fault: Fault) -> Callable[..., Worker]:
             changed = fault(verify_input, verify_output, phase)
             return super().extend(row, verify_input, verify_output, changed, pools, operations)
 
-    class Faulty(ReferenceFrozenKVMTPWorkerV2):
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            super().__init__(*arguments, **{**named, "make_side": FaultySide.of})
-
-    return Faulty
+    return partial(ReferenceWorker, make_side=FaultySide.of)
 
 
 def _of_the_root(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:

@@ -16,7 +16,6 @@ from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.requests import PromptChunk
 
 
 class WindowsStay(LayeredSide):
@@ -55,18 +54,11 @@ class ChunksStandAlone(LayeredSide):
 
     _in_prefill = False
 
-    def prefill(
-        self,
-        rows: Sequence[int],
-        chunks: Sequence[PromptChunk],
-        behind: TargetPrefill,
-        pools: Pools,
-        operations: CallsByName,
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
         """Run with the flag."""
         self._in_prefill = True
         try:
-            return super().prefill(rows, chunks, behind, pools, operations)
+            return super().prefill(behind, pools, operations)
         finally:
             self._in_prefill = False
 
@@ -81,16 +73,9 @@ class NothingWaits(LayeredSide):
 class PrefillIsLost(LayeredSide):
     """Appends behind a verify alone."""
 
-    def prefill(
-        self,
-        rows: Sequence[int],
-        chunks: Sequence[PromptChunk],
-        behind: TargetPrefill,
-        pools: Pools,
-        operations: CallsByName,
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
         """Forget what the chunks appended."""
-        phase = super().prefill(rows, chunks, behind, pools, operations)
+        phase = super().prefill(behind, pools, operations)
         self._pool[behind.row] = 0
         return phase
 
@@ -150,16 +135,9 @@ class TokensOfTheNeighbour(LayeredSide):
 class SharedFrontIsRewritten(LayeredSide):
     """Writes what lies in front of a request's own positions, too."""
 
-    def prefill(
-        self,
-        rows: Sequence[int],
-        chunks: Sequence[PromptChunk],
-        behind: TargetPrefill,
-        pools: Pools,
-        operations: CallsByName,
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
         """Count every position as the request's own, once its first chunk is through."""
-        phase = super().prefill(rows, chunks, behind, pools, operations)
+        phase = super().prefill(behind, pools, operations)
         self._firsts[behind.row] = 0
         return phase
 

@@ -26,9 +26,9 @@ from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.verify import verify_keys
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys
-from specsim.simulation.models.description import ModelDescription, Side
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.layered import LayeredModel, require_layered
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.sides import SideFacts
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,22 @@ class LayeredSide:
         The sizes of drafts: chains, with as many steps as there are layers.
     sizes : PoolSizes
         Rows are those of the requests.
+    has_dp_attention : bool
+        Other ranks wait for its forwards, which are as many whatever a batch is.
 
     Notes
     -----
     Source: semantics E.4.
     """
 
-    borrows = False
-
-    def __init__(self, model: LayeredModel[Array], config: SpecConfig, sizes: PoolSizes) -> None:
-        self.description: ModelDescription = require_layered(model, config, "numpy")
-        self.num_candidates = self._num_layers = config.num_steps
+    def __init__(
+        self, model: LayeredModel[Array], config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False
+    ) -> None:
+        del has_dp_attention
+        told = require_layered(model, config, "numpy")
+        self.facts = SideFacts(told, config.num_steps, borrows=False)
+        self._num_layers = config.num_steps
         self._model = model
-        told = self.description
         width = len(told.hidden_layers) * told.hidden_width
         self._pool = np.zeros((sizes.num_rows, self._num_layers - 1, width), dtype=told.hidden_dtype)
         self._firsts = np.zeros(sizes.num_rows, dtype=np.int64)
@@ -87,19 +90,12 @@ class LayeredSide:
         """Take note that the next chunk of these rows begins a request."""
         self._joining |= set(rows)
 
-    def prefill(
-        self,
-        rows: Sequence[int],
-        chunks: Sequence[PromptChunk],
-        behind: TargetPrefill,
-        pools: Pools,
-        operations: CallsByName,
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
         """Run every layer over the chunks, each a token further; one that goes on repairs what was proposed before it.
 
         A chunk that begins its request has nothing in front that it could grow by.
         """
-        starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
+        rows, starts = behind.row.tolist(), behind.starts
         for row, start in zip(rows, starts.tolist(), strict=True):
             if row in self._joining or start == 0:
                 self._firsts[row], self._pool[row] = start, 0
@@ -176,6 +172,10 @@ class LayeredSide:
             hidden_states=None,
             bonus_tokens=verify_output.bonus_tokens,
         )
+
+    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
+        """Return it as it is."""
+        return phase
 
     def extend_ragged(self, batch: Batch, pools: Pools, operations: CallsByName) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""

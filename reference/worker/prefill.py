@@ -40,6 +40,12 @@ class TargetPrefill:
     following: Array
     output: TargetOutput[Array]
 
+    @property
+    def starts(self) -> Array:
+        """Where each chunk starts, int64 [request]."""
+        starts: Array = (self.ends - self.lengths).astype(np.int64)
+        return starts
+
 
 def prefill_draft(
     behind: TargetPrefill, topk: int, model: Model[Array], pools: Pools, operations: CallsByName

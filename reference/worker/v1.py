@@ -96,10 +96,11 @@ class ReferenceWorkerV1:
         make_side: MakeSide = StepwiseSide.of,
     ) -> None:
         self._make_side = make_side
-        self._side = make_side(model, config, sizes)
-        description = self._side.description
+        self._side = make_side(model, config, sizes, has_dp_attention)
+        description = self._side.facts.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
         self.name = name
+        self.has_plain_keys = not self._side.facts.has_kv
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -108,7 +109,7 @@ class ReferenceWorkerV1:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         self._pools = make_pools(description, sizes, reads)
-        self._joining = self._idle_draft_input()
+        self._joining: DraftInput = self._idle_draft_input()
         self.batch = Batch(
             ForwardMode.IDLE, self._joining.req_pool_indices, self._joining.seq_lens, self._idle_draft_input()
         )
@@ -132,7 +133,7 @@ class ReferenceWorkerV1:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
         behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
-        joining = self._side.prefill(rows, chunks, behind, self._pools, self._operations)
+        joining = self._side.prefill(behind, self._pools, self._operations)
         paths = alone(len(rows))
         self._told = tell(behind.row, behind.output, paths, joining.bonus_tokens, self._choices, self._operations)
         self._joining = gather_joining(self._joining, joining, self._operations)
@@ -198,7 +199,7 @@ class ReferenceWorkerV1:
     def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
         pools, operations = self._pools, self._operations
         row = phase.req_pool_indices
-        if self._side.borrows:
+        if self._side.facts.borrows:
             self.assign_slots(self._ledger.borrow_draft_slots(config.topk, config.num_steps))
 
         def verify_slots() -> Array:
@@ -226,18 +227,19 @@ class ReferenceWorkerV1:
         paths, counts = truncation.accept_index, everyone.num_accepted_tokens
         self._pools.commit_states(scratch, row, verify_input, paths, counts, self._operations)
         ends = np.cumsum(everyone.num_accepted_tokens)
-        self._ledger.commit([slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]])
-        return everyone, extend_input
+        kept = [slots.tolist() for slots in np.split(everyone.out_cache_loc, ends[:-1])[: len(row)]]
+        self._ledger.commit(kept, is_caught_up=not self._side.facts.has_kv)
+        return everyone, self._side.to_extend_input(extend_input)
 
     def _extend(self, batch: Batch, num_steps: int) -> DraftInput:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""
-        expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
+        expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND, PhaseTag.FROZEN_KV_MTP_DRAFT_EXTEND)
         if not batch.info.num_requests and not self.has_dp_attention:
             return self._idle_draft_input()
         prepared = prepare_extend_after_decode(batch, num_steps, self._operations)
         return self._side.extend_ragged(prepared, self._pools, self._operations)
 
     def _idle_draft_input(self) -> DraftInput:
-        told = self._side.description
+        facts, told = self._side.facts, self._side.facts.description
         width = told.draft_hidden_width if told.has_draft_hidden else None
-        return DraftInput.create_idle_input(self._side.num_candidates, width, told.hidden_dtype)
+        return facts.draft_input.create_idle_input(facts.num_candidates, width, told.hidden_dtype)

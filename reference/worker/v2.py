@@ -77,10 +77,11 @@ class ReferenceWorker:
         name: str = "reference",
     ) -> None:
         self._make_side = make_side
-        self._side = make_side(model, config, sizes)
-        description = self._side.description
+        self._side = make_side(model, config, sizes, False)
+        description = self._side.facts.description
         require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
         self.name = name
+        self.has_plain_keys = not self._side.facts.has_kv
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -88,7 +89,7 @@ class ReferenceWorker:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         self._pools = make_pools(description, sizes, reads)
-        self._carried = carried_rows(description, self._side.num_candidates, sizes)
+        self._carried = carried_rows(description, self._side.facts.num_candidates, sizes)
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()
 
@@ -105,7 +106,7 @@ class ReferenceWorker:
         """Run chunks of prompts through target and draft; return the token behind each."""
         self._pools.start_iteration()
         behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
-        phase = self._side.prefill(rows, chunks, behind, self._pools, self._operations)
+        phase = self._side.prefill(behind, self._pools, self._operations)
         self._stash(phase)
         paths = alone(len(rows))
         self._told = tell(behind.row, behind.output, paths, phase.bonus_tokens, self._choices, self._operations)

@@ -19,7 +19,7 @@ from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
 from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp
 from specsim.reference.worker.multi_layer import reference_multi_layer_v1
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -119,7 +119,7 @@ def _layered(config: SpecConfig) -> Make:
 
 
 def _frozen(config: SpecConfig) -> Make:
-    return lambda model, sizes: ReferenceFrozenKVMTPWorker(config, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: reference_frozen_kv_mtp(config, model, sizes, reads=Reads.KEPT)
 
 
 def _ngram(parameters: NgramParameters) -> Make:

@@ -11,14 +11,12 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import frozen_draft, frozen_kv_mtp
-from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
-from specsim.gpu.worker.frozen_kv_mtp_v2 import GpuFrozenKVMTPWorkerV2
+from specsim.gpu.worker import frozen_draft, frozen_side
+from specsim.gpu.worker.frozen_kv_mtp import gpu_frozen_kv_mtp, gpu_frozen_kv_mtp_v2
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.stages import Stages
 from specsim.reference.models import load_model
-from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
-from specsim.reference.worker.frozen_kv_mtp_v2 import ReferenceFrozenKVMTPWorkerV2
+from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -43,8 +41,8 @@ def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, n
     sizes = sizes_for(config, asked, max_batch, page_size)
     sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
     workers = (
-        ReferenceFrozenKVMTPWorker(config, load_model(model), sizes),
-        GpuFrozenKVMTPWorker(config, load_on_device(model), sizes, **options),
+        reference_frozen_kv_mtp(config, load_model(model), sizes),
+        gpu_frozen_kv_mtp(config, load_on_device(model), sizes, **options),
     )
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -78,8 +76,8 @@ def test_every_phase_of_v2_is_that_of_the_reference(config, options):
     asked = requests(2, 3) if not HAS_GPU else requests(17, 12)
     sizes = sizes_for(config, asked, 3)
     workers = (
-        ReferenceFrozenKVMTPWorkerV2(config, load_model(MODEL), sizes),
-        GpuFrozenKVMTPWorkerV2(config, load_on_device(MODEL), sizes, **options),
+        reference_frozen_kv_mtp_v2(config, load_model(MODEL), sizes),
+        gpu_frozen_kv_mtp_v2(config, load_on_device(MODEL), sizes, **options),
     )
     Pair([Engine(one, 3, shuffle_seed=5) for one in workers], first_divergence, set()).play(asked)
 
@@ -153,9 +151,9 @@ def seed_of_the_first_row(behind, topk):
 
 
 FAULTS = {
-    "seeds of the root": (frozen_kv_mtp, "seed_of_extend", seed_of_the_root),
+    "seeds of the root": (frozen_side, "seed_of_extend", seed_of_the_root),
     "layers in turn": (frozen_draft, "shared_kv", layers_in_turn),
-    "first seeds of one row": (frozen_kv_mtp, "seed_of_prefill", seed_of_the_first_row),
+    "first seeds of one row": (frozen_side, "seed_of_prefill", seed_of_the_first_row),
     "an old batch was replayed": (Stages, "load", lambda *_: None),
 }
 

@@ -204,7 +204,7 @@ def test_a_row_that_was_prefilled_again_is_whoever_joins_with_it():
     worker = pair(CHAIN, requests(3), 3, use_graphs=False).engines[1].worker
 
     def carried(*rows):
-        idle = Carried.idle(worker.model.description, 1).phase
+        idle = Carried.idle(worker._side.facts).phase
         values = torch.tensor(rows, device=DEVICE)
         filled = {
             name: torch.zeros(

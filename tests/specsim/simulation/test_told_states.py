@@ -11,7 +11,7 @@ from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.frozen_kv_mtp import GpuFrozenKVMTPWorker
+from specsim.gpu.worker.frozen_kv_mtp import gpu_frozen_kv_mtp
 from specsim.gpu.worker.ngram import GpuNgramWorker
 from specsim.gpu.worker.ngram_v2 import GpuNgramWorkerV2
 from specsim.gpu.worker.v1 import GpuWorkerV1
@@ -20,7 +20,7 @@ from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
 from specsim.properties.laws.support.told import check_told
 from specsim.reference.models import load_model
-from specsim.reference.worker.frozen_kv_mtp import ReferenceFrozenKVMTPWorker
+from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -99,7 +99,7 @@ def test_drafts_of_a_store_change_no_state(make):
 
 def test_drafts_over_the_keys_of_the_target_change_no_state():
     model, requests = replace(MODEL, kv_sharing=(1, 0)), asked()
-    for request in ran(ReferenceFrozenKVMTPWorker(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
+    for request in ran(reference_frozen_kv_mtp(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
         check_told(MODEL, request)
 
 
@@ -108,7 +108,7 @@ def test_drafts_over_the_keys_of_the_target_change_no_state():
     [
         (GpuNgramWorker, NgramParameters(3, 3, num_draft_tokens=4), {}),
         (GpuNgramWorkerV2, NgramParameters(3, 3, num_draft_tokens=4), {}),
-        (GpuFrozenKVMTPWorker, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
+        (gpu_frozen_kv_mtp, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
     ],
 )
 def test_workers_of_other_algorithms_hand_them_over_on_the_device(make, drafting, differs):

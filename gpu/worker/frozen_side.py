@@ -1,4 +1,4 @@
-"""The production V2 worker of FROZEN_KV_MTP: seeds wait by row, and nothing of the draft catches up behind a verify."""
+"""The draft side of FROZEN_KV_MTP on the device: it reads the target's KV, has none, and never catches up."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,42 +11,43 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.worker.frozen_draft import draft_frozen, frozen_draft_input, seed_of_extend, seed_of_prefill
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import TargetPrefill
-from specsim.gpu.worker.sides import MakeSide, hot_tokens_of
-from specsim.gpu.worker.v2 import GpuWorker
-from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
+from specsim.gpu.worker.sides import hot_tokens_of
+from specsim.phases import (
+    DraftExtendInput,
+    DraftInput,
+    EagleDraftExtendInput,
+    VerifyInput,
+    VerifyOutput,
+    to_frozen_kv_mtp_draft_extend_input,
+)
 from specsim.simulation.models.batches import PagedKeys
-from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.frozen import FrozenKVModel, require_frozen_model, warn_of_states
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.sides import SideFacts
 
 
 @dataclass(frozen=True)
 class FrozenSide:
-    """A draft over the target's KV: seeds start it, it has no slots, and it never catches up (semantics D.11)."""
+    """A draft over the target's KV: seeds start it, and it has no slots (semantics D.11)."""
 
     model: FrozenKVModel[Tensor]
-    description: ModelDescription
-    num_candidates: int
+    facts: SideFacts
     hot_token_id: Tensor | None
-    borrows: bool = False
 
     @classmethod
-    def of(cls, model: Any, config: SpecConfig, sizes: PoolSizes) -> "FrozenSide":
-        """Return the side of a model."""
+    def of(cls, model: Any, config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False) -> "FrozenSide":
+        """Return the side of a model; beams are refused where other ranks wait."""
         del sizes
-        description = require_frozen_model(model, "torch", config.topk)
+        description = require_frozen_model(model, "torch", config.topk, has_dp_attention)
         warn_of_states(description)
-        return cls(model, description, config.topk, hot_tokens_of(description))
+        return cls(model, SideFacts.of_seeds(description, config.topk), hot_tokens_of(description))
 
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its seed."""
 
-    def prefill(
-        self, rows: Sequence[int], chunks: Sequence[PromptChunk], behind: TargetPrefill, pools: Pools
-    ) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Return seeds; no forward runs."""
-        del rows, chunks, pools
-        return seed_of_prefill(behind, self.num_candidates)
+        del pools
+        return seed_of_prefill(behind, self.facts.num_candidates)
 
     def draft(
         self, phase: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]
@@ -68,38 +69,17 @@ class FrozenSide:
         hidden_states = require_present("hidden states of the target", phase.hidden_states)
         seeds = hidden_states.index_select(0, phase.select_index)
         seq_lens = verify_input.seq_lens + phase.num_accepted_tokens
-        return frozen_draft_input(rows, seq_lens, verify_output.bonus_tokens, seeds, self.num_candidates)
+        return frozen_draft_input(rows, seq_lens, verify_output.bonus_tokens, seeds, self.facts.num_candidates)
+
+    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
+        """Return it under the tag of FROZEN_KV_MTP."""
+        return to_frozen_kv_mtp_draft_extend_input(phase)
 
     def extend_ragged(self, phase: EagleDraftExtendInput, pools: Pools) -> DraftInput:
         """Return what starts the next drafts of the requests that go on."""
         del pools
-        return seed_of_extend(phase, self.num_candidates)
+        return seed_of_extend(phase, self.facts.num_candidates)
 
     def state(self) -> dict[str, Any]:
         """Return nothing: seeds are the loop's."""
         return {}
-
-
-class GpuFrozenKVMTPWorkerV2(GpuWorker):
-    """The V2 worker with another draft side; whole iterations are captured as graphs.
-
-    Raises
-    ------
-    SpecRejection
-        As ``GpuFrozenKVMTPWorker`` does.
-    """
-
-    has_plain_keys = True
-
-    def __init__(
-        self,
-        config: SpecConfig,
-        model: FrozenKVModel[Tensor],
-        sizes: PoolSizes,
-        use_graphs: bool | None = None,
-        pads: bool = False,
-        pools: Pools | None = None,
-        make_side: MakeSide = FrozenSide.of,
-        name: str = "gpu-frozen-kv-mtp-v2",
-    ) -> None:
-        super().__init__(config, model, sizes, use_graphs, pads, pools, make_side, name)
