@@ -98,7 +98,7 @@ FAULTS = {
         "VerifyOutput.target_predict",
     ),
     "restore forgotten": (IterationLedger, "borrow_draft_slots", keeping_what_is_borrowed, LEAKED),
-    "nothing was committed": (IterationLedger, "commit", lambda *_: None, LEAKED),
+    "nothing was committed": (IterationLedger, "commit", lambda *_, **__: None, LEAKED),
     "an old batch was replayed": (stages.Stages, "load", lambda *_: None, "VerifyInput.draft_token"),
 }
 
