@@ -56,6 +56,8 @@ class GpuDflashWorker:
         Capture and replay; by default wherever there is a GPU and the model can be captured.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
+    pools : Pools, optional
+        Those of a worker of another block, to go on in.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class GpuDflashWorker:
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         description = require_block_model(model, "torch")
         self.parameters = parameters
@@ -90,10 +93,11 @@ class GpuDflashWorker:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
+        widths = 1, parameters.block_size
         self._setting = Setting(
             self.config,
             model,
-            Pools(description, 1, parameters.block_size, sizes, DEVICE),
+            Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths),
             ChoiceRows(sizes.num_rows, DEVICE, is_top_k_exact=True),
             sizes.page_size,
         )
@@ -180,6 +184,11 @@ class GpuDflashWorker:
         started_from = DflashDraftInput(row, tokens, None, np.zeros_like(counts), lengths)
         self._phases = (started_from, stages.verify_input, accepted, committed)
         return Iteration.of(truncation, size)
+
+    def resized(self, parameters: DflashParameters) -> "GpuDflashWorker":
+        """Return a worker of another block in the same maps, KV and states, with graphs of its own."""
+        pools = self._setting.pools
+        return type(self)(parameters, self._block_model, self.sizes, self.use_graphs, self._pads, pools)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""

@@ -102,6 +102,8 @@ class GpuDflashWorkerV2:
         Capture and replay; by default wherever there is a GPU and the model can be captured.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
+    pools : Pools, optional
+        Those of a worker of another block, to go on in.
 
     Raises
     ------
@@ -124,6 +126,7 @@ class GpuDflashWorkerV2:
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
+        pools: Pools | None = None,
     ) -> None:
         description = require_block_model(model, "torch")
         self.parameters = parameters
@@ -136,7 +139,8 @@ class GpuDflashWorkerV2:
         if self.use_graphs:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
-        self.pools = Pools(description, 1, parameters.block_size, sizes, DEVICE)
+        widths = 1, parameters.block_size
+        self.pools = Pools(description, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths)
         self.choices = ChoiceRows(sizes.num_rows, DEVICE, is_top_k_exact=True)
         self.bonus_tokens = device_zeros((sizes.num_rows,), "int64")
         self.seq_lens = torch.ones(sizes.num_rows, dtype=torch.int64, device=DEVICE)
@@ -204,6 +208,10 @@ class GpuDflashWorkerV2:
         self.seq_lens.index_copy_(0, rows, seq_lens)
         self.seq_lens[:1].fill_(1)
         self.bonus_tokens.index_copy_(0, rows, bonus_tokens)
+
+    def resized(self, parameters: DflashParameters) -> "GpuDflashWorkerV2":
+        """Return a worker of another block in the same maps, KV and states, with graphs of its own."""
+        return type(self)(parameters, self.block_model, self.sizes, self.use_graphs, self._pads, self.pools)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""

@@ -15,7 +15,7 @@ from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.ends import end_requests
 from specsim.gpu.worker.logprobs import Scored, told_by
-from specsim.gpu.worker.pools import flat_ranges
+from specsim.gpu.worker.pools import Pools, flat_ranges
 from specsim.gpu.worker.reclaim import reclaim
 from specsim.gpu.worker.transfer import on_host, send, upload
 from specsim.gpu.worker.tree_runner import TreeRunner
@@ -28,7 +28,7 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import BRANCHES, last_tokens, make_corpora
+from specsim.simulation.ngram import BRANCHES, has_same_store, last_tokens, make_corpora
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, Proposals
@@ -51,6 +51,10 @@ class GpuNgramWorker:
         Capture and replay; by default wherever there is a GPU and the model can be captured.
     pads : bool
         Pad batches to buckets in eager mode too; graphs always do.
+    pools : Pools, optional
+        Those of a worker of other parameters, to go on in.
+    store : NgramStore, optional
+        One that was made for these parameters, but for the number of nodes; an empty one by default.
 
     Raises
     ------
@@ -73,15 +77,18 @@ class GpuNgramWorker:
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
+        pools: Pools | None = None,
+        store: NgramStore | None = None,
     ) -> None:
         require_moves(require_model(model, "torch"), (Side.TARGET,) if sizes.page_size > 1 else ())
         self.parameters = parameters
         self.config = parameters.config
         self.model = model
         self.sizes = sizes
-        self._runner = TreeRunner(self.config, model, sizes, use_graphs, pads, moves=False)
+        self._runner = TreeRunner(self.config, model, sizes, use_graphs, pads, moves=False, pools=pools)
+        self._pads = pads
         self.use_graphs, self.device = self._runner.use_graphs, self._runner.device
-        self.store = NgramStore(parameters)
+        self.store = NgramStore(parameters) if store is None else store
         self._corpora = make_corpora(parameters)
         self._phases: tuple[VerifyInput, VerifyOutput] | None = None
         self._scored: tuple[Scored | None, int] = None, 0
@@ -141,6 +148,12 @@ class GpuNgramWorker:
             self.store.insert(last_tokens(request, self.parameters))
         self._phases = (stages.verify_input, stages.verify_output)
         return Iteration.of(truncation, num_nodes, Proposals.of_trees(masks))
+
+    def resized(self, parameters: NgramParameters) -> "GpuNgramWorker":
+        """Return a worker of other parameters in the same maps and KV, with graphs of its own."""
+        store = self.store if has_same_store(self.parameters, parameters) else None
+        pools = self._runner.pools
+        return type(self)(parameters, self.model, self.sizes, self.use_graphs, self._pads, pools, store)
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

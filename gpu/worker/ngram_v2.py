@@ -12,7 +12,7 @@ from torch import Tensor
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.logprobs import Scored, told_by
-from specsim.gpu.worker.pools import flat_ranges
+from specsim.gpu.worker.pools import Pools, flat_ranges
 from specsim.gpu.worker.transfer import download, on_host, send, upload
 from specsim.gpu.worker.tree_runner import TreeRunner
 from specsim.gpu.worker.trees import GrownTrees
@@ -24,7 +24,7 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import Texts, make_corpora, output_tokens
+from specsim.simulation.ngram import Texts, has_same_store, make_corpora, output_tokens
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration, Proposals
 
@@ -54,15 +54,18 @@ class GpuNgramWorkerV2:
         sizes: PoolSizes,
         use_graphs: bool | None = None,
         pads: bool = False,
+        pools: Pools | None = None,
+        store: NgramStore | None = None,
     ) -> None:
         require_moves(require_model(model, "torch"), (Side.TARGET,))
         self.parameters = parameters
         self.config = parameters.config
         self.model = model
         self.sizes = sizes
-        self._runner = TreeRunner(self.config, model, sizes, use_graphs, pads, moves=True)
+        self._runner = TreeRunner(self.config, model, sizes, use_graphs, pads, moves=True, pools=pools)
+        self._pads = pads
         self.use_graphs, self.device = self._runner.use_graphs, self._runner.device
-        self.store = NgramStore(parameters)
+        self.store = NgramStore(parameters) if store is None else store
         self._corpora = make_corpora(parameters)
         self._texts = Texts(parameters)
         self._phases: tuple[VerifyInput, VerifyOutput] | None = None
@@ -117,6 +120,12 @@ class GpuNgramWorkerV2:
         for one, own, count in zip(rows, tokens.tolist(), num_accepted_tokens.tolist(), strict=True):
             self._texts.go_on(one, own[:count])
         return Iteration(tokens, num_accepted_drafts, num_accepted_tokens, Proposals.of_trees(masks))
+
+    def resized(self, parameters: NgramParameters) -> "GpuNgramWorkerV2":
+        """Return a worker of other parameters in the same maps and KV, with graphs of its own."""
+        store = self.store if has_same_store(self.parameters, parameters) else None
+        pools = self._runner.pools
+        return type(self)(parameters, self.model, self.sizes, self.use_graphs, self._pads, pools, store)
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

@@ -40,6 +40,8 @@ class TreeRunner:
         Pad batches to buckets in eager mode too; graphs always do.
     moves : bool
         Accepted KV moves in a stage of its own.
+    pools : Pools, optional
+        Those of a worker whose drafts have another size, to go on in.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class TreeRunner:
         use_graphs: bool | None,
         pads: bool,
         moves: bool,
+        pools: Pools | None = None,
     ) -> None:
         description = require_model(model, "torch")
         is_possible = DEVICE.type == "cuda" and description.is_capturable
@@ -64,7 +67,8 @@ class TreeRunner:
             require_graphs(description.name, description.is_capturable)
         self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self.pools = Pools(replace(description, kv_components=own), 1, config.num_draft_tokens, sizes, DEVICE)
+        told, widths = replace(description, kv_components=own), (1, config.num_draft_tokens)
+        self.pools = Pools(told, *widths, sizes, DEVICE) if pools is None else pools.resized(*widths)
         self.choices = ChoiceRows(sizes.num_rows, DEVICE)
         self._setting = Setting(config, model, self.pools, self.choices, sizes.page_size)
         self._pads = pads or self.use_graphs

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+from specsim.assertion import require_present
 from specsim.config import MOST_PACKED_NODES
 from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
-from specsim.properties.soak.setups import AT_REST, Setup
+from specsim.properties.soak.setups import AT_REST, Setup, draw_sizes
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
 
 ONE_IN = 4
@@ -38,23 +40,31 @@ def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
         model = drafter.model(model, random)
     target, draft = (_kept(pool, drafter) for pool in (model.target_pool, model.draft_pool))
     model = replace(model, target_pool=target, draft_pool=draft)
-    is_v1 = setup.is_v1 or not drafter.runs_on_v2
     is_overlapped = setup.schedule.is_overlapped and drafter.algorithm.supports_spec_v2()
-    others = tuple(one for one in setup.other_configs if one != AT_REST)
+    others = tuple(one for one in setup.other_draftings if one != AT_REST) if drafter.has_any_size else ()
+    if parameters is not None:
+        others = _draw_other_parameters(parameters, drafter, random)
     return replace(
         setup,
         algorithm=name,
         parameters=parameters,
         config=config,
         model=model,
-        is_v1=is_v1,
         schedule=replace(setup.schedule, is_overlapped=is_overlapped),
         candidates=setup.candidates if drafter.adapts else (),
         rests_from=setup.rests_from if drafter.adapts else 0,
-        other_configs=others if drafter.has_any_size else (),
+        other_draftings=others,
         has_constraints=setup.has_constraints and drafter.has_any_size,
         shared=tuple(token % vocab_size for token in setup.shared),
     )
+
+
+def _draw_other_parameters(parameters: Any, drafter: Drafter, random: Random) -> tuple[Any, ...]:
+    """Draw what engines that share pools with one are told; a store may draft nothing at all, a block always does."""
+    sizes = [size for sizes in drafter.sizes.values() for size in sizes] or [draw_sizes(random), AT_REST]
+    draw = require_present("parameters", drafter.parameters)
+    others = [draw(random.choice(sizes), random) for _ in range(random.choice((0, 1, 2, 2)))]
+    return tuple(dict.fromkeys(other for other in others if other != parameters))
 
 
 def _kept(pool: PoolKind, drafter: Drafter) -> PoolKind:

@@ -91,7 +91,7 @@ class Drafts:
         One that was retracted or aborted has other lengths; where they are the same, so are the trees.
         """
         seen = self._seen.pop(request.request_id, {})
-        if self._setup.candidates or self._setup.other_configs or not request.is_greedy:
+        if self._setup.candidates or self._setup.other_draftings or not request.is_greedy:
             return
         alone = run_alone(self._setup, request)
         for length, tree in seen.items():

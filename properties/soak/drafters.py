@@ -52,8 +52,6 @@ class Drafter:
         Its entries may lie in every kind of pool that EAGLE's may.
     reads_states : bool
         It drafts where the target has recurrent state.
-    runs_on_v2 : bool
-        A machine of it may be one of V2.
     """
 
     algorithm: SpeculativeAlgorithm
@@ -69,7 +67,6 @@ class Drafter:
     has_any_size: bool = False
     has_any_pool: bool = False
     reads_states: bool = True
-    runs_on_v2: bool = True
 
     def worker_name(self, is_v1: bool) -> str:
         """Return the name of the worker of a kind."""
@@ -140,12 +137,11 @@ DRAFTERS = {
         has_own_tags=False,
         has_any_size=True,
         reads_states=False,
-        runs_on_v2=False,
     ),
     "DFLASH": Drafter(
         SpeculativeAlgorithm.DFLASH,
         settings={"draft_model_path": "draft"},
-        sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 15, 16))},
+        sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))},
         parameters=draw_block,
         has_own_tags=False,
     ),

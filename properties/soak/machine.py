@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from specsim.assertion import require
-from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.host.metrics import RequestCounters
 from specsim.host.stopping import FinishReason
@@ -29,7 +29,7 @@ from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.engine import Engine
-from specsim.simulation.events import Reach
+from specsim.simulation.events import Reach, Tag
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import TellingWorker
 
@@ -65,10 +65,11 @@ class Machine:
         self._last_owner: dict[int, int] = {}
         self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
-        self._fresh = {setup.config: Fresh(setup)}
+        self._fresh = {setup.drafting: Fresh(setup)}
         is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
         self._drafts = Drafts(setup) if is_compared else None
         self._sampled = SampledOutputs()
+        self._is_told_anew = False
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
@@ -89,14 +90,14 @@ class Machine:
         return self._sides.untried
 
     @property
-    def config(self) -> SpecConfig:
-        """The sizes of the engine that runs."""
-        return self.engine.worker.config
+    def drafting(self) -> Any:
+        """What the engine that runs is told of its drafts."""
+        return self._sides.drafting
 
     @property
-    def configs(self) -> tuple[SpecConfig, ...]:
-        """The sizes that engines on these pools may have."""
-        return self._sides.configs
+    def draftings(self) -> tuple[Any, ...]:
+        """What engines on these pools may be told of their drafts."""
+        return self._sides.draftings
 
     def submit(self, asked: Asked) -> None:
         """Ask for an output."""
@@ -126,14 +127,15 @@ class Machine:
                 states = engine.adaptive.states
                 engine.adaptive.states = {**states, EVERY_SIZE: replace(states[EVERY_SIZE], num_steps=num_steps)}
 
-    def change_engine(self, config: SpecConfig) -> None:
-        """Let an engine of these sizes go on in the same pools and rows, the one of before if there was one."""
-        if config == self.config:
+    def change_engine(self, drafting: Any) -> None:
+        """Let an engine that drafts so go on in the same pools and rows, the one of before if there was one."""
+        if drafting == self.drafting:
             return
         self._sampled.check(self._current_setup)
-        self._sides.change(config)
-        if config not in self._fresh:
-            self._fresh[config] = Fresh(replace(self.setup, config=config))
+        self._sides.change(drafting)
+        self._is_told_anew = self.setup.parameters is not None and self.drafting == drafting
+        if drafting not in self._fresh:
+            self._fresh[drafting] = Fresh(self.setup.under(drafting))
 
     def step(self) -> None:
         """Take the next turns, and compare what their phases handed over."""
@@ -141,6 +143,9 @@ class Machine:
         carried, rows = self._carried()
         owners = self._owners()
         resolved = self._sides.step()
+        if self._is_told_anew and resolved is not None:
+            self.reach(Tag.PARAMETERS)
+            self._is_told_anew = False
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
         if rows and carried and resolved is not None:
@@ -191,7 +196,7 @@ class Machine:
 
     @property
     def _current_setup(self) -> Setup:
-        return replace(self.setup, config=self.config)
+        return self.setup.under(self.drafting)
 
     @property
     def num_leaked(self) -> int:
@@ -253,7 +258,7 @@ class Machine:
                 check_states(state, request, expected)
         self._num_looks += 1
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
-            request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.config]
+            request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.drafting]
             check_proposal(state, request, fresh)
             if not self.setup.drafter.has_own_tags:
                 check_draft_entries(state, request, fresh, self.setup.model.draft_pool)

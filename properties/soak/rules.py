@@ -106,7 +106,7 @@ def _change_steps(machine: Machine, place: int) -> None:
 
 
 def _change_engine(machine: Machine, place: int) -> None:
-    machine.change_engine(machine.configs[place % len(machine.configs)])
+    machine.change_engine(machine.draftings[place % len(machine.draftings)])
 
 
 RULES = (
@@ -117,7 +117,7 @@ RULES = (
     Rule("abort", _number, _abort, lambda machine: 1 if _unfinished(machine) else 0),
     Rule("retract", _number, Machine.retract, lambda machine: 1 if machine.engine.scheduler.holders else 0),
     Rule("change steps", _number, _change_steps, lambda machine: 6 if machine.setup.candidates else 0),
-    Rule("change engine", _number, _change_engine, lambda machine: 3 if len(machine.configs) > 1 else 0),
+    Rule("change engine", _number, _change_engine, lambda machine: 3 if len(machine.draftings) > 1 else 0),
 )
 """In the order in which a history prefers them when it is made smaller."""
 

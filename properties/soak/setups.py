@@ -43,8 +43,8 @@ class Setup:
 
     Parameters
     ----------
-    other_configs : tuple of SpecConfig
-        Sizes of engines that may go on in the same pools and rows.
+    other_draftings : tuple
+        What engines that may go on in the same pools and rows are told of their drafts.
     candidates : tuple of int
         Numbers of steps that an iteration may have; empty where it has always those of the configuration.
     rests_from : int
@@ -75,7 +75,7 @@ class Setup:
     max_batch: int
     schedule: Schedule
     is_v1: bool = False
-    other_configs: tuple[SpecConfig, ...] = ()
+    other_draftings: tuple[Any, ...] = ()
     candidates: tuple[int, ...] = ()
     rests_from: int = 0
     longest_prompt: int = 8
@@ -107,12 +107,22 @@ class Setup:
         """What a worker is told of its drafts: their sizes, or what its algorithm takes in their place."""
         return self.config if self.parameters is None else self.parameters
 
+    @property
+    def configs(self) -> tuple[SpecConfig, ...]:
+        """The sizes of all engines that may run in these pools."""
+        return self.config, *map(config_of, self.other_draftings)
+
+    def under(self, drafting: Any) -> "Setup":
+        """Return the same machine with another engine in it."""
+        config = config_of(drafting)
+        return replace(self, config=config, parameters=None if drafting is config else drafting)
+
     def sizes(self) -> PoolSizes:
         """Return pools in which every request finds room alone, and all of them perhaps not together.
 
         SWA slots are scarcer than others where windows are small, and run out first.
         """
-        longest, configs = self.longest_prompt + self.longest_output, (self.config, *self.other_configs)
+        longest, configs = self.longest_prompt + self.longest_output, self.configs
         size, window = self.page_size, window_of(self.model)
         width = max(_row_width(config, longest, size) for config in configs)
         most = ceil_to(width, size)
@@ -128,6 +138,11 @@ class Setup:
         at_rest = (AdaptiveSlot(self.rests_from, (0,)),) if self.rests_from else ()
         slots = (AdaptiveSlot(EVERY_SIZE, self.candidates), *at_rest)
         return AdaptiveController(self.candidates[-1], AdaptiveConfig(slots, warmup=2, interval=2))
+
+
+def config_of(drafting: Any) -> SpecConfig:
+    """Return the sizes of what a worker is told of its drafts."""
+    return drafting if isinstance(drafting, SpecConfig) else drafting.config
 
 
 def draw_setup(random: Random) -> Setup:
@@ -148,8 +163,7 @@ def with_pools(setup: Setup) -> Setup:
     Recurrent states are not kept by position, so that a machine with a prefix cache has none.
     """
     random = Random(setup.model.seed)
-    configs = (setup.config, *setup.other_configs)
-    moving = {side for one in configs for side in sides_that_move(one, setup.page_size, setup.is_v1)}
+    moving = {side for one in setup.configs for side in sides_that_move(one, setup.page_size, setup.is_v1)}
     kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
     for side in Side:
         known = [
@@ -174,7 +188,7 @@ def _draw_plain_setup(random: Random) -> Setup:
     is_v1 = random.randrange(3) == 0
     candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
     page_size = random.choice((1, 1, 2, 4))
-    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else _draw_sizes(random)
+    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else draw_sizes(random)
     others = () if candidates else _draw_others(random, config)
     max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
     longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
@@ -187,7 +201,7 @@ def _draw_plain_setup(random: Random) -> Setup:
         max_batch=max_batch,
         schedule=_draw_schedule(random, is_v1, page_size),
         is_v1=is_v1,
-        other_configs=others,
+        other_draftings=others,
         candidates=candidates,
         rests_from=random.choice((0, 2, 4)) if 0 in candidates else 0,
         longest_prompt=longest_prompt,
@@ -201,7 +215,8 @@ def _draw_plain_setup(random: Random) -> Setup:
     )
 
 
-def _draw_sizes(random: Random) -> SpecConfig:
+def draw_sizes(random: Random) -> SpecConfig:
+    """Draw the sizes of small drafts."""
     topk, num_steps = random.choice((1, 2, 2, 3, 4)), random.choice((2, 1, 3, 2))
     if topk == 1:
         return SpecConfig(1, num_steps, path_width(num_steps))
@@ -212,7 +227,7 @@ def _draw_sizes(random: Random) -> SpecConfig:
 def _draw_others(random: Random, config: SpecConfig) -> tuple[SpecConfig, ...]:
     """Draw the sizes of engines that share pools with one: most machines have none."""
     others = [
-        AT_REST if random.randrange(4) == 0 else _draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))
+        AT_REST if random.randrange(4) == 0 else draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))
     ]
     return tuple(dict.fromkeys(other for other in others if other != config))
 
@@ -234,7 +249,7 @@ def _draw_wide_trees(random: Random) -> Setup:
 def draw_brief_texts(random: Random) -> Setup:
     """Draw few rows that change owners all the time while what their last owners launched is queued."""
     page_size = random.choice((1, 1, 2, 4))
-    config, max_batch, longest_prompt, longest_output = _draw_sizes(random), random.choice((1, 2, 3)), 17, 2
+    config, max_batch, longest_prompt, longest_output = draw_sizes(random), random.choice((1, 2, 3)), 17, 2
     width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
     return Setup(
         config=config,

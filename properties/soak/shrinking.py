@@ -116,7 +116,7 @@ def _single_slots(setup: Setup) -> Setup:
 
 
 def _one_width(setup: Setup) -> Setup:
-    return replace(setup, candidates=(), other_configs=())
+    return replace(setup, candidates=(), other_draftings=())
 
 
 def _short_chain(setup: Setup) -> Setup:

@@ -1,13 +1,13 @@
 """The engine that is tried, and the one that is believed where the two run in lockstep; both change places together."""
 
 from dataclasses import replace
+from typing import Any
 
 from specsim.assertion import require
-from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed
 from specsim.phases import Phase
 from specsim.properties.soak.loops import reference_loop
-from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.setups import Setup, config_of
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
@@ -39,12 +39,12 @@ class Sides:
             workers.append(reference_loop(setup, reads=Reads.KEPT))
             self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
         self.engines = self._around(workers)
-        self._known = {setup.config: self.engines}
+        self.drafting = setup.drafting
+        self._known = {setup.drafting: self.engines}
         self._told = ToldPairs(worker.model.description)
         is_resizable = isinstance(worker, ResizableWorker)
-        self.configs = (setup.config, *(setup.other_configs if is_resizable else ()))
-        is_fixed = is_resizable or setup.parameters is not None
-        self.untried = None if is_fixed else f"{type(worker).__name__} has no resized(config)"
+        self.draftings = (setup.drafting, *(setup.other_draftings if is_resizable else ()))
+        self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
 
     @property
     def tried(self) -> Engine:
@@ -63,23 +63,24 @@ class Sides:
         if not self.is_alone:
             self._told.add(requests[1], requests[0])
 
-    def change(self, config: SpecConfig) -> None:
-        """Let engines of these sizes go on in the same pools and rows, those of before if there were any.
+    def change(self, drafting: Any) -> None:
+        """Let engines that draft so go on in the same pools and rows, those of before if there were any.
 
         Sizes that a worker refuses on pages are not asked for again.
         """
-        if config not in self._known:
+        if drafting not in self._known:
             try:
-                self._known[config] = self._around([_resized(engine.worker, config) for engine in self.engines])
+                self._known[drafting] = self._around([_resized(engine.worker, drafting) for engine in self.engines])
             except SpecRejection as refusal:
                 if refusal.reason is not Reason.BAD_CONFIGURATION or self._setup.page_size == 1:
                     raise
-                self.configs = tuple(known for known in self.configs if known != config)
+                self.draftings = tuple(known for known in self.draftings if known != drafting)
                 self.untried = f"{type(self.tried.worker).__name__} refuses to be resized: {refusal}"
                 return
-        before, self.engines = self.engines, self._known[config]
+        before, self.engines = self.engines, self._known[drafting]
+        self.drafting = drafting
         for one, other in zip(self.engines, before, strict=True):
-            require(one.worker.config == config, "sizes of the worker that goes on", one.worker.config, config)
+            _require_sizes("the worker that goes on", one.worker, drafting)
             one.take_over(other)
 
     def step(self) -> Iteration | None:
@@ -123,7 +124,12 @@ def engine_around(
     )
 
 
-def _resized(worker: Worker, config: SpecConfig) -> Worker:
-    resized = worker.resized(config) if isinstance(worker, ResizableWorker) else worker
-    require(resized.config == config, "sizes of a resized worker", resized.config, config)
+def _resized(worker: Worker, drafting: Any) -> Worker:
+    resized = worker.resized(drafting) if isinstance(worker, ResizableWorker) else worker
+    _require_sizes("a resized worker", resized, drafting)
     return resized
+
+
+def _require_sizes(whose: str, worker: Worker, drafting: Any) -> None:
+    config = config_of(drafting)
+    require(worker.config == config, f"sizes of {whose}", worker.config, config)

@@ -55,8 +55,11 @@ ELSEWHERE = {
 }
 """Conditions that histories are not judged by, and why."""
 
-OWN = (Tag.ZOMBIE, Tag.LATE, Tag.ABORT)
-"""Conditions beyond the legend, required alike."""
+OWN = (Tag.ZOMBIE, Tag.LATE, Tag.ABORT, Tag.PENALTY, Tag.BIAS, Tag.MINIMUM, Tag.BAD_WORD, Tag.PARAMETERS)
+"""Conditions beyond the legend, required alike.
+
+What is late, each kind of rule about logits, and iterations behind a change of an algorithm's own parameters.
+"""
 
 ENDS = ("length", "context", "eos", "stop_token", "stop_string", "grammar", "abort", "retraction")
 """Ways to leave a row, behind each of which rows have to be used again."""

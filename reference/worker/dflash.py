@@ -146,6 +146,12 @@ class ReferenceDflashWorker:
         self._phases = (started_from, phase, verify_output, committed)
         return Iteration.of(truncation, size)
 
+    def resized(self, parameters: DflashParameters) -> "ReferenceDflashWorker":
+        """Return a worker of another block in the same pools and maps; what starts blocks waits in rows of its own."""
+        return type(self)(
+            parameters, self._block_model, self.sizes, self._operations, make_pools=lambda *_: self._pools
+        )
+
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""
         return self._phases

@@ -142,6 +142,12 @@ class ReferenceDflashWorkerV2:
         self._phases = (started_from, phase, verify_output, committed)
         return Iteration(tokens.astype(np.int32), verify_output.num_accepted_drafts, counts)
 
+    def resized(self, parameters: DflashParameters) -> "ReferenceDflashWorkerV2":
+        """Return a worker of another block in the same pools and maps; what starts blocks waits in rows of its own."""
+        return type(self)(
+            parameters, self._block_model, self.sizes, self._operations, make_pools=lambda *_: self._pools
+        )
+
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""
         return self._phases

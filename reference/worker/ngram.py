@@ -17,7 +17,7 @@ from specsim.host.ngram import NgramDraft, NgramParameters, NgramStore
 from specsim.phases import Phase, VerifyInput
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.logprobs import tell
-from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import prefill_target
 from specsim.reference.worker.reclaim import reclaim
 from specsim.reference.worker.trees import verify_input_of
@@ -28,7 +28,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import BRANCHES, last_tokens, make_corpora
+from specsim.simulation.ngram import BRANCHES, has_same_store, last_tokens, make_corpora
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, Proposals
@@ -49,6 +49,10 @@ class ReferenceNgramWorker:
         Who computes, the store included; the oracle by default.
     reads : Reads
         How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
+    store : NgramStore, optional
+        One that was made for these parameters, but for the number of nodes; an empty one by default.
 
     Raises
     ------
@@ -70,6 +74,8 @@ class ReferenceNgramWorker:
         sizes: PoolSizes,
         operations: CallsByName | None = None,
         reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
+        store: NgramStore | None = None,
     ) -> None:
         description = require_model(model, "numpy")
         self.parameters = parameters
@@ -82,8 +88,8 @@ class ReferenceNgramWorker:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self._pools = Pools.of(replace(description, kv_components=own), sizes, reads)
-        self.store: NgramStore = self._operations.host("NgramStore")(parameters)
+        self._pools = make_pools(replace(description, kv_components=own), sizes, reads)
+        self.store: NgramStore = self._operations.host("NgramStore")(parameters) if store is None else store
         self._corpora = make_corpora(parameters, self._operations.host("NgramCorpus"))
         self._phases: tuple[Phase, ...] = ()
         self._told: Told = ()
@@ -142,6 +148,17 @@ class ReferenceNgramWorker:
         num_nodes = self.parameters.num_draft_tokens
         masks = phase.tree_mask.reshape(len(row), num_nodes, num_nodes)
         return Iteration.of(truncation, num_nodes, Proposals.of_trees(masks))
+
+    def resized(self, parameters: NgramParameters) -> "ReferenceNgramWorker":
+        """Return a worker of other parameters in the same pools and maps, on the same store if it fits."""
+        return type(self)(
+            parameters,
+            self.model,
+            self.sizes,
+            self._operations,
+            make_pools=lambda *_: self._pools,
+            store=self.store if has_same_store(self.parameters, parameters) else None,
+        )
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

@@ -17,7 +17,7 @@ from specsim.phases import Phase
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.compact import move_accepted
 from specsim.reference.worker.logprobs import tell
-from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import prefill_target
 from specsim.reference.worker.trees import verify_input_of
 from specsim.reference.worker.verify import verify
@@ -27,7 +27,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import Texts, make_corpora, output_tokens
+from specsim.simulation.ngram import Texts, has_same_store, make_corpora, output_tokens
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration, Proposals
 
@@ -49,6 +49,10 @@ class ReferenceNgramWorkerV2:
         Who computes, the store included; the oracle by default.
     reads : Reads
         How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
+    store : NgramStore, optional
+        One that was made for these parameters, but for the number of nodes; an empty one by default.
 
     Raises
     ------
@@ -69,6 +73,8 @@ class ReferenceNgramWorkerV2:
         sizes: PoolSizes,
         operations: CallsByName | None = None,
         reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
+        store: NgramStore | None = None,
     ) -> None:
         description = require_model(model, "numpy")
         require_moves(description, (Side.TARGET,))
@@ -80,8 +86,8 @@ class ReferenceNgramWorkerV2:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._choices = ChoiceRows(sizes.num_rows)
         own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self._pools = Pools.of(replace(description, kv_components=own), sizes, reads)
-        self.store: NgramStore = self._operations.host("NgramStore")(parameters)
+        self._pools = make_pools(replace(description, kv_components=own), sizes, reads)
+        self.store: NgramStore = self._operations.host("NgramStore")(parameters) if store is None else store
         self._corpora = make_corpora(parameters, self._operations.host("NgramCorpus"))
         self._texts = Texts(parameters)
         self._phases: tuple[Phase, ...] = ()
@@ -128,6 +134,17 @@ class ReferenceNgramWorkerV2:
         self._phases = (verify_input, verify_output)
         masks = verify_input.tree_mask.reshape(len(row), num_nodes, num_nodes)
         return Iteration(tokens, verify_output.num_accepted_drafts, counts, Proposals.of_trees(masks))
+
+    def resized(self, parameters: NgramParameters) -> "ReferenceNgramWorkerV2":
+        """Return a worker of other parameters in the same pools and maps, on the same store if it fits."""
+        return type(self)(
+            parameters,
+            self.model,
+            self.sizes,
+            self._operations,
+            make_pools=lambda *_: self._pools,
+            store=self.store if has_same_store(self.parameters, parameters) else None,
+        )
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration."""

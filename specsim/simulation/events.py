@@ -39,6 +39,11 @@ class Tag(StrEnum):
     ZOMBIE = "zombie"
     LATE = "late"
     ABORT = "abort"
+    PENALTY = "penalty"
+    BIAS = "bias"
+    MINIMUM = "min_tokens"
+    BAD_WORD = "bad_word"
+    PARAMETERS = "parameters"
 
 
 Observer = Callable[[Tag], None]

@@ -27,6 +27,15 @@ def make_corpora(
     return tuple(make(documents, parameters, parameters.max_corpus_tokens) for documents in parameters.corpora)
 
 
+def has_same_store(one: NgramParameters, other: NgramParameters) -> bool:
+    """Return whether one store serves both: windows, breadths, growth and room are what it was made for.
+
+    How many nodes a draft has, and which texts from outside it may come from, is said when it is asked.
+    """
+    own = ("max_depth", "min_breadth", "max_breadth", "capacity", "mode")
+    return all(vars(one)[name] == vars(other)[name] for name in own)
+
+
 @runtime_checkable
 class StoringWorker(Protocol):
     """A worker that drafts from a store."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
+from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
@@ -38,6 +39,7 @@ def tell_iteration(
     drafts, num_steps = num_accepted_drafts, config.num_steps
     components = [one.num_layers for one in model.kv_components]
     sampling = [request.sampling for request in requests if request.sampling is not None and not request.is_greedy]
+    rules = [request.logit_rules for request in requests if request.logit_rules is not None]
     for tag, is_so in (
         (Tag.ANY, True),
         (Tag.ACCEPTED, any(drafts)),
@@ -57,6 +59,10 @@ def tell_iteration(
         (Tag.SIDE, any(request.choice.is_told for request in requests)),
         (Tag.RECURRENT, bool(model.state_components)),
         (Tag.COMPONENTS, len(components) > 1 or max(components, default=0) > 1),
+        (Tag.PENALTY, any(map(_has_penalty, rules))),
+        (Tag.BIAS, any(one.logit_bias for one in rules)),
+        (Tag.MINIMUM, any(one.min_tokens for one in rules)),
+        (Tag.BAD_WORD, any(one.bad_words for one in rules)),
     ):
         if is_so:
             observer(tag)
@@ -68,6 +74,10 @@ def tell_end(request: Request, observer: Observer) -> None:
     for tag, reasons in ((Tag.STOP, STOPS), (Tag.LIMIT, LIMITS), (Tag.GRAMMAR, {FinishReason.GRAMMAR})):
         if request.finish_reason in reasons:
             observer(tag)
+
+
+def _has_penalty(rules: LogitRules) -> bool:
+    return any((rules.frequency_penalty, rules.presence_penalty, rules.repetition_penalty - 1))
 
 
 def _has_filter(sampling: SamplingParameters) -> bool:

@@ -132,8 +132,11 @@ class ResizableWorker(Worker, Protocol):
     row, so that nothing that waits by row to start a draft is handed over; texts of the prefix cache keep their slots.
     """
 
-    def resized(self, config: SpecConfig) -> Worker:
-        """Return a worker of these sizes on the model and in the memory of this one."""
+    def resized(self, config: Any) -> Worker:
+        """Return a worker of these sizes on the model and in the memory of this one.
+
+        An algorithm with parameters of its own takes these in the place of sizes, here as when a worker is made.
+        """
 
 
 @runtime_checkable

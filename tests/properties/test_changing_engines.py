@@ -32,7 +32,7 @@ def changing_setup(schedule=IN_TURN, is_v1=False):
         max_batch=2,
         schedule=schedule,
         is_v1=is_v1,
-        other_configs=(WIDE,),
+        other_draftings=(WIDE,),
         num_spare_slots=60,
         longest_prompt=12,
         longest_output=24,
@@ -86,7 +86,7 @@ def test_workers_of_v1_take_turns_too(worker):
 @pytest.mark.parametrize("is_v1", [False, True], ids=["V2", "V1"])
 def test_both_sides_of_a_lockstep_change(is_v1):
     machine = Machine(with_worker(OwnWorker, OwnWorkerV1), changing_setup(is_v1=is_v1))
-    assert machine.configs == (NARROW, WIDE)
+    assert machine.draftings == (NARROW, WIDE)
     machine.change_engine(WIDE)
     assert [engine.worker.config for engine in machine.engines] == [WIDE, WIDE]
 
@@ -106,14 +106,14 @@ def test_what_an_engine_knows_of_before_another_one_wrote_is_found_out():
 
 def test_a_worker_that_stays_as_it_is_says_so():
     machine = Machine(with_worker(FixedWorker), changing_setup())
-    assert (machine.configs, machine.untried) == ((NARROW,), "FixedWorker has no resized(config)")
+    assert (machine.draftings, machine.untried) == ((NARROW,), "FixedWorker has no resized(config)")
 
 
 def test_sizes_that_are_refused_on_pages_are_left_out():
     on_pages = replace(changing_setup(), page_size=2)
     machine = Machine(with_worker(OnlyChainsOnPages), on_pages)
     machine.change_engine(WIDE)
-    assert (machine.config, machine.configs) == (NARROW, (NARROW,))
+    assert (machine.drafting, machine.draftings) == (NARROW, (NARROW,))
     assert machine.untried is not None
     assert machine.untried.startswith("OnlyChainsOnPages refuses to be resized: BAD_CONFIGURATION")
     with pytest.raises(SpecRejection):

@@ -4,6 +4,8 @@ import pytest
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
+from specsim.host.dflash import DflashParameters
+from specsim.host.ngram import NgramParameters
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
@@ -25,9 +27,34 @@ def test_workers_of_two_widths_take_turns_on_the_same_pools(is_v1, pool):
         max_batch=1,
         schedule=Schedule(has_prefix_cache=pool is PoolKind.MHA),
         is_v1=is_v1,
-        other_configs=(SpecConfig(2, 1, 3),),
+        other_draftings=(SpecConfig(2, 1, 3),),
         longest_prompt=4,
         longest_output=4,
     )
     actions = [Action("admit", Asked((3, 1, 4), 4)), STEP, THERE, STEP, BACK]
+    assert replay(Subject(load("specsim.gpu")), setup, actions) is None
+
+
+@pytest.mark.parametrize("is_v1", [False, True], ids=["V2", "V1"])
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [
+        ("NGRAM", NgramParameters(3, max_breadth=2, num_draft_tokens=2), NgramParameters(4, num_draft_tokens=3)),
+        ("DFLASH", DflashParameters(2), DflashParameters(3)),
+    ],
+)
+def test_workers_of_two_parameters_take_turns_on_the_same_pools(name, own, other, is_v1):
+    setup = Setup(
+        config=own.config,
+        model=HashModel(VOCABULARY, 5),
+        max_batch=1,
+        schedule=Schedule(),
+        is_v1=is_v1,
+        algorithm=name,
+        parameters=own,
+        other_draftings=(other,),
+        longest_prompt=4,
+        longest_output=4,
+    )
+    actions = [Action("admit", Asked((3, 1, 3), 4)), STEP, THERE, STEP, BACK]
     assert replay(Subject(load("specsim.gpu")), setup, actions) is None
