@@ -41,7 +41,7 @@ def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
     target, draft = (_kept(pool, drafter) for pool in (model.target_pool, model.draft_pool))
     model = replace(model, target_pool=target, draft_pool=draft)
     is_overlapped = setup.schedule.is_overlapped and drafter.algorithm.supports_spec_v2()
-    others = tuple(one for one in setup.other_draftings if one != AT_REST) if drafter.has_any_size else ()
+    others = setup.other_draftings if drafter.has_any_size else ()
     if parameters is not None:
         others = _draw_other_parameters(parameters, drafter, random)
     return replace(
