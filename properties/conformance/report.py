@@ -21,7 +21,8 @@ class PropertyReport:
 
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
-    came to, by tag, where it says.
+    came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
+    declares that it does not take them, by what it declares.
     """
 
     examples: int
@@ -30,6 +31,12 @@ class PropertyReport:
     margin_cases: int = 0
     inconclusive: str = ""
     reach: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether no example was tried, because of what the implementation declares."""
+        return self.examples == 0 and bool(self.left_out)
 
 
 @dataclass(frozen=True)

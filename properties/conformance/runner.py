@@ -5,6 +5,7 @@ import multiprocessing
 import sys
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
@@ -16,28 +17,23 @@ from hypothesis.errors import Unsatisfiable
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
+from specsim.conformance.outside import OutsideLimits
 from specsim.contracts.contract import Contract
 from specsim.operations import MODEL_TABLE, RECORDS
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import GENERATED, OF_ITS_OWN_RULES, all_properties, group_of
+from specsim.properties.conformance.excluded import leave_out, why_excluded
 from specsim.properties.conformance.report import Failure, OperationReport, PropertyReport, Report, Verdict
 from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import FEWEST_FOR_WEIGHTY, Property
 from specsim.properties.reach.counting import counting_reach, require_reach
 from specsim.properties.reach.sizes import is_interpreted
+from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 
-SHARES = {
-    "agreement": 1.0,
-    "empty": 0.1,
-    "mutation": 0.1,
-    "strided": 0.2,
-    "poison": 0.2,
-    "rejection": 0.2,
-    "anything": 0.2,
-    "apart": 0.1,
-}
+SHARES = dict.fromkeys(("strided", "poison", "rejection", "anything"), 0.2)
+SHARES |= {"agreement": 1.0, "empty": 0.1, "mutation": 0.1, "apart": 0.1}
 LAW_SHARE = 0.2
 SLOW_SHARE = 0.05
 
@@ -78,7 +74,7 @@ def check(
     examples_by_name = {one.name: examples_of(one, max_examples, slow_examples) for one in chosen}
     found = {}
     finished = (
-        run_in_processes(backend.name, seed, examples_by_name, jobs)
+        run_in_processes(backend.name, seed, examples_by_name, jobs, ignores_limits=backend.limits.are_none)
         if jobs > 1
         else ((one.name, run_property(one, backend, seed, examples_by_name[one.name])) for one in chosen)
     )
@@ -152,8 +148,12 @@ def run_property(
     """
     if max_examples < 1 or not is_runnable(one, backend):
         return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
+    excluded = why_excluded(one, backend.limits)
+    if excluded:
+        return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
     examples = held = margin_cases = 0
     undecided = ""
+    left_out = Counter[str]()
     smallest: Any = None
 
     def law(case: Any) -> None:
@@ -164,6 +164,9 @@ def run_property(
                 one.law(backend, case)
         except Inconclusive as reason:
             undecided = str(reason)
+        except OutsideLimits as outside:
+            examples -= 1
+            leave_out(left_out, outside)
         except Exception:
             smallest = case
             raise
@@ -174,7 +177,8 @@ def run_property(
     try:
         with warnings.catch_warnings(), counting_reach() as counts, drawing_for_interpreter(is_interpreted(backend)):
             warnings.simplefilter("ignore")
-            _explore(one, law, seed, max_examples)
+            with drawing_within(backend.limits, one.operations):
+                _explore(one, law, seed, max_examples)
         if one.must_reach is not None:
             reach = require_reach(one.must_reach(backend), counts)
     except NotImplementedError as error:
@@ -183,20 +187,21 @@ def run_property(
             return PropertyReport(0, False, True), None
         return PropertyReport(examples, True, False, margin_cases), _failure(one, error, smallest)
     except Unsatisfiable:
-        return PropertyReport(0, False, False), None
+        return PropertyReport(0, False, False, left_out=dict(left_out)), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         return PropertyReport(examples, True, False, margin_cases), _failure(one, error, smallest)
-    return PropertyReport(examples, False, False, margin_cases, undecided, reach), None
+    return PropertyReport(examples, False, False, margin_cases, undecided, reach, dict(left_out)), None
 
 
 def run_in_processes(
-    implementation: str, seed: int, examples_by_name: dict[str, int], jobs: int
+    implementation: str, seed: int, examples_by_name: dict[str, int], jobs: int, ignores_limits: bool = False
 ) -> Iterator[tuple[str, tuple[PropertyReport, Failure | None]]]:
-    """Run properties in several processes, slow ones first, and yield each as it ends."""
+    """Run properties in several processes, slow ones first, and yield each as it ends; limits may be ignored."""
     slow_first = sorted(examples_by_name, key=lambda name: not _property_named(name).is_slow)
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _start_process, (sys.path,)) as pool:
         tasks = {
-            pool.submit(_run_named, name, implementation, seed, examples_by_name[name]): name for name in slow_first
+            pool.submit(_run_named, name, implementation, ignores_limits, seed, examples_by_name[name]): name
+            for name in slow_first
         }
         for task in as_completed(tasks):
             yield tasks[task], task.result()
@@ -214,12 +219,15 @@ def _property_named(name: str) -> Property:
 
 
 @cache
-def _loaded(implementation: str) -> Backend:
-    return load(implementation)
+def _loaded(implementation: str, ignores_limits: bool) -> Backend:
+    backend = load(implementation)
+    return backend.without_limits() if ignores_limits else backend
 
 
-def _run_named(name: str, implementation: str, seed: int, examples: int) -> tuple[PropertyReport, Failure | None]:
-    return run_property(_property_named(name), _loaded(implementation), seed, examples)
+def _run_named(
+    name: str, implementation: str, ignores_limits: bool, seed: int, examples: int
+) -> tuple[PropertyReport, Failure | None]:
+    return run_property(_property_named(name), _loaded(implementation, ignores_limits), seed, examples)
 
 
 def _explore(one: Property, law: Callable[[Any], None], seed: int, max_examples: int) -> None:
@@ -286,15 +294,5 @@ def _verdict(examples: int, operations: dict[str, OperationReport], failed: bool
     return "conforms"
 
 
-__all__ = [
-    "GENERATED",
-    "Failure",
-    "OperationReport",
-    "PropertyReport",
-    "Report",
-    "brings_models",
-    "check",
-    "examples_of",
-    "is_selected",
-    "run_property",
-]
+__all__ = ["GENERATED", "Failure", "OperationReport", "PropertyReport", "Report"]
+__all__ += ["brings_models", "check", "examples_of", "is_selected", "run_property"]

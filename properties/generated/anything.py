@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
+from specsim.conformance.outside import require_inside
 from specsim.contracts.extents import overlap
 from specsim.operations import RECORDS
 from specsim.properties import strategies
@@ -39,7 +40,9 @@ def handed_over(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any
 
 def returns_or_is_refused(operation: str, backend: Backend, case: MutatedCall) -> None:
     """A call of anything returns, or raises SpecRejection and has written nothing."""
-    given = handed_over(backend, case.arguments())
+    arguments = case.arguments()
+    require_inside(backend.limits, RECORDS[operation], arguments)
+    given = handed_over(backend, arguments)
     before = _contents(backend, given)
     try:
         with backend.arrays.debugging():
@@ -58,6 +61,7 @@ def returns_or_is_refused(operation: str, backend: Backend, case: MutatedCall) -
 
 def outputs_have_memory_of_their_own(operation: str, backend: Backend, case: strategies.Arguments) -> None:
     """No output shares memory with an argument."""
+    require_inside(backend.limits, RECORDS[operation], case)
     carried = backend.carry(operation, case)
     returned = backend.functions[operation](**carried)
     outputs = returned if isinstance(returned, tuple) else (returned,)

@@ -5,6 +5,7 @@ from functools import partial
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.conformance.outside import require_inside
 from specsim.operations import RECORDS
 from specsim.properties.generated.agreement import reference, require_unchanged
 from specsim.properties.property import Property
@@ -30,6 +31,7 @@ def bad_calls(operation: str) -> SearchStrategy[Arguments]:
 
 def bad_input_is_refused(operation: str, backend: Backend, case: Arguments) -> None:
     """The implementation raises SpecRejection with the reference's reason and leaves every argument as it is."""
+    require_inside(backend.limits, RECORDS[operation], case)
     expected = reason_of(operation, case)
     wanted = "no rejection" if expected is None else f"a rejection, {expected.name}"
     carried = backend.carry(operation, case)

@@ -4,6 +4,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend, Outcome
 from specsim.properties.generated.agreement import require_same_outputs
+from specsim.properties.generated.ties import tied_requests
 from specsim.properties.laws.acceptance import walked
 from specsim.properties.laws.support.checks import (
     Case,
@@ -15,6 +16,7 @@ from specsim.properties.laws.support.checks import (
     take_requests,
 )
 from specsim.properties.strategies import from_logits as logit_strategies
+from specsim.properties.strategies.limits import limits
 
 _GREEDY = "verify_tree_greedy_from_logits"
 _SAMPLED = "verify_tree_sampled_from_logits"
@@ -60,8 +62,9 @@ def rows_off_the_path_do_not_matter(backend: Backend, case: tuple[str, Case]) ->
     garbage = np.where(token % 2 == 0, 300.0, -300.0).astype(arguments["logits"].dtype)
     logits = np.where(is_visited[:, None], arguments["logits"], garbage[None])
     after = outputs_of(backend, operation, {**arguments, "logits": logits})
-    require_equal("accept_index", after["accept_index"], before["accept_index"])
-    for request in range(num_requests):
+    compared = _untied(arguments)
+    require_equal("accept_index", after["accept_index"][compared], before["accept_index"][compared])
+    for request in compared:
         same = f"the output of request {request} beside other rows"
         require_equal(same, walked(arguments, after, request)[1], walked(arguments, before, request)[1])
 
@@ -71,12 +74,14 @@ def requests_are_accepted_one_by_one(backend: Backend, case: tuple[str, Case]) -
     operation, arguments = case
     num_requests, num_nodes = arguments["candidates"].shape
     names = [*_LINKS, "logits"] + ([*_COINS, *_FILTERS, *_THRESHOLDS] if operation == _SAMPLED else [])
-    whole = outputs_of(backend, operation, arguments)
+    whole, compared = outputs_of(backend, operation, arguments), _untied(arguments)
     for requests in arrangements(num_requests):
         part = take_requests(arguments, names, num_requests, requests)
         part["retrieve_index"] = np.arange(len(requests) * num_nodes, dtype=np.int64).reshape(-1, num_nodes)
         got = outputs_of(backend, operation, part)
         for place, request in enumerate(requests):
+            if request not in compared:
+                continue
             alone, among = walked(part, got, place), walked(arguments, whole, request)
             require_equal(f"the path of request {request} in batch {requests}", alone[0], among[0])
             require_equal(f"the output of request {request} in batch {requests}", alone[1], among[1])
@@ -103,9 +108,17 @@ def greedy_requests_are_verified_greedily(backend: Backend, case: Case) -> None:
     cold = {**case, "temperature": np.zeros_like(case["temperature"]), "strict": True}
     sampled = outputs_of(backend, _SAMPLED, cold)
     greedy = outputs_of(backend, _GREEDY, {name: case[name] for name in (*_TREE, "logits")})
-    require_equal("accept_index", sampled["accept_index"], greedy["accept_index"])
-    for request in range(len(case["candidates"])):
+    compared = _untied(cold)
+    require_equal("accept_index", sampled["accept_index"][compared], greedy["accept_index"][compared])
+    for request in compared:
         require_equal("the output", walked(case, sampled, request)[1], walked(case, greedy, request)[1])
+
+
+def _untied(arguments: Case) -> list[int]:
+    """Return the requests that every call has to walk alike: all of them, or where ties are free those without any."""
+    if not limits().ties_are_free:
+        return list(range(len(arguments["candidates"])))
+    return [int(request) for request in np.flatnonzero(~tied_requests(arguments))]
 
 
 _calls = logit_strategies.calls

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.generated.ties import AS_RIGHT, is_as_right, renormalised
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
@@ -22,6 +23,7 @@ from specsim.properties.laws.support.checks import (
 from specsim.properties.strategies import probabilities as row_strategies
 from specsim.properties.strategies.arrays import bulk, one_of_evenly
 from specsim.properties.strategies.distributions import EXACT_ROWS
+from specsim.properties.strategies.limits import limits
 
 _PENALTIES = ("scaling_penalty", "additive_penalty", "logit_bias")
 _SWITCHED_OFF = {"top_k_renorm": ("top_k", 2**30), "top_p_renorm": ("top_p", 1.0), "min_p_renorm": ("min_p", 0.0)}
@@ -76,7 +78,18 @@ def top_k_keeps_the_most_probable(backend: Backend, case: Case) -> None:
     better = np.array([[(row > value).sum() for value in row] for row in probabilities]).reshape(probabilities.shape)
     expected = (better < case["top_k"][:, None]) & (probabilities > 0)
     kept = outputs_of(backend, "top_k_renorm", case)["renormalised"] > 0
+    if limits().ties_are_free:
+        require_right_but_for_ties("top_k_renorm", case, expected, kept)
+        return
     require_equal("the tokens that top-k keeps", kept, expected)
+
+
+def require_right_but_for_ties(operation: str, case: Case, expected: Array, kept: Array) -> None:
+    """Raise AssertionError where what is kept of a row is not, but for ties, what should be."""
+    given = case["probabilities"].astype(np.float64)
+    shares = [renormalised(np.where(mask, given, 0)) for mask in (expected, kept)]
+    is_right = AS_RIGHT[operation](case, *({"renormalised": share} for share in shares))
+    require_equal(f"the rows of {operation} that are right but for ties", is_right, np.ones_like(is_right))
 
 
 def top_p_keeps_the_least_mass_that_suffices(backend: Backend, case: Case) -> None:
@@ -86,6 +99,9 @@ def top_p_keeps_the_least_mass_that_suffices(backend: Backend, case: Case) -> No
     before = np.array([[row[row > value].sum() for value in row] for row in probabilities])
     expected = ((before.reshape(probabilities.shape) < wanted) | (case["top_p"] >= 1)[:, None]) & (probabilities > 0)
     kept = outputs_of(backend, "top_p_renorm", case)["renormalised"] > 0
+    if limits().ties_are_free:
+        require_right_but_for_ties("top_p_renorm", case, expected, kept)
+        return
     require_equal("the tokens that top-p keeps", kept, expected)
 
 
@@ -107,7 +123,9 @@ def kept_tokens_keep_their_ratios(backend: Backend, case: tuple[str, Case]) -> N
     for row, mask in enumerate(got > 0):
         dropped = given[row][~mask].max(initial=0.0)
         require(mask.any(), f"the tokens that {operation} keeps of row {row}", "none", "at least one")
-        require(given[row][mask].min() > dropped or dropped == 0, f"a kept token of row {row}", "less probable", "more")
+        least = given[row][mask].min()
+        is_more = least > dropped or dropped == 0 or (limits().ties_are_free and least == dropped)
+        require(is_more, f"a kept token of row {row}", "less probable", "more")
     require_rounded(f"the rows of {operation}", got, kept / kept.sum(axis=1, keepdims=True))
 
 
@@ -136,7 +154,9 @@ def rows_are_filtered_one_by_one(backend: Backend, case: tuple[str, Case]) -> No
     whole = outputs_of(backend, operation, arguments)["renormalised"]
     for rows in arrangements(len(whole)):
         part = {**arguments, "probabilities": arguments["probabilities"][rows], name: arguments[name][rows]}
-        require_equal(f"rows {rows}", outputs_of(backend, operation, part)["renormalised"], whole[rows])
+        got, expected = outputs_of(backend, operation, part), {"renormalised": whole[rows]}
+        if operation not in AS_RIGHT or not is_as_right(operation, part, expected, got):
+            require_equal(f"rows {rows}", got["renormalised"], whole[rows])
 
 
 def allowed_tokens(vocab_mask: Array, vocab: int) -> Array:
@@ -175,6 +195,7 @@ def _exact_min_p(draw: st.DrawFn) -> Case:
     source = draw(bulk())
     is_at_share = source.integers(len(probabilities), 0, 3) < 3
     at_share = row_strategies.with_entries_at(probabilities, eighths, source)
+    at_share = probabilities if limits().is_normalised else at_share
     return {"probabilities": np.where(is_at_share[:, None], at_share, probabilities), "min_p": eighths}
 
 

@@ -19,6 +19,7 @@ from specsim.properties.laws.support.checks import (
 )
 from specsim.properties.laws.support.links import closure_of, depths_of, parents_by_links
 from specsim.properties.strategies import tree as tree_strategies
+from specsim.properties.strategies.limits import limits, sized, taken
 
 _PER_REQUEST = ("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens")
 
@@ -64,6 +65,7 @@ def mask_layouts_encode_one_matrix(backend: Backend, case: Case) -> None:
     modes = [TreeMaskMode.FULL_MASK, TreeMaskMode.QLEN_ONLY]
     if case["num_draft_tokens"] <= 32:
         modes.append(TreeMaskMode.QLEN_ONLY_BITPACKING)
+    modes = list(taken("mask_mode", modes))
     squares = []
     for mode in modes:
         asked = {**case, "mask_mode": int(mode), "seq_lens_sum": int(np.sum(case["seq_lens"]))}
@@ -195,9 +197,9 @@ def chains_and_stars_have_their_shape(backend: Backend, case: Case) -> None:
 @st.composite
 def chains_and_stars(draw: st.DrawFn) -> Case:
     """Draw a pure chain or a pure star, at the sizes where masks and tiles end."""
-    num_nodes = draw(st.sampled_from((2, 3, 4, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65)))
+    num_nodes = draw(sized("node", st.sampled_from((2, 3, 4, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65))))
     is_chain = draw(st.booleans())
-    num_requests = draw(st.integers(0, 3))
+    num_requests = draw(sized("request", st.integers(0 if limits().takes_empty else 1, 3)))
     lengths = np.array(draw(st.lists(st.integers(0, 9), min_size=num_requests, max_size=num_requests)), dtype=np.int64)
     num_drafts = num_nodes - 1
     num_steps = num_drafts if is_chain else 1
@@ -212,7 +214,7 @@ def chains_and_stars(draw: st.DrawFn) -> Case:
         "topk": 1 if is_chain else num_drafts + draw(st.integers(1, 2)),
         "num_steps": num_steps,
         "num_draft_tokens": num_nodes,
-        "mask_mode": int(draw(st.sampled_from(modes))),
+        "mask_mode": int(draw(st.sampled_from(taken("mask_mode", modes)))),
         "seq_lens_sum": int(lengths.sum()),
     }
 

@@ -27,6 +27,7 @@ from specsim.properties.strategies.distributions import (
     uniform_coins,
     vocab_sizes,
 )
+from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
 from specsim.properties.strategies.trials import STAR_TRIALS, TABLE_TRIALS, USUAL_TRIALS, sampled_request
@@ -50,7 +51,7 @@ def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     return {
         "seeds": np.array([seed for seed, _ in requests], dtype=np.int64),
         "seq_lens": np.array([length for _, length in requests], dtype=draw(st.sampled_from(LENGTH_DTYPES))),
-        "num_draft_tokens": draw(st.one_of(num_nodes(), st.sampled_from(BOUNDARY_LENGTHS))),
+        "num_draft_tokens": draw(sized("node", st.one_of(num_nodes(), st.sampled_from(BOUNDARY_LENGTHS)))),
     }
 
 
@@ -70,9 +71,12 @@ def tree_speculative_sampling_target_only(
         Draw stars of many siblings only.
     """
     one = chances(is_table)
-    trials = STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else USUAL_TRIALS
+    trials: tuple[str | None, ...] = STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else USUAL_TRIALS
+    if limits().has_distinct_siblings:
+        trials = tuple(kind for kind in trials if kind != "twins")
     drawn, vocab = draw(wide_stars(one, max_requests) if is_wide else sampled_trees(one, max_requests))
-    scale = draw(mostly(st.just(1.0), st.just(0.5), one_in=4 if is_table else 10))
+    whole = st.just(1.0)
+    scale = draw(whole if limits().is_normalised else mostly(whole, st.just(0.5), one_in=4 if is_table else 10))
     requests = [
         sampled_request(tree, chance, vocab, drawn.num_steps, scale, trials)
         for tree, chance in zip(drawn.requests, drawn.others, strict=True)
@@ -117,13 +121,13 @@ def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrate
     def over(vocab: int) -> SearchStrategy[tuple[Trees[T], int]]:
         return st.tuples(trees(of_request, min(max_requests, 2), vocab, kinds=("star",)), st.just(vocab))
 
-    return st.sampled_from(STAR_VOCABULARIES).flatmap(over)
+    return sized("vocab", st.sampled_from(STAR_VOCABULARIES)).flatmap(over)
 
 
 def switches(one_in: int = 4) -> SearchStrategy[Arguments]:
     """Return a strategy of the two switches of a tree sampler; most often both are on."""
-    on = mostly(st.just(True), st.just(False), one_in)
-    return st.fixed_dictionaries({"strict": on, "skip_duplicates": on})
+    on = {name: mostly(st.just(True), st.just(False), one_in) for name in ("strict", "skip_duplicates")}
+    return st.fixed_dictionaries({name: sized(name, switch).map(bool) for name, switch in on.items()})
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ def chain_speculative_sampling(
         All rows are distributions, those that are not read too.
     """
     vocab = draw(vocab_sizes())
-    most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(st.sampled_from((1, 3, 6, 33)))
+    most = 3 if vocab > LARGEST_CHEAP_VOCABULARY else draw(sized("draft", st.sampled_from((1, 3, 6, 33))))
     is_certain = draw(mostly(st.just(False), st.just(True), one_in=3))
     one = st.tuples(st.integers(0, most), chances(is_table), st.sampled_from(DRAFTS))
     requests = [_chain(vocab, *drawn, is_certain) for drawn in draw(batch(one, max_requests))]
@@ -167,9 +171,10 @@ def chain_speculative_sampling(
         "uniform_samples_for_final_sampling": np.array([chain.final_coin for chain in requests], dtype=np.float32),
         "draft_probs": None if is_certain else _joined([chain.draft_probs for chain in requests], np.float32, vocab),
         "target_probs": _joined([chain.target_probs for chain in requests], np.float32, vocab),
-        "max_num_drafts": max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4))),
+        "max_num_drafts": nearest("draft", max(counts, default=0) + draw(st.sampled_from((0, 0, 0, 1, 4)))),
     }
     unread = draw(st.sampled_from(UNREAD))
+    is_whole = is_whole or limits().is_normalised
     return arguments if is_whole or unread is None else _with_unread_rows(arguments, unread)
 
 
@@ -198,6 +203,8 @@ def _chain(vocab: int, count: int, chance: Chance, drafts: str, is_certain: bool
         tokens = draft.argmax(axis=1)
     if drafts == "impossible":
         tokens = draft.argmin(axis=1)
+    if not limits().takes_zero_proposals:
+        tokens = np.where(draft[np.arange(count), tokens] > 0, tokens, draft.argmax(axis=1))
     coins = uniform_coins(source, count + 1)
     if chance.coins == "extreme":
         coins = np.array(_COINS)[source.integers(count + 1, 0, 2)]

@@ -14,6 +14,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
     one_of_evenly,
 )
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -30,7 +31,7 @@ from specsim.topology import Topology
 @st.composite
 def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
-    page_size = draw(one_of_evenly(page_sizes(), st.just(1)))
+    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
     rows = draw(_rows(max_requests, page_size))
     longest = int(rows["seq_lens"].max(initial=0))
     most = rows["req_to_token"].shape[1]
@@ -69,7 +70,7 @@ def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 @st.composite
 def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw dummy rows, row 0 and length 1 among them, and rows of requests; the table may cover more than needed."""
-    page_size = draw(one_of_evenly(page_sizes(), st.just(1)))
+    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
     rows = draw(_rows(max_requests, page_size))
     rows.pop("num_draft_tokens")
     has_room = rows["req_to_token"].shape[1] > 1

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.limits import limits, nearest
 from specsim.properties.strategies.topologies import batch, distinct_slots, num_nodes
 
 OVERLAP_KINDS = ("random", "ascending", "cycle", "shift", "self")
@@ -33,6 +34,7 @@ def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
     """Draw one path a request, from the root alone to a full row; most often its numbers ascend."""
     count = draw(num_nodes())
     num_drafts = draw(st.one_of(st.integers(0, min(count, 7) - 1), st.just(count - 1)))
+    num_drafts = min(nearest("draft", num_drafts), count - 1)
     one = st.tuples(st.sampled_from(("none", "some", "all")), st.sampled_from((True, True, False)), bulk())
     requests = draw(batch(one, max_requests))
     accept_index = np.full((len(requests), num_drafts + 1), -1, dtype=np.int32)
@@ -100,7 +102,8 @@ def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves that overlap in every way, packed to the front of a tail of dump slots."""
     num_slots = draw(mostly(st.integers(2, 24), st.sampled_from((64, 65, 130)), one_in=3))
     most = min(num_slots - 1, 24 if num_slots <= 24 else num_slots) if max_requests else 0
-    count = draw(st.one_of(st.integers(0, min(most, 4)), st.integers(0, most)))
+    fewest = min(most, nearest("pair", 0 if limits().takes_empty else 1))
+    count = draw(st.one_of(st.integers(fewest, max(fewest, min(most, 4))), st.integers(fewest, most)))
     targets, sources = pairs(draw(st.sampled_from(OVERLAP_KINDS)), count, num_slots, draw(bulk()))
     tail = np.zeros(draw(st.sampled_from((0, 0, 1, 5))) if max_requests else 0, dtype=np.int64)
     return {

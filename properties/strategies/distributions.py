@@ -12,6 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.host.sampling import COIN_BITS, COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import Array, Bulk, bulk, mostly
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.trees import Tree
 
 BOUNDARY_VOCABULARIES = (9, 31, 32, 33, 64, 65, 128, 257)
@@ -64,11 +65,12 @@ def thresholds(one_in: int = 5) -> SearchStrategy[tuple[float, float]]:
 
 def vocab_sizes(least: int = 1) -> SearchStrategy[int]:
     """Return a strategy of vocabularies: small ones, and now and then one at the end of a word or a tile."""
-    return mostly(
+    some = mostly(
         st.integers(least, 8),
         mostly(st.sampled_from(BOUNDARY_VOCABULARIES), st.sampled_from(LARGE_VOCABULARIES), one_in=6),
         one_in=4,
     )
+    return sized("vocab", some)
 
 
 def probability_row(kind: str, vocab: int, source: Bulk) -> Array:

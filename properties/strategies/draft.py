@@ -13,6 +13,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
     overridden,
 )
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.recursion import Proposal, proposals, propose
 from specsim.properties.strategies.topologies import (
     BOUNDARY_LENGTHS,
@@ -26,21 +27,26 @@ _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**10
 @st.composite
 def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, signed zeros and infinities; in half of the calls zeros are many, and nothing above them."""
-    column = draw(mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
+    column = draw(
+        sized("column", mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
+    )
     distinct = draw(st.one_of(st.integers(1, 3), st.integers(1, 40)))
     low, high = draw(st.sampled_from(((-distinct, distinct), (-min(distinct, 3), 0))))
-    rows = [source.eighths(column, low, high) for source in draw(batch(bulk(), max_requests))]
+    rows = [source.eighths(column, low, high) for source in draw(batch(bulk(), max_requests, "row"))]
     values = np.array(rows, dtype=np.float32).reshape(len(rows), column)
     is_negative_zero = (values == 0.0) & (draw(bulk()).integers(values.shape, 0, 1) == 1)
     values[is_negative_zero] = -0.0
-    return {"values": draw(overridden(values, _SCORES)), "k": draw(st.integers(1, min(column, 16)))}
+    return {
+        "values": draw(overridden(values, _SCORES)),
+        "k": min(draw(sized("k", st.integers(1, min(column, 16)))), column),
+    }
 
 
 @st.composite
 def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the candidates of one draft step: probabilities and scores in eighths, with ties and zeros."""
-    topk = draw(st.sampled_from((1, 2, 3, 4, 5, 5, 8, 16)))
-    step_index = draw(st.sampled_from((0, 0, 1, 2, 3, 4, 5)))
+    topk = draw(sized("topk", st.sampled_from((1, 2, 3, 4, 5, 5, 8, 16))))
+    step_index = draw(sized("step_index", st.sampled_from((0, 0, 1, 2, 3, 4, 5))))
     hidden_dtype = draw(st.sampled_from((None, *VALUE_DTYPES)))
     width = draw(st.sampled_from((1, 2, 5, 33)))
     vocab = draw(st.integers(1, 40))
@@ -95,9 +101,9 @@ def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS)
 @st.composite
 def map_hot_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw draft ids and a map that is no identity."""
-    draft_vocab = draw(mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=3))
+    draft_vocab = draw(sized("draft_vocab", mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=3)))
     column = draw(st.integers(1, 5))
-    rows = [source.integers(column, 0, draft_vocab - 1) for source in draw(batch(bulk(), max_requests))]
+    rows = [source.integers(column, 0, draft_vocab - 1) for source in draw(batch(bulk(), max_requests, "row"))]
     source = draw(bulk())
     topk_index = np.array(rows, dtype=np.int64).reshape(len(rows), column)
     return {

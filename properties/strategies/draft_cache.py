@@ -6,6 +6,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly, one_of_evenly
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.structure import one_less, one_more
 from specsim.properties.strategies.pages import near_a_page, paged_sizes
@@ -23,8 +24,8 @@ def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
 @st.composite
 def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw request rows, the longest of which may be filled to its end; most trees lie on pages."""
-    topk, num_steps = draw(st.integers(1, 5)), draw(st.integers(1, 6))
-    page_size = draw(mostly(paged_sizes(), st.just(1), one_in=4))
+    topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
+    page_size = draw(sized("page_size", mostly(paged_sizes(), st.just(1), one_in=4)))
     on_pages = one_of_evenly(
         st.integers(0, 3).map(lambda pages: pages * page_size), near_a_page(page_size, page_size), lengths()
     )
@@ -49,7 +50,7 @@ def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
 @st.composite
 def per_step_draft_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one slot a request, beam and step."""
-    topk, num_steps = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+    topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
     num_requests = len(draw(batch(st.just(None), max_requests)))
     count = num_requests * topk * num_steps
     return {

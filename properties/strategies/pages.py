@@ -12,6 +12,7 @@ from specsim.properties.strategies.arrays import (
     bulk,
     mostly,
 )
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry
 from specsim.properties.strategies.malformed.structure import one_less, one_more
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, num_nodes
@@ -21,12 +22,12 @@ PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
 
 def page_sizes() -> SearchStrategy[int]:
     """Return a strategy of slots a page."""
-    return st.sampled_from(PAGE_SIZES)
+    return sized("page_size", st.sampled_from(PAGE_SIZES))
 
 
 def paged_sizes() -> SearchStrategy[int]:
     """Return a strategy of slots a page where a page has several; large ones make long rows, so they are rare."""
-    return mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8)
+    return sized("page_size", mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8))
 
 
 def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:

@@ -11,6 +11,7 @@ from ml_dtypes import bfloat16
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, overridden
 from specsim.properties.strategies.distributions import ROWS, probability_row, vocab_sizes
 from specsim.properties.strategies.filters import MIN_P, TOP_P, Filters, filters, filters_of, ordered_filters
+from specsim.properties.strategies.limits import limits, sized
 from specsim.properties.strategies.topologies import batch
 
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
@@ -28,8 +29,8 @@ def prepare_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     The additive penalty of some requests is zero everywhere. Every other vocabulary takes several words of the mask.
     """
     sources = draw(batch(bulk(), max_requests))
-    vocab = draw(mostly(vocab_sizes(), st.sampled_from(SEVERAL_WORDS), one_in=2))
-    count = draw(st.integers(1, 5))
+    vocab = draw(sized("vocab", mostly(vocab_sizes(), st.sampled_from(SEVERAL_WORDS), one_in=2)))
+    count = draw(sized("node", st.integers(1, 5)))
     num_requests = len(sources)
     source = draw(bulk())
     logits = draw(_logits(sources, count, vocab))
@@ -94,7 +95,7 @@ def target_probabilities(
     one_in : int
         One request in so many has filters whose order decides about one of its rows, if it has such a row.
     """
-    vocab, count = draw(vocab_sizes()), draw(st.integers(1, 5))
+    vocab, count = draw(vocab_sizes()), draw(sized("node", st.integers(1, 5)))
     requests = draw(batch(st.tuples(bulk(), filters() if of_request is None else of_request), max_requests))
     logits = draw(_logits([source for source, _ in requests], count, vocab))
     chosen = []
@@ -112,12 +113,12 @@ def target_probabilities(
 def rows_of_mass(draw: DrawFn, max_requests: int = MAX_REQUESTS, kinds: Sequence[str] = ROWS) -> Array:
     """Draw rows of probabilities; some add up to something else than 1."""
     vocab = draw(vocab_sizes())
-    one = st.tuples(
-        st.sampled_from(kinds), mostly(st.just(1.0), st.sampled_from((0.5, 3.0, 2.0**-30)), one_in=3), bulk()
-    )
+    whole = st.just(1.0)
+    scale = whole if limits().is_normalised else mostly(whole, st.sampled_from((0.5, 3.0, 2.0**-30)), one_in=3)
+    one = st.tuples(st.sampled_from(kinds), scale, bulk())
     rows = [
         probability_row(kind, vocab, source) * np.float32(scale)
-        for kind, scale, source in draw(batch(one, max_requests and MOST_ROWS))
+        for kind, scale, source in draw(batch(one, max_requests and MOST_ROWS, "token"))
     ]
     return np.array(rows, dtype=np.float32).reshape(len(rows), vocab)
 

@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
+from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.topology import Topology
 
 T = TypeVar("T")
@@ -37,21 +38,41 @@ def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
     if draw(st.sampled_from((False, False, False, False, True))):
         nodes = draw(st.sampled_from(BOUNDARY_NODES))
         topk, num_steps = draw(st.sampled_from(LARGE_DRAFTS))
-        return Sizes(topk, nodes - 1 if topk == 1 else num_steps, nodes)
+        return _taken(Sizes(topk, nodes - 1 if topk == 1 else num_steps, nodes))
     topk = draw(st.integers(1, 5))
     num_steps = draw(st.integers(1, 5))
     most = min(1 + count_candidates(topk, num_steps), most_nodes)
     if topk == 1:
+        return _taken(Sizes(1, num_steps, num_steps + 1))
+    return _taken(Sizes(topk, num_steps, draw(st.integers(min(fewest_nodes, most), most))))
+
+
+def _taken(size: Sizes) -> Sizes:
+    """Return the sizes next to these that are taken; a chain stays one, and a tree grows no larger than its steps."""
+    topk, num_steps, nodes = (
+        nearest("topk", size.topk),
+        nearest("step", size.num_steps),
+        nearest("node", size.num_draft_tokens),
+    )
+    if topk == 1:
+        num_steps = nearest("step", nodes - 1)
         return Sizes(1, num_steps, num_steps + 1)
-    return Sizes(topk, num_steps, draw(st.integers(min(fewest_nodes, most), most)))
+    while nodes > 1 + count_candidates(topk, num_steps) and nearest("step", num_steps + 1) > num_steps:
+        num_steps = nearest("step", num_steps + 1)
+    return Sizes(topk, num_steps, min(nodes, 1 + count_candidates(topk, num_steps)))
 
 
-def batch(request: SearchStrategy[T], max_requests: int = MAX_REQUESTS) -> SearchStrategy[list[T]]:
-    """Return a strategy of batches: lists of requests, now and then the empty one."""
+def batch(
+    request: SearchStrategy[T], max_requests: int = MAX_REQUESTS, axis: str = "request"
+) -> SearchStrategy[list[T]]:
+    """Return a strategy of batches along an axis: lists of requests, now and then the empty one."""
     if max_requests == 0:
         return st.just([])
+    fewest = nearest(axis, 1)
+    several = st.lists(request, min_size=fewest, max_size=max(fewest, nearest(axis, max_requests)))
     empty: list[T] = []
-    return mostly(st.lists(request, min_size=1, max_size=max_requests), st.just(empty), one_in=12)
+    takes_empty = limits().takes_empty and nearest(axis, 0) == 0
+    return mostly(several, st.just(empty), one_in=12) if takes_empty else several
 
 
 def lengths() -> SearchStrategy[int]:
@@ -61,7 +82,7 @@ def lengths() -> SearchStrategy[int]:
 
 def num_nodes() -> SearchStrategy[int]:
     """Return a strategy of tree sizes, root included."""
-    return mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_NODES), one_in=5)
+    return sized("node", mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_NODES), one_in=5))
 
 
 def tree_of_kind(kind: str, count: int, source: Bulk) -> Topology:

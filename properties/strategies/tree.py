@@ -6,6 +6,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import TreeMaskMode
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk
+from specsim.properties.strategies.limits import taken
 from specsim.properties.strategies.recursion import proposals, propose, select
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -45,10 +46,10 @@ def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 def mask_modes(num_draft_tokens: int) -> SearchStrategy[TreeMaskMode]:
     """Draw a mask mode that fits the tree; one of several bytes is packed half of the time, a full word mostly."""
     if num_draft_tokens > 32:
-        return st.sampled_from((TreeMaskMode.FULL_MASK, TreeMaskMode.QLEN_ONLY))
+        return st.sampled_from(taken("mask_mode", (TreeMaskMode.FULL_MASK, TreeMaskMode.QLEN_ONLY)))
     packed = TreeMaskMode.QLEN_ONLY_BITPACKING
     more = 4 if num_draft_tokens in (8, 16, 31, 32) else int(num_draft_tokens > 8)
-    return st.sampled_from((*TreeMaskMode, *(packed for _ in range(more))))
+    return st.sampled_from(taken("mask_mode", (*TreeMaskMode, *(packed for _ in range(more)))))
 
 
 def kept_candidates(size: Sizes, requests: list[tuple[Array, Array, Array]]) -> Arguments:

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.properties.strategies.arrays import Arguments, Array, bulk, mostly
+from specsim.properties.strategies.arrays import Arguments, Array, Bulk, bulk, mostly
+from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
     ORDERS,
@@ -93,9 +94,10 @@ def trees(
         tokens distinct if there are enough.
     """
     arbitrary = _arbitrary_trees(of_request, max_requests, vocab, most_nodes, kinds)
+    has_too_few_tokens = limits().has_distinct_siblings and vocab is not None
     return (
         arbitrary
-        if most_nodes or kinds != TREE_KINDS
+        if most_nodes or kinds != TREE_KINDS or has_too_few_tokens
         else mostly(arbitrary, _pipeline_trees(of_request, max_requests, vocab), one_in=3)
     )
 
@@ -105,7 +107,11 @@ def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: i
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
     drafts = [_drafted(size, proposal if vocab is None else replace(proposal, vocab=vocab)) for proposal, _ in requests]
-    num_steps = min(size.num_steps, size.num_draft_tokens - 1)
+    if limits().has_distinct_siblings:
+        drafts = [
+            _with_distinct_siblings(tree, 50, one.source) for tree, (one, _) in zip(drafts, requests, strict=True)
+        ]
+    num_steps = nearest("num_steps", min(size.num_steps, size.num_draft_tokens - 1))
     return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
 
 
@@ -118,21 +124,42 @@ def _arbitrary_trees(
     most_nodes: int | None,
     kinds: Sequence[str],
 ) -> Trees[T]:
-    width = draw(num_nodes() if kinds == TREE_KINDS else st.sampled_from(WIDE))
+    width = draw(num_nodes() if kinds == TREE_KINDS else sized("node", st.sampled_from(WIDE)))
     width = min(width, most_nodes or width)
     size = vocab or draw(st.sampled_from((1, 2, 3, 8)))
     one = st.tuples(st.sampled_from(kinds), st.sampled_from(ORDERS), bulk(), of_request)
     requests = draw(batch(one, max_requests))
     is_distinct = kinds != TREE_KINDS and size >= width
+    widest = size if limits().has_distinct_siblings else width
     drawn = [
         Tree(
-            reordered(tree_of_kind(kind, width, source), order, source),
+            reordered(narrowed(tree_of_kind(kind, width, source), widest), order, source),
             source.order(size)[:width] if is_distinct else source.integers(width, 0, size - 1),
         )
         for kind, order, source, _ in requests
     ]
-    num_steps = min(draw(st.sampled_from(MOST_STEPS)), width - 1)
+    if limits().has_distinct_siblings:
+        drawn = [_with_distinct_siblings(tree, size, one[2]) for tree, one in zip(drawn, requests, strict=True)]
+    num_steps = nearest("num_steps", min(draw(st.sampled_from(MOST_STEPS)), width - 1))
     return Trees(drawn, width, num_steps, [other for *_, other in requests])
+
+
+def narrowed(tree: Topology, widest: int) -> Topology:
+    """Return a tree whose nodes have so many children at most; who is one too many hangs from the node before it."""
+    if widest >= len(tree):
+        return tree
+    parents, counts = list(tree.parents), [0] * len(tree)
+    for node, above in enumerate(parents[1:], 1):
+        parents[node] = above if counts[above] < widest else node - 1
+        counts[parents[node]] += 1
+    return Topology.from_parents(parents)
+
+
+def _with_distinct_siblings(tree: Tree, vocab: int, source: Bulk) -> Tree:
+    tokens = tree.tokens.copy()
+    for below in tree.children:
+        tokens[below] = source.order(vocab)[: len(below)]
+    return Tree(tree.topology, tokens)
 
 
 def _drafted(size: Sizes, proposal: Proposal) -> Tree:

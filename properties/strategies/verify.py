@@ -15,6 +15,7 @@ from specsim.properties.strategies.arrays import (
     one_of_evenly,
     overridden,
 )
+from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
 from specsim.properties.strategies.trees import Tree, trees
@@ -27,7 +28,7 @@ _LOGITS = (0, -1, 2**62, -(2**62))
 @st.composite
 def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
-    page_size = draw(one_of_evenly(page_sizes(), st.just(1)))
+    page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
     committed = draw(batch(near_a_page(page_size, page_size) if page_size > 1 else lengths(), max_requests))
     tokens_per_request = draw(st.integers(0, 8))
     longest = max(committed, default=0) + tokens_per_request
@@ -47,9 +48,9 @@ def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
 @st.composite
 def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits with ties, and integers that float64 cannot tell apart."""
-    vocab = draw(mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3))
+    vocab = draw(sized("vocab", mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3)))
     spread, middle = draw(st.sampled_from((0, 1, 3, 2**40))), draw(st.sampled_from((0, 2**53)))
-    rows = [middle + source.integers(vocab, -spread, spread) for source in draw(batch(bulk(), max_requests))]
+    rows = [middle + source.integers(vocab, -spread, spread) for source in draw(batch(bulk(), max_requests, "token"))]
     logits = np.array(rows, dtype=np.int64).reshape(len(rows), vocab)
     if draw(st.booleans()):
         return {"logits": draw(overridden(logits, _LOGITS))}

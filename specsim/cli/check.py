@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from specsim.cli import excluded
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.failures import Written, summarise, write_failures
 from specsim.cli.output import EXIT_CODES, Exit, announce, console, finish, plain_table, print_json, progress
@@ -45,6 +46,7 @@ EXIT_OF_VERDICT = {
     is_flag=True,
     help="Check the operations of the toy models too; an implementation with a worker or one of them gets them anyway.",
 )
+@excluded.strict_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--cases-dir",
@@ -61,6 +63,7 @@ def check(
     jobs: int,
     operations: tuple[str, ...],
     with_models: bool,
+    is_strict: bool,
     as_json: bool,
     cases_dir: Path,
 ) -> None:
@@ -73,6 +76,7 @@ def check(
     # NOTE: stdout is for the report alone, whatever the implementation prints.
     with redirect_stdout(sys.stderr):
         backend = load_implementation(implementation)
+    backend = backend.without_limits() if is_strict else backend
     from specsim.properties.conformance import runner
 
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -95,9 +99,12 @@ def check(
     with redirect_stdout(sys.stderr):
         written = write_failures(report, backend, cases_dir)
     if as_json:
-        print_json(_document(report, verdict, written))
+        print_json({**_document(report, verdict, written), "excluded": excluded.document(backend, report)})
     else:
-        _print_report(report, verdict, written, examples)
+        _print_report(report, written, examples)
+        for line in excluded.lines(backend, report):
+            click.echo(line)
+        click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, written))
 
 
@@ -137,7 +144,7 @@ def _document(report: "Report", verdict: str, written: Written) -> dict[str, obj
     }
 
 
-def _print_report(report: "Report", verdict: str, written: Written, examples: int) -> None:
+def _print_report(report: "Report", written: Written, examples: int) -> None:
     table = plain_table("operation", "group", "#examples", "#failures", "missing")
     for name, entry in report.operations.items():
         table.add_row(
@@ -170,7 +177,6 @@ def _print_report(report: "Report", verdict: str, written: Written, examples: in
     if reach:
         click.echo(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
     click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
-    click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
 
 
 def _defined(report: "Report") -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed
 from specsim.conformance.backend import Backend, BackendUnavailable, load
+from specsim.conformance.limits import BadLimits
 from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing
 
@@ -58,7 +59,7 @@ def load_implementation(name: str) -> Backend:
     Raises
     ------
     Failed
-        UNAVAILABLE: it does not import.
+        UNAVAILABLE: it does not import; USAGE: what it declares makes no sense.
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -70,6 +71,8 @@ def load_implementation(name: str) -> Backend:
         return load(name)
     except BackendUnavailable as error:
         raise Failed(f"{error}", Exit.UNAVAILABLE) from error
+    except BadLimits as error:
+        raise Failed(f"{error}", Exit.USAGE) from error
     except SystemExit as left:  # NOTE: a script that is mistaken for a module may leave when it is imported.
         raise Failed(f"{name} does not import: it exits with {left.code}", Exit.UNAVAILABLE) from left
 

@@ -2,20 +2,20 @@
 
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from specsim.assertion import require_present
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
-from specsim.conformance.carrying import as_list, copy_in_place, plain_scalar
+from specsim.conformance.carrying import as_list, check_written, copy_in_place, plain_scalar
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
+from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
+from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.contracts.contract import ArraySpec, ScalarSpec
-from specsim.contracts.kinds import NUMPY
-from specsim.contracts.memory import check_memory
 from specsim.discovery import modules_that_say
 from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
@@ -54,6 +54,7 @@ class Backend(CallsByName):
     configuration, a model and pool sizes, where it has them, ``other_workers`` those of other algorithms, by the names
     that ``SpeculativeAlgorithm.worker_name`` gives them, and ``scheduler`` its own scheduler from what ours is made of.
     ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
+    ``limits`` is what it declares not to take: such calls are not made.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Backend(CallsByName):
     worker_v1: Callable[..., Any] | None = None
     scheduler: Callable[..., Any] | None = None
     other_workers: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    limits: Limits = NO_LIMITS
 
     @property
     def workers(self) -> dict[str, Callable[..., Any]]:
@@ -89,6 +91,10 @@ class Backend(CallsByName):
         """Return a copy in which one operation is replaced; workers of its own would not call it, and stay behind."""
         functions = {**self.functions, operation: function}
         return replace(self, name=name, functions=functions, worker=None, worker_v1=None, other_workers={})
+
+    def without_limits(self) -> "Backend":
+        """Return a copy that is called with everything, whatever the implementation declares."""
+        return replace(self, limits=NO_LIMITS)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host, or a part of an engine.
@@ -119,12 +125,15 @@ class Backend(CallsByName):
         SpecRejection
             UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; READ_ONLY, SHARED_MEMORY: what is
             written could not be; and whatever the operation refuses.
+        OutsideLimits
+            The implementation declares that it takes no such call.
         """
         if find_entry(name).kind in (Kind.HOST_FUNCTION, Kind.PART):
             return self.host(name)(*positional, **named)
         record = self._defined(name)
         arguments = name_arguments(record, positional, named)
-        _check_written(record, arguments)
+        require_inside(self.limits, record, arguments)
+        check_written(record, arguments)
         carried = self._carry_named(record, arguments)
         returned = self._returned(record, carried)
         for written in record.contract.writes:
@@ -139,6 +148,7 @@ class Backend(CallsByName):
         """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
         record = self._defined(operation)
         contract = record.contract
+        require_inside(self.limits, record, arguments)
         carried = self.carry(operation, arguments)
         returned = self._returned(record, carried)
         after = self.fetch(operation, carried)
@@ -192,7 +202,7 @@ class Backend(CallsByName):
             return None
         if isinstance(value, list | tuple):
             return [self._carry(entry) for entry in value]
-        return self.arrays.from_numpy(copy_in_place(value))
+        return self.arrays.from_numpy(np.array(value, order="C") if self.limits.is_contiguous else copy_in_place(value))
 
     def _fetch(self, value: Any) -> Any:
         if value is None:
@@ -214,8 +224,11 @@ class Completed(CallsByName):
         return self.first.has(name) or self.other.has(name)
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
-        """Call an operation where it is defined."""
-        return (self.first if self.first.has(name) else self.other).call(name, *positional, **named)
+        """Call an operation where it is defined; the other one takes what lies outside of the limits of the first."""
+        with suppress(OutsideLimits):
+            if self.first.has(name):
+                return self.first.call(name, *positional, **named)
+        return self.other.call(name, *positional, **named)
 
     def host(self, name: str) -> Callable[..., Any]:
         """Return a function of the host from where it is defined."""
@@ -230,12 +243,14 @@ def load(name: str) -> Backend:
     ``WORKER = "package.module.Class"``, that of its V1 worker ``WORKER_V1``, of its scheduler ``SCHEDULER``; workers of
     any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose host functions stand in another
     module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from says
-    ``MAX_SAMPLES = 1000``.
+    ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of`` reads it.
 
     Raises
     ------
     BackendUnavailable
         The module does not import.
+    BadLimits
+        What it declares makes no sense.
     """
     if not all(part.isidentifier() for part in name.split(".")):
         raise BackendUnavailable(f"{name!r} does not import: name a module as in an import, without slashes and .py")
@@ -247,7 +262,8 @@ def load(name: str) -> Backend:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
         arrays = importlib.import_module(carriers[kind])
         own = ("WORKER", "WORKER_V1", "SCHEDULER")
-        worker, worker_v1, scheduler = (_import_class(vars(module).get(attribute)) for attribute in own)
+        paths = map(vars(module).get, own)
+        worker, worker_v1, scheduler = (None if path is None else import_class(path) for path in paths)
         workers = {name: import_class(path) for name, path in dict(vars(module).get("WORKERS", {})).items()}
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
@@ -271,6 +287,7 @@ def load(name: str) -> Backend:
         worker_v1=worker_v1 or workers.pop(EAGLE_V1, None),
         scheduler=scheduler,
         other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
+        limits=limits_of(vars(module), name),
     )
 
 
@@ -279,16 +296,3 @@ def import_class(path: str) -> Callable[..., Any]:
     module, _, name = path.rpartition(".")
     loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
     return loaded
-
-
-def _import_class(path: str | None) -> Callable[..., Any] | None:
-    return None if path is None else import_class(path)
-
-
-def _check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
-    """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
-    if not record.contract.writes:
-        return
-    given = [entry for spec in record.contract.arrays for entry in as_list(arguments[spec.name]) if entry is not None]
-    if all(isinstance(entry, np.ndarray) for entry in given):
-        check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)

@@ -1,10 +1,15 @@
 """What is carried to an implementation: plain scalars, lists, and copies of arrays."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require_present
 from specsim.contracts.contract import ScalarSpec
+from specsim.contracts.kinds import NUMPY
+from specsim.contracts.memory import check_memory
+from specsim.operations.record import Operation
 
 
 def plain_scalar(spec: ScalarSpec, value: Any) -> Any:
@@ -30,3 +35,12 @@ def copy_in_place(value: Any) -> Any:
     # NOTE: the buffer protocol knows no bfloat16, so the memory is handed over as words of the same size.
     words = base.view(np.dtype(f"u{base.itemsize}"))
     return np.ndarray(value.shape, value.dtype, buffer=words.data, offset=offset, strides=value.strides)
+
+
+def check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
+    """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
+    if not record.contract.writes:
+        return
+    given = [entry for spec in record.contract.arrays for entry in as_list(arguments[spec.name]) if entry is not None]
+    if all(isinstance(entry, np.ndarray) for entry in given):
+        check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)

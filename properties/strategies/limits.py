@@ -1,0 +1,89 @@
+"""What an implementation declares that it does not take: strategies draw inside it, and laws know of it.
+
+A size is drawn as ever and moved to the nearest one that is taken, so that nothing is drawn in vain and without limits
+the draws are the same. Calls that come to lie outside in another way are not made (``OutsideLimits``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from hypothesis.strategies import SearchStrategy
+
+from specsim.conformance.limits import NO_LIMITS, Limits, Values
+from specsim.contracts.contract import ScalarSpec
+from specsim.operations import RECORDS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Limits, and what they leave of axes and scalars for the operations of a property."""
+
+    limits: Limits = NO_LIMITS
+    values: Mapping[str, Values] = field(default_factory=dict)
+
+
+NOTHING = Inside()
+_INSIDE: ContextVar[Inside] = ContextVar("inside", default=NOTHING)
+
+
+@contextmanager
+def drawing_within(limits: Limits, operations: Sequence[str]) -> Iterator[None]:
+    """Let strategies and laws know, inside, what the operations that are called do not take."""
+    token = _INSIDE.set(Inside(limits, _common(limits, operations)))
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+def limits() -> Limits:
+    """Return what is declared."""
+    return _INSIDE.get().limits
+
+
+def nearest(name: str, value: int) -> int:
+    """Return the size of an axis, or the value of a scalar, that is taken and next to a given one."""
+    values = _INSIDE.get().values.get(name)
+    if values is None or value in values:
+        return value
+    if isinstance(values, range):
+        return values[0] if value < values[0] else values[-1]
+    return min(values, key=lambda other: (abs(other - value), other))
+
+
+def sized(name: str, sizes: SearchStrategy[int]) -> SearchStrategy[int]:
+    """Return the strategy of sizes of an axis, or values of a scalar, each moved to the nearest that is taken."""
+    return sizes.map(lambda value: nearest(name, value)) if name in _INSIDE.get().values else sizes
+
+
+def taken(name: str, choices: Sequence[T]) -> Sequence[T]:
+    """Return those of some values of a scalar that are taken; all of them if none is."""
+    values = _INSIDE.get().values.get(name)
+    return choices if values is None else [choice for choice in choices if choice in values] or choices
+
+
+def _common(declared: Limits, operations: Sequence[str]) -> dict[str, Values]:
+    """Return what all operations take of each axis and scalar; where that is nothing, what the first of them takes."""
+    common: dict[str, Values] = {}
+    for operation in operations:
+        axes = {
+            spec.name: spec.axis
+            for spec in (RECORDS[operation].contract.parameters if operation in RECORDS else ())
+            if isinstance(spec, ScalarSpec) and spec.axis is not None
+        }
+        for name, values in declared.of(operation).items():
+            for known in dict.fromkeys((name, axes.get(name, name))):
+                common[known] = _both(common[known], values) or common[known] if known in common else values
+    return common
+
+
+def _both(one: Values, other: Values) -> Values:
+    if isinstance(one, range) and isinstance(other, range):
+        return range(max(one[0], other[0]), min(one[-1], other[-1]) + 1)
+    few, many = (other, one) if isinstance(one, range) else (one, other)
+    return tuple(value for value in few if value in many)

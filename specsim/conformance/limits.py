@@ -1,0 +1,209 @@
+"""What a module declares that it does not do: ``LIMITS`` and a few conventions, read once when it is loaded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from specsim.contracts.axes import UnboundAxis, evaluate
+from specsim.contracts.axes import names_of as names_in
+from specsim.contracts.contract import ScalarSpec
+from specsim.operations import RECORDS
+from specsim.operations.record import Operation
+from specsim.operations.signature import nearest
+from specsim.operations.without_coins import SUFFIX, WITHOUT_COINS
+
+Values = range | tuple[int, ...]
+"""Sizes of an axis that are taken, or values of a scalar."""
+
+SWITCHES = {
+    "EMPTY": "an empty batch",
+    "CONTIGUOUS": "strided arguments",
+    "ZERO_PROPOSALS": "a draft token of probability 0 under its own proposal",
+    "NORMALISED": "rows of probabilities that do not add up to 1",
+    "DISTINCT_SIBLINGS": "siblings with equal tokens",
+}
+"""What is left out where a module declares the attribute, as long as that is not what it is without it."""
+
+TIES = "ties that are broken otherwise than by the contract"
+_WITHOUT = {"EMPTY": True, "CONTIGUOUS": False, "ZERO_PROPOSALS": True, "NORMALISED": False, "DISTINCT_SIBLINGS": False}
+
+
+class BadLimits(ValueError):
+    """A declaration of a module makes no sense."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Declared limits; without arguments there are none.
+
+    Parameters
+    ----------
+    values : mapping
+        Of an operation, what is taken of an axis, as a range, or of a scalar, as a tuple.
+    takes_empty : bool
+        Whether empty batches are taken.
+    is_contiguous : bool
+        Whether arguments have to be plain C-ordered blocks.
+    ties_are_free : bool
+        Whether any of several equal scores, logits or probabilities may be the one that is kept.
+    takes_zero_proposals : bool
+        Whether a draft token may have probability 0 under its own proposal.
+    is_normalised : bool
+        Whether rows of probabilities have to add up to 1.
+    has_distinct_siblings : bool
+        Whether siblings have to have different tokens.
+    """
+
+    values: Mapping[str, Mapping[str, Values]] = field(default_factory=lambda: MappingProxyType({}))
+    takes_empty: bool = True
+    is_contiguous: bool = False
+    ties_are_free: bool = False
+    takes_zero_proposals: bool = True
+    is_normalised: bool = False
+    has_distinct_siblings: bool = False
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is declared."""
+        return self == NO_LIMITS
+
+    def of(self, operation: str) -> Mapping[str, Values]:
+        """Return what is taken of the axes and scalars of an operation; a sampler's form without coins takes its."""
+        return {**self.values.get(operation.removesuffix(SUFFIX), {}), **self.values.get(operation, {})}
+
+    def in_words(self) -> list[str]:
+        """Return what is left out, a line each."""
+        declared = (
+            not self.takes_empty,
+            self.is_contiguous,
+            not self.takes_zero_proposals,
+            self.is_normalised,
+            self.has_distinct_siblings,
+        )
+        lines = [words for words, is_declared in zip(SWITCHES.values(), declared, strict=True) if is_declared]
+        lines += [TIES] if self.ties_are_free else []
+        for operation, taken in self.values.items():
+            lines += [f"{operation} with another {name} than {spelt(values)}" for name, values in taken.items()]
+        return lines
+
+
+NO_LIMITS = Limits()
+
+
+def spelt(values: Values) -> str:
+    """Return sizes or values as words."""
+    if isinstance(values, range) and len(values) > 1:
+        return f"{values[0]} to {values[-1]}"
+    return " or ".join(map(str, values))
+
+
+def limits_of(module: Mapping[str, Any], name: str) -> Limits:
+    """Read what a module declares.
+
+    Parameters
+    ----------
+    module : mapping
+        Its attributes by name.
+    name : str
+        What it is called.
+
+    Raises
+    ------
+    BadLimits
+        One line says what of it makes no sense.
+    """
+    chosen = {attribute: _switch(module, name, attribute) for attribute in SWITCHES}
+    ties = module.get("TIES")
+    if ties not in (None, "any"):
+        raise BadLimits(f'{name}.TIES is {ties!r}, but should be "any", because nothing else is a choice')
+    declared = module.get("LIMITS", {})
+    if not isinstance(declared, Mapping):
+        raise BadLimits(f"{name}.LIMITS is {declared!r}, but should be a dictionary by operation")
+    values = {operation: _values_of(f"{name}.LIMITS", operation, taken) for operation, taken in declared.items()}
+    return Limits(
+        values=values,
+        takes_empty=chosen["EMPTY"],
+        is_contiguous=chosen["CONTIGUOUS"],
+        ties_are_free=ties == "any",
+        takes_zero_proposals=chosen["ZERO_PROPOSALS"],
+        is_normalised=chosen["NORMALISED"],
+        has_distinct_siblings=chosen["DISTINCT_SIBLINGS"],
+    )
+
+
+def axes_of(operation: Operation) -> list[str]:
+    """Return the names of the axes that a call of an operation binds, as its contract names them."""
+    contract = operation.contract
+    found = [spec.axis for spec in contract.scalars if spec.axis is not None]
+    found += [axis for spec in contract.arrays for axis in (*spec.axes, spec.each or "") if axis.isidentifier()]
+    sizes = [axis for spec in contract.arrays for axis in spec.axes if axis != "..." and not axis.isidentifier()]
+    scalars = {spec.name for spec in contract.scalars}
+    found += [name for axis in sizes for name in sorted(names_in(axis)) if name not in {*scalars, "index"}]
+    return list(dict.fromkeys(found))
+
+
+def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
+    value = module.get(attribute, _WITHOUT[attribute])
+    if not isinstance(value, bool):
+        raise BadLimits(f"{name}.{attribute} is {value!r}, but should be True or False")
+    return value
+
+
+def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Values]:
+    """Check what is said of one operation."""
+    records = {**RECORDS, **WITHOUT_COINS}
+    if not isinstance(operation, str) or operation not in records:
+        close = "".join(f"; did you mean {guess}?" for guess in nearest(str(operation), records)[:1])
+        raise BadLimits(f"{where} names {operation!r}, but should name an operation{close}")
+    if not isinstance(taken, Mapping):
+        raise BadLimits(f"{where}[{operation!r}] is {taken!r}, but should be a dictionary by axis or scalar")
+    record = records[operation]
+    scalars = {spec.name: spec for spec in record.contract.scalars}
+    axes = axes_of(record)
+    values: dict[str, Values] = {}
+    for name, allowed in taken.items():
+        place = f"{where}[{operation!r}][{name!r}]"
+        if name in scalars:
+            values[name] = _of_scalar(place, scalars[name], allowed)
+        elif name in axes:
+            values[name] = _of_axis(place, allowed)
+        else:
+            raise BadLimits(
+                f"{place} is no axis or scalar: {operation} has {', '.join(dict.fromkeys([*scalars, *axes]))}"
+            )
+    return values
+
+
+def _of_scalar(place: str, spec: ScalarSpec, allowed: object) -> Values:
+    is_right = isinstance(allowed, Sequence) and not isinstance(allowed, str) and len(allowed) > 0
+    if not is_right or not all(isinstance(value, int) for value in _entries(allowed)):
+        raise BadLimits(f"{place} is {allowed!r}, but should list the values that are taken")
+    values = tuple(sorted({int(value) for value in _entries(allowed)}))
+    low, high = _constant(spec.low), _constant(spec.high)
+    for value in values:
+        if (low is not None and value < low) or (high is not None and value > high):
+            bounds = f"{low} to {high}" if high is not None else f"at least {low}"
+            raise BadLimits(f"{place} lists {value}, but should list values of the contract, {bounds}")
+    return values
+
+
+def _of_axis(place: str, allowed: object) -> Values:
+    entries = _entries(allowed)
+    if len(entries) != 2 or not all(isinstance(value, int) and not isinstance(value, bool) for value in entries):
+        raise BadLimits(f"{place} is {allowed!r}, but should be the least and the largest size that are taken")
+    low, high = entries
+    if not 0 <= low <= high:
+        raise BadLimits(f"{place} is {allowed!r}, but should be two sizes, the smaller one first")
+    return range(low, high + 1)
+
+
+def _entries(value: object) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list | range) else ()
+
+
+def _constant(expression: str | None) -> int | None:
+    try:
+        return None if expression is None else int(evaluate(expression, {}))
+    except UnboundAxis:
+        return None

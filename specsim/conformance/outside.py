@@ -1,0 +1,105 @@
+"""Calls that lie outside of what an implementation declares: they are never made.
+
+``EMPTY`` concerns the axes along which a batch is counted; a contract that is broken is somebody else's affair.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specsim.conformance.limits import SWITCHES, Limits, spelt
+from specsim.contracts.binding import Bindings, arrays_of, bind, defined_mask
+from specsim.contracts.contract import Unit
+from specsim.operations.record import Operation
+from specsim.operations.without_coins import SUFFIX
+from specsim.rejection import SpecRejection
+from specsim.topology import Topology
+
+BATCH_AXES = ("request", "row", "token", "pair")
+LARGEST_DEVIATION = 1e-4
+"""How far the sum of a distribution may be from 1 by the rounding of its entries."""
+
+_Predicate = Callable[[Operation, Mapping[str, Any], Bindings], bool]
+
+
+class OutsideLimits(Exception):
+    """A call is not made, because the implementation declares that it does not take it."""
+
+
+def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, Any]) -> str | None:
+    """Return what an implementation declares that a call does not heed, or None; strides are no reason."""
+    if limits.are_none:
+        return None
+    try:
+        bindings = bind(operation.name, operation.contract, arguments)
+    except SpecRejection:
+        return None
+    for name, values in limits.of(operation.name).items():
+        got = arguments[name] if name in arguments else bindings.get(name)
+        if got is not None and int(got) not in values:
+            return f"{operation.name} with another {name} than {spelt(values)}"
+    checks: tuple[tuple[bool, str, _Predicate], ...] = (
+        (not limits.takes_empty, "EMPTY", _is_empty),
+        (not limits.takes_zero_proposals, "ZERO_PROPOSALS", _has_impossible_draft),
+        (limits.is_normalised, "NORMALISED", _has_odd_mass),
+        (limits.has_distinct_siblings, "DISTINCT_SIBLINGS", _has_twins),
+    )
+    for is_declared, attribute, is_outside in checks:
+        if is_declared and is_outside(operation, arguments, bindings):
+            return SWITCHES[attribute]
+    return None
+
+
+def require_inside(limits: Limits, operation: Operation, arguments: Mapping[str, Any]) -> None:
+    """Raise OutsideLimits where an implementation declares that it does not take a call."""
+    outside = why_outside(limits, operation, arguments)
+    if outside is not None:
+        raise OutsideLimits(outside)
+
+
+def _is_empty(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    return any(bindings.get(axis) == 0 for axis in BATCH_AXES)
+
+
+def _has_impossible_draft(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    """Return whether a draft that a chain's walk may come to has probability 0 under its own proposal."""
+    if operation.name.removesuffix(SUFFIX) != "chain_speculative_sampling" or arguments["draft_probs"] is None:
+        return False
+    tokens, is_read = arguments["draft_tokens"], _is_defined(operation, "draft_probs", arguments, bindings)[:, 0]
+    places = np.flatnonzero((tokens >= 0) & is_read)
+    return any(not arguments["draft_probs"][place, tokens[place]] > 0 for place in places)
+
+
+def _has_odd_mass(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    for spec in operation.contract.arrays:
+        is_row = spec.unit is Unit.PROBABILITY and spec.axes[-1] == "vocab" and spec.high != "0"
+        if not is_row or arguments[spec.name] is None:
+            continue
+        for _, array in arrays_of(spec, arguments[spec.name]):
+            rows = np.asarray(array, dtype=np.float64).reshape(-1, array.shape[-1])
+            is_read = _is_defined(operation, spec.name, arguments, bindings).reshape(rows.shape)[:, :1].reshape(-1)
+            if (np.abs(rows[is_read].sum(axis=1) - 1) > LARGEST_DEVIATION).any():
+                return True
+    return False
+
+
+def _has_twins(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    links = ("candidates", "retrieve_next_token", "retrieve_next_sibling")
+    if not all(name in arguments for name in links):
+        return False
+    for tokens, next_token, next_sibling in zip(*(np.asarray(arguments[name]) for name in links), strict=True):
+        for below in Topology.from_links(next_token, next_sibling).children:
+            if len(set(tokens[list(below)].tolist())) < len(below):
+                return True
+    return False
+
+
+def _is_defined(operation: Operation, name: str, arguments: Mapping[str, Any], bindings: Bindings) -> NDArray[np.bool_]:
+    """Return which entries of an array carry meaning; without its coins nobody knows which rows a chain reads."""
+    spec = next(spec for spec in operation.contract.arrays if spec.name == name)
+    shape = np.shape(arguments[name])
+    if spec.defined.rule == "chain" and "uniform_samples" not in arguments:
+        return np.ones(shape, dtype=np.bool_)
+    return defined_mask(spec, shape, arguments, bindings)
