@@ -1,0 +1,164 @@
+"""Acceptance by coins, and simulated acceptance."""
+
+from typing import TYPE_CHECKING
+
+from specsim.engines.adapter import Adapted
+from specsim.engines.chains import by_length, drafted_lengths, one_hot
+from specsim.engines.sglang.release import engine, in_release
+
+if TYPE_CHECKING:
+    import torch
+
+CHAIN = in_release("chain_speculative_sampling_triton", "kernels.ops.speculative.reject_sampling")
+SIMULATED = in_release("simulated_accept", "kernels.ops.speculative.simulated_accept")
+
+
+def chain_speculative_sampling(
+    draft_tokens: "torch.Tensor",
+    cu_num_drafts: "torch.Tensor",
+    uniform_samples: "torch.Tensor",
+    uniform_samples_for_final_sampling: "torch.Tensor",
+    draft_probs: "torch.Tensor | None",
+    target_probs: "torch.Tensor",
+    max_num_drafts: int,
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """Sample chains against the draft's probabilities, one call for the requests of one length.
+
+    SGLang's chains have one length a batch, and none of their drafts is -1. A proposal that is known for certain (no
+    ``draft_probs``) is handed over as one-hot rows.
+    """
+    import torch
+
+    output_tokens = draft_tokens.new_empty((len(cu_num_drafts) - 1, max_num_drafts + 1), dtype=torch.int32)
+    num_accepted_drafts = output_tokens.new_empty(len(output_tokens))
+    _sample(
+        draft_tokens,
+        cu_num_drafts,
+        uniform_samples,
+        uniform_samples_for_final_sampling,
+        draft_probs,
+        target_probs,
+        (output_tokens, num_accepted_drafts),
+        width_of_rows=None,
+    )
+    return output_tokens, num_accepted_drafts
+
+
+def chain_speculative_sampling_out(
+    draft_tokens: "torch.Tensor",
+    cu_num_drafts: "torch.Tensor",
+    uniform_samples: "torch.Tensor",
+    uniform_samples_for_final_sampling: "torch.Tensor",
+    draft_probs: "torch.Tensor | None",
+    target_probs: "torch.Tensor",
+    max_num_drafts: int,
+    out: "tuple[torch.Tensor, torch.Tensor]",
+) -> None:
+    """Do the same for a caller whose rows of accepted indices are as wide as its rows of output tokens."""
+    _sample(
+        draft_tokens,
+        cu_num_drafts,
+        uniform_samples,
+        uniform_samples_for_final_sampling,
+        draft_probs,
+        target_probs,
+        out,
+        width_of_rows=max(out[0].stride(0), max_num_drafts + 1),
+    )
+
+
+def _sample(
+    draft_tokens: "torch.Tensor",
+    cu_num_drafts: "torch.Tensor",
+    uniform_samples: "torch.Tensor",
+    uniform_samples_for_final_sampling: "torch.Tensor",
+    draft_probs: "torch.Tensor | None",
+    target_probs: "torch.Tensor",
+    out: "tuple[torch.Tensor, torch.Tensor]",
+    width_of_rows: int | None,
+) -> None:
+    import torch
+
+    chains = drafted_lengths(draft_tokens, cu_num_drafts)
+    output_tokens, num_accepted_drafts = out
+    output_tokens.fill_(-1)
+    if draft_probs is None:
+        draft_probs = one_hot(draft_tokens, target_probs.shape[1])
+    for length, members in by_length(chains):
+        requests = torch.tensor(members, device=draft_tokens.device)
+        columns = torch.arange(length + 1, device=draft_tokens.device)
+        first = cu_num_drafts[requests].long()[:, None]
+        drafts, rows = first + columns[:-1], first + requests[:, None] + columns
+        output_tokens[requests, : length + 1], num_accepted_drafts[requests] = _same_length(
+            draft_tokens[drafts],
+            uniform_samples[drafts],
+            uniform_samples_for_final_sampling[requests],
+            draft_probs[drafts],
+            target_probs[rows],
+            width_of_rows,
+        )
+
+
+def _same_length(
+    draft_tokens: "torch.Tensor",
+    coins: "torch.Tensor",
+    final_coins: "torch.Tensor",
+    draft_probs: "torch.Tensor",
+    target_probs: "torch.Tensor",
+    width_of_rows: int | None,
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    import torch
+
+    num_requests = len(draft_tokens)
+    # Node 0 is the bonus token, which no verify reads.
+    candidates = torch.cat((draft_tokens.new_zeros((num_requests, 1)), draft_tokens), dim=1)
+    retrieve_index = torch.arange(candidates.numel(), device=candidates.device).view(candidates.shape)
+    predict = candidates.new_zeros(candidates.numel(), dtype=torch.int32)
+    width = candidates.shape[1]
+    accept_index = predict.new_full((num_requests, width_of_rows or width), -1)[:, :width]
+    num_accepted = predict.new_empty(num_requests)
+    engine().get(CHAIN)(
+        predict,
+        accept_index,
+        num_accepted,
+        candidates,
+        retrieve_index,
+        retrieve_index,
+        retrieve_index,
+        coins,
+        final_coins,
+        target_probs,
+        draft_probs,
+        1.0,
+        1.0,
+        True,
+    )
+    tokens = torch.where(accept_index >= 0, predict[accept_index.clamp(min=0).long()], -1)
+    return tokens, num_accepted
+
+
+def generate_simulated_accept_index(
+    accept_index: "torch.Tensor", simulated_num_tokens: int, num_draft_tokens: int
+) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+    """Pretend that every request accepted the same number of tokens."""
+    num_requests, width = accept_index.shape
+    predict = accept_index.new_empty(num_requests * num_draft_tokens)
+    num_accepted_drafts = accept_index.new_empty(num_requests)
+    simulated = engine().get(SIMULATED)(
+        accept_indices=accept_index,
+        predict_tokens=predict,
+        num_correct_drafts=num_accepted_drafts,
+        candidate_tokens=None,
+        target_tokens=None,
+        width=width,
+        num_accept_tokens=simulated_num_tokens,
+        real_tokens=False,
+    )
+    return predict, simulated, num_accepted_drafts
+
+
+TABLE = (
+    Adapted(chain_speculative_sampling, (CHAIN,)),
+    Adapted(chain_speculative_sampling_out, (CHAIN,)),
+    Adapted(generate_simulated_accept_index, (SIMULATED,)),
+)

@@ -1,0 +1,12 @@
+"""Transformers: the acceptance rule of assisted generation, from its Python files alone."""
+
+from specsim.engines.transformers import assisted
+from specsim.engines.transformers.release import engine
+
+ARRAYS = "torch"
+EMPTY = False
+CONTIGUOUS = True
+NORMALISED = True
+VERSION = engine().installed.version
+TABLE = assisted.TABLE
+globals().update(engine().offers(TABLE))

@@ -1,0 +1,13 @@
+"""vLLM: the Triton kernels of its rejection sampler, from its Python files alone."""
+
+from specsim.engines.vllm import sampler
+from specsim.engines.vllm.release import engine
+
+ARRAYS = "torch"
+EMPTY = False
+CONTIGUOUS = True
+NORMALISED = True
+ZERO_PROPOSALS = False
+VERSION = engine().installed.version
+TABLE = sampler.TABLE
+globals().update(engine().offers(TABLE))

@@ -1,0 +1,106 @@
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specsim.conformance.backend import BackendUnavailable, load
+from specsim.conformance.catalogue import CATALOGUE
+
+EAGLE_UTILS = """
+import not_installed_anywhere
+from typing import List
+import torch
+from sglang.srt.utils.async_probe import maybe_detect_oob
+
+
+def per_step_draft_out_cache_loc(out_cache_loc, batch_size, topk, num_steps):
+    return out_cache_loc.view(batch_size, topk, num_steps).permute(2, 0, 1).reshape(num_steps, -1)
+"""
+BONUS = """
+import torch
+from sglang.srt.utils import is_cpu
+
+_is_cpu = is_cpu()
+if _is_cpu:
+    from sgl_kernel import fill_bonus_tokens_cpu
+
+
+def fill_bonus_tokens_func(accept_tokens, accept_lens, bonus_tokens, accept_stride, batch_size):
+    if _is_cpu:
+        fill_bonus_tokens_cpu()
+    bonus_tokens.copy_(accept_tokens[torch.arange(batch_size), accept_lens.long() - 1])
+"""
+ASSISTED = """
+import not_installed_anywhere
+import torch
+
+
+def _speculative_sampling(candidate_input_ids, candidate_logits, candidate_length, new_logits):
+    p, q = new_logits.softmax(-1), candidate_logits.softmax(-1)
+    ids = candidate_input_ids[:, -candidate_length:]
+    columns = torch.arange(candidate_length)
+    coins = torch.rand_like(p[0, columns, ids[0]])
+    kept = (coins * q[0, columns, ids[0]] < p[0, columns, ids[0]]).cumprod(0).sum()
+    row = p[:, kept] if kept == candidate_length else (p[:, kept] - q[:, kept]).clamp(min=0)
+    return torch.cat((ids[:, :kept], torch.multinomial(row, num_samples=1)), 1), kept
+"""
+CHAIN = {
+    "draft_tokens": np.array([1, 0, 1], np.int64),
+    "cu_num_drafts": np.array([0, 2, 2, 3], np.int32),
+    "uniform_samples": np.array([0.5, 0.9, 0.25], np.float32),
+    "uniform_samples_for_final_sampling": np.array([0.5, 0.75, 0.0], np.float32),
+    "draft_probs": np.array([[0.5, 0.5], [1, 0], [0.5, 0.5]], np.float32),
+    "target_probs": np.array([[0.5, 0.5], [0.25, 0.75], [1, 0], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]], np.float32),
+    "max_num_drafts": 2,
+}
+
+
+@pytest.mark.parametrize(("engine", "version"), [("sglang", "0.5.23"), ("vllm", "0.33.0"), ("transformers", "5.23.0")])
+def test_an_engine_that_is_not_installed_is_one_line_with_its_version(monkeypatch, adapter, engine, version):
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not (Path(entry) / engine).is_dir()])
+    with pytest.raises(BackendUnavailable) as caught:
+        adapter(f"specsim.engines.{engine}")
+    assert str(caught.value) == (
+        f"specsim.engines.{engine} does not import: EngineNotInstalled: "
+        f"{engine} is not installed; this adapter is written for {engine} {version}"
+    )
+
+
+def test_what_a_release_lacks_is_missing(lay_out, adapter):
+    lay_out("sglang", {"srt/speculative/eagle_utils.py": EAGLE_UTILS}, version="0.5.4")
+    assert set(adapter("specsim.engines.sglang").functions) == {"per_step_draft_out_cache_loc"}
+
+
+def test_no_compiled_part_is_asked_for(lay_out, adapter):
+    lay_out("sglang", {"kernels/ops/speculative/eagle.py": BONUS, "srt/utils/__init__.py": ""}, version="0.5.23")
+    backend = adapter("specsim.engines.sglang")
+    tokens, counts = np.array([[7, 8], [9, 0]], np.int32), np.array([2, 1], np.int32)
+    assert backend.fill_bonus_tokens(tokens, counts).tolist() == [8, 9]
+
+
+def test_an_installed_function_is_called(lay_out, adapter):
+    lay_out("sglang", {"srt/speculative/eagle_utils.py": EAGLE_UTILS}, version="0.5.4")
+    rows = adapter("specsim.engines.sglang").per_step_draft_out_cache_loc(np.arange(8), topk=2, num_steps=2)
+    assert rows.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]]
+
+
+def test_the_draws_of_transformers_come_from_the_coins(lay_out, adapter):
+    lay_out("transformers", {"generation/utils.py": ASSISTED}, version="5.23.0")
+    found = adapter("specsim.engines.transformers").chain_speculative_sampling(**CHAIN)
+    expected = load("specsim.reference").chain_speculative_sampling(**CHAIN)
+    assert found[0].tolist() == expected[0].tolist()
+    assert found[1].tolist() == expected[1].tolist()
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "transformers"])
+def test_the_page_of_engines_names_every_definition(lay_out, adapter, engine):
+    lay_out(engine, {})
+    adapter(f"specsim.engines.{engine}")
+    page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for row in importlib.import_module(f"specsim.engines.{engine}").TABLE:
+        if row.name in CATALOGUE:
+            named = [definition.name.rpartition(".")[2] for definition in row.definitions]
+            assert [name for name in named if f"`{name}`" not in rows[row.name]] in ([], ["TreeMaskMode"]), row.name
