@@ -116,11 +116,11 @@ def _same_length(
     predict = candidates.new_zeros(candidates.numel(), dtype=torch.int32)
     width = candidates.shape[1]
     accept_index = predict.new_full((num_requests, width_of_rows or width), -1)[:, :width]
-    num_accepted = predict.new_empty(num_requests)
+    num_correct_drafts = predict.new_empty(num_requests)
     engine().get(CHAIN)(
         predict,
         accept_index,
-        num_accepted,
+        num_correct_drafts,
         candidates,
         retrieve_index,
         retrieve_index,
@@ -134,7 +134,7 @@ def _same_length(
         True,
     )
     tokens = torch.where(accept_index >= 0, predict[accept_index.clamp(min=0).long()], -1)
-    return tokens, num_accepted
+    return tokens, num_correct_drafts
 
 
 def generate_simulated_accept_index(

@@ -17,6 +17,7 @@ def lay_out(tmp_path, monkeypatch):
             path = tmp_path / package / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        (tmp_path / package).mkdir(exist_ok=True)
         for folder in {path.parent for path in (tmp_path / package).rglob("*.py")} | {tmp_path / package}:
             (folder / "__init__.py").touch()
         if version is not None:
