@@ -251,7 +251,8 @@ def _reported(backend: Backend, operations: Sequence[str] | None, with_models: b
     kinds = [Kind.OPERATION]
     if operations is not None or with_models or brings_models(backend):
         kinds.append(Kind.MODEL_OPERATION)
-    there = [name for name in names_of(Kind.HOST_FUNCTION, Kind.PART) if backend.has(name)]
+    kinds_of_some = (Kind.HOST_FUNCTION, Kind.PART, Kind.SAMPLER_WITHOUT_COINS)
+    there = [name for name in names_of(*kinds_of_some) if backend.has(name)]
     listed = {*names_of(*kinds), *there}
     return [name for name in CATALOGUE if name in listed and (operations is None or name in operations)]
 

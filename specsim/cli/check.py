@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from specsim.cli import excluded
+from specsim.cli import excluded, known, samplers
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
 from specsim.cli.failures import Written, summarise, write_failures
 from specsim.cli.output import EXIT_CODES, Exit, announce, console, finish, plain_table, print_json, progress
@@ -37,7 +37,7 @@ EXIT_OF_VERDICT = {
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(tuple(CATALOGUE)),
+    type=click.Choice(samplers.CHOICES),
     help="Check only this operation; repeatable.",
 )
 @click.option(
@@ -47,6 +47,7 @@ EXIT_OF_VERDICT = {
     help="Check the operations of the toy models too; an implementation with a worker or one of them gets them anyway.",
 )
 @excluded.strict_option
+@known.known_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--cases-dir",
@@ -64,6 +65,8 @@ def check(
     operations: tuple[str, ...],
     with_models: bool,
     is_strict: bool,
+    known_file: Path | None,
+    known_to_write: Path | None,
     as_json: bool,
     cases_dir: Path,
 ) -> None:
@@ -77,6 +80,8 @@ def check(
     with redirect_stdout(sys.stderr):
         backend = load_implementation(implementation)
     backend = backend.without_limits() if is_strict else backend
+    operations = samplers.with_forms(operations, backend)
+    entries = known.read(known_file, implementation)
     from specsim.properties.conformance import runner
 
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -93,16 +98,24 @@ def check(
             with_models=with_models,
             on_progress=on_progress,
         )
+    judged = known.judge(report, entries, backend)
+    known.write(known_to_write, entries, judged, backend)
+    report = judged.report
     brings_any = any(backend.has(name) for name in operations or CATALOGUE)
     is_nothing = not brings_any and (bool(operations) or not backend.has_worker)
     verdict = "nothing selected" if is_nothing else report.verdict
     with redirect_stdout(sys.stderr):
         written = write_failures(report, backend, cases_dir)
     if as_json:
-        print_json({**_document(report, verdict, written), "excluded": excluded.document(backend, report)})
+        told = {
+            "excluded": excluded.document(backend, report),
+            "known": known.document(judged),
+            "not_seen": samplers.unseen(backend, report),
+        }
+        print_json({**_document(report, verdict, written), **told})
     else:
         _print_report(report, written, examples)
-        for line in excluded.lines(backend, report):
+        for line in (*excluded.lines(backend, report), *samplers.lines(backend, report), *known.lines(judged)):
             click.echo(line)
         click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, written))
@@ -186,6 +199,8 @@ def _defined(report: "Report") -> str:
         listed = [report.operations[name] for name in names_of(kind) if name in report.operations]
         if listed or kind is Kind.OPERATION:
             words.append(f"{sum(not entry.missing for entry in listed)} of {len(listed)} {kind}s")
+    samplers_there = len(report.operations.keys() & set(names_of(Kind.SAMPLER_WITHOUT_COINS)))
+    words += [f"{samplers_there} samplers without coins"] if samplers_there else []
     of_the_host = len(report.operations.keys() & set(names_of(Kind.HOST_FUNCTION)))
     parts = len(report.operations.keys() & set(names_of(Kind.PART)))
     return f"{', '.join(words)}, {of_the_host} host functions and {parts} parts of an engine"

@@ -34,3 +34,17 @@ WITHOUT_COINS: dict[str, Operation] = {
     for drawing in (_drawing_its_own_coins(operation),)
 }
 """Both forms by name."""
+
+FORMS = {name.removesuffix(SUFFIX): name for name in WITHOUT_COINS}
+"""The form without coins of each sampler."""
+
+SHORT_NAMES = {"tree_speculative_sampling": "tree_speculative_sampling_target_only"}
+"""Names under which a sampler is selected too."""
+
+UNSEEN = (
+    "a coin of exactly 0, at which a token of probability 0 may be accepted (one draw in 16,777,216)",
+    "a coin on the end of a token, where < and <= differ, or so near to 1 that a rounded sum does not reach it",
+    "a law that deviates by less than Cohen's w = 0.15, or only on large trees and vocabularies",
+    "reads of rows that the walk does not visit, as long as they hold numbers",
+)
+"""What counting the outputs of a sampler cannot show; with its coins as arguments each of them is a case."""

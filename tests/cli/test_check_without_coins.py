@@ -59,3 +59,13 @@ def test_the_form_can_be_selected_by_name(specsim, module):
     got = specsim("check", module(SOURCE + HONEST), "--examples", 5, "--seed", 3, "--operation", SAMPLER, "--json")
     assert got.exit_code == 0, got.output
     assert list(json.loads(got.stdout)["properties"]) == ["sampling_frequency_law.tree_frequencies_fit_the_targets_law"]
+
+
+def test_the_form_is_reached_by_the_name_of_its_operation(specsim, module):
+    options = ("--examples", 5, "--seed", 3, "--operation", "tree_speculative_sampling")
+    got = specsim("check", module(SOURCE + HONEST), *options, "--json")
+    document = json.loads(got.stdout)
+    assert (got.exit_code, document["verdict"]) == (0, "conforms")
+    assert document["operations"][SAMPLER]["examples"] == 1
+    assert list(document["not_seen"]) == [SAMPLER]
+    assert document["not_seen"][SAMPLER][0].startswith("a coin of exactly 0")

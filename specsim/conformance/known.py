@@ -1,0 +1,159 @@
+"""Known failures of an implementation: a TOML file that its owner keeps, with versions, links and dates of expiry."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from specsim.conformance.catalogue import CATALOGUE
+from specsim.operations.signature import nearest
+
+FIELDS = ("operation", "property", "reason", "versions", "link", "expires")
+LASTS = timedelta(days=90)
+"""How long an entry that is written holds."""
+
+
+class BadKnownFailures(ValueError):
+    """A file of known failures makes no sense."""
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """One expected failure.
+
+    Parameters
+    ----------
+    operation : str
+        What fails, or an empty string for a whole run.
+    property : str
+        The property that fails, or an empty string for any whose message holds the reason.
+    reason : str
+        A part of the message.
+    versions : str
+        Versions of the implementation that have it, as in ``>=0.5,<0.6``; empty for all.
+    link : str
+        Where it is told about.
+    expires : date or None
+        The last day on which it is expected.
+    """
+
+    operation: str
+    property: str = ""
+    reason: str = ""
+    versions: str = ""
+    link: str = ""
+    expires: date | None = None
+
+    def matches(self, operation: str, name: str, message: str) -> bool:
+        """Return whether a failure is this one."""
+        return (
+            (not self.operation or operation == self.operation)
+            and (not self.property or name == self.property)
+            and self.reason in message
+        )
+
+    def concerns(self, version: Version | None) -> bool:
+        """Return whether a version has it."""
+        return not self.versions or (version is not None and SpecifierSet(self.versions).contains(version, True))
+
+    def __str__(self) -> str:
+        words = [
+            part for part in (self.operation, self.property, json.dumps(self.reason) if self.reason else "") if part
+        ]
+        return ", ".join(words)
+
+
+def version_of(module: ModuleType) -> Version | None:
+    """Return what a module says as its ``VERSION`` or ``__version__``, or the version of its distribution, if any."""
+    said = vars(module).get("VERSION", vars(module).get("__version__"))
+    if said is None:
+        owners = metadata.packages_distributions().get(module.__name__.partition(".")[0], [])
+        said = metadata.version(owners[0]) if owners else None
+    try:
+        return None if said is None else Version(str(said))
+    except InvalidVersion:
+        return None
+
+
+def read_known(path: Path, properties: Iterable[str], version: Version | None) -> tuple[KnownFailure, ...]:
+    """Read a file.
+
+    Parameters
+    ----------
+    path : Path
+        Its entries are tables ``[[failure]]``.
+    properties : iterable of str
+        The names that there are.
+    version : Version or None
+        That of the implementation.
+
+    Raises
+    ------
+    BadKnownFailures
+        One line says what is wrong.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadKnownFailures(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadKnownFailures(f"{path} is no TOML: {error}") from error
+    entries = document.pop("failure", [])
+    if document or not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadKnownFailures(
+            f"{path} holds {sorted(document) or 'a single failure'}, but should hold [[failure]] only"
+        )
+    known = frozenset(properties)
+    return tuple(_read(f"{path}, failure {place}", entry, known, version) for place, entry in enumerate(entries, 1))
+
+
+def write_known(path: Path, entries: Sequence[KnownFailure]) -> None:
+    """Write a file."""
+    blocks = []
+    for entry in entries:
+        told = {name: vars(entry)[name] for name in FIELDS if vars(entry)[name] not in ("", None)}
+        lines = [f"{name} = {_spelt(value)}" for name, value in told.items()]
+        blocks.append("\n".join(["[[failure]]", *lines]) + "\n")
+    path.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def entry_of(operation: str, name: str, version: Version | None, today: date) -> KnownFailure:
+    """Return the entry of a failure that is expected of one version, for some time."""
+    versions = "" if version is None else f"=={version}"
+    return KnownFailure(operation=operation, property=name, versions=versions, expires=today + LASTS)
+
+
+def _read(where: str, entry: Mapping[str, Any], properties: frozenset[str], version: Version | None) -> KnownFailure:
+    for name, value in entry.items():
+        if name not in FIELDS:
+            raise BadKnownFailures(f"{where} has {name!r}, but should have some of {', '.join(FIELDS)}")
+        wanted, words = (date, "a date, as in 2027-01-31") if name == "expires" else (str, "a text")
+        if not isinstance(value, wanted):
+            raise BadKnownFailures(f"{where}: {name} is {value!r}, but should be {words}")
+    found = KnownFailure(**{"operation": "", **entry})
+    if not (found.property or found.reason):
+        raise BadKnownFailures(f"{where} has neither a property nor a reason, but should have one of them")
+    for what, name, there in (("operation", found.operation, CATALOGUE), ("property", found.property, properties)):
+        if name and name not in there:
+            close = "".join(f"; did you mean {guess}?" for guess in nearest(name, there)[:1])
+            raise BadKnownFailures(f"{where}: there is no {what} {name!r}{close}")
+    try:
+        SpecifierSet(found.versions)
+    except InvalidSpecifier as error:
+        raise BadKnownFailures(f"{where}: versions is {found.versions!r}, but should be as in '>=0.5,<0.6'") from error
+    if found.versions and version is None:
+        raise BadKnownFailures(f"{where} names versions, but the implementation says no VERSION of its own")
+    return found
+
+
+def _spelt(value: Any) -> str:
+    # NOTE: a string of JSON is one of TOML but for one control character.
+    return value.isoformat() if isinstance(value, date) else json.dumps(value).replace("\x7f", "\\u007f")

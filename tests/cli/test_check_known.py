@@ -1,0 +1,88 @@
+"""Failures that are expected do not fail a run; one that does not come, or whose day has passed, does."""
+
+import json
+
+import pytest
+
+SOURCE = """
+from specsim import reference
+
+VERSION = "0.5.2"
+
+def map_hot_tokens(topk_index, hot_token_id):
+    return reference.map_hot_tokens(topk_index, hot_token_id) + FAULT
+"""
+AGREEMENT = '[[failure]]\noperation = "map_hot_tokens"\nproperty = "agreement.map_hot_tokens"\n'
+
+
+@pytest.fixture
+def check(specsim, tmp_path, request):
+    """Return a function that checks a module, faulty or not, against a file of known failures."""
+
+    def run(known, *options, fault=1):
+        name = f"known_{request.node.name.partition('[')[0]}_{fault}"
+        (tmp_path / f"{name}.py").write_text(SOURCE.replace("FAULT", str(fault)))
+        (tmp_path / "known.toml").write_text(known)
+        usual = ("--seed", 3, "--examples", 2, "--operation", "map_hot_tokens", "--known", "known.toml")
+        return specsim("check", name, *usual, *options)
+
+    return run
+
+
+def test_an_expected_failure_does_not_fail_the_run(check):
+    got = check(AGREEMENT + 'versions = ">=0.5,<0.6"\nlink = "https://example.org/1"\nexpires = 2999-01-31\n', "--json")
+    document = json.loads(got.stdout)
+    (expected,) = document["known"]["expected"]
+    assert (expected["property"], expected["link"]) == ("agreement.map_hot_tokens", "https://example.org/1")
+    assert "agreement.map_hot_tokens" not in [failure["property"] for failure in document["failures"]]
+    reason = check('[[failure]]\nreason = "but should be"\n')
+    assert reason.exit_code == 0, reason.stdout
+    assert "known failure of map_hot_tokens: agreement.map_hot_tokens" in reason.stdout
+
+
+def test_a_failure_of_another_version_is_not_expected(check):
+    got = check(AGREEMENT + 'versions = "<0.5"\n')
+    assert got.exit_code == 1
+    assert "FAILURE of map_hot_tokens: agreement.map_hot_tokens" in got.stdout
+
+
+def test_a_failure_that_does_not_come_fails_the_run(check):
+    got = check(AGREEMENT, fault=0)
+    assert got.exit_code == 1
+    assert "KNOWN FAILURE did not fail, but should: map_hot_tokens, agreement.map_hot_tokens" in got.stdout
+
+
+def test_an_entry_whose_day_has_passed_fails_the_run(check):
+    got = check(AGREEMENT + "expires = 2020-01-31\n")
+    assert got.exit_code == 1
+    assert "KNOWN FAILURE expired on 2020-01-31: map_hot_tokens, agreement.map_hot_tokens" in got.stdout
+
+
+def test_what_was_written_is_expected_afterwards(check, tmp_path):
+    assert check("", "--write-known", "fresh.toml").exit_code == 1
+    text = (tmp_path / "fresh.toml").read_text()
+    assert 'versions = "==0.5.2"' in text and "expires = 2" in text
+    assert check(text).exit_code == 0
+    assert check(text, "--write-known", "again.toml").exit_code == 0
+    assert (tmp_path / "again.toml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("failure = 3", "known.toml holds a single failure, but should hold [[failure]] only"),
+        ("[[failures]]", "known.toml holds ['failures'], but should hold [[failure]] only"),
+        ("[[failure", "known.toml is no TOML: "),
+        ('[[failure]]\nop = "x"', "known.toml, failure 1 has 'op', but should have some of operation, property"),
+        ('[[failure]]\noperation = "map_hot_tokens"', "failure 1 has neither a property nor a reason"),
+        ('[[failure]]\noperation = "map_hot"\nreason = "x"', "no operation 'map_hot'; did you mean map_hot_tokens?"),
+        ('[[failure]]\nproperty = "agreement.map_hot"', "there is no property 'agreement.map_hot'; did you mean"),
+        (AGREEMENT + "versions = 3", "versions is 3, but should be a text"),
+        (AGREEMENT + 'versions = "about 3"', "versions is 'about 3', but should be as in '>=0.5,<0.6'"),
+        (AGREEMENT + 'expires = "soon"', "expires is 'soon', but should be a date, as in 2027-01-31"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_one_line(check, text, message):
+    got = check(text)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert message in got.stderr and len(got.stderr.splitlines()) == 1
