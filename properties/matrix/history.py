@@ -74,13 +74,14 @@ def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
 
 
 def count_events(machine: Machine) -> Counter[str]:
-    """Return what a machine has come to."""
+    """Return what a machine has come to; of drafts that have one token only, rejecting that counts as a part."""
     reach = machine.reach.counts
+    rejected = Tag.REJECTED if reach[Tag.STEPS] else Tag.ZERO
     ended = [request.finish_reason for request in machine.engine.scheduler.finished]
     return Counter(
         requests=len(machine.asked),
         iterations=machine.num_decodes,
-        partial_rejections=reach[Tag.REJECTED],
+        partial_rejections=reach[rejected],
         finishes=len(ended) - ended.count(FinishReason.ABORT),
         chunks=reach[Tag.CHUNK],
         prefix_hits=reach[Tag.PREFIX],
