@@ -15,6 +15,7 @@ from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.histories import build_worker, loop_on
+from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
@@ -27,7 +28,6 @@ from specsim.simulation.sampled import next_shares
 from specsim.simulation.worker import Worker
 
 OPERATIONS = ("generate_coins", "hash_sampling_logits", "verify_tree_sampled_from_logits")
-HALVING = SamplingParameters(temperature=HALVING_TEMPERATURE)
 TREES = (SpecConfig(1, 1, 2), SpecConfig(1, 2, 3), SpecConfig(2, 1, 3), SpecConfig(2, 2, 4), SpecConfig(2, 2, 5))
 
 

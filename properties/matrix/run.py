@@ -1,4 +1,4 @@
-"""All histories of all cells, one after another or in several processes; they count the same either way."""
+"""All histories of all cells and all laws, in turn or in several processes; they count the same either way."""
 
 import multiprocessing
 import sys
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.history import Tried, shortfalls, try_history
+from specsim.properties.matrix.laws import LawResult, try_law
 from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.history import Failure
 from specsim.properties.soak.run import OnProgress
@@ -18,11 +19,22 @@ from specsim.properties.soak.subject import Subject
 
 @dataclass(frozen=True)
 class Task:
-    """One history: its cell, the mode of the workers, and its number."""
+    """One history: its cell, the mode of the workers, and its number; or the law of the cell, which has none."""
 
     cell: Cell
     mode: str
-    number: int
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The cells whose law is stated, and how many ways of a request a worker runs by seeds at most; None for all."""
+
+    cells: Sequence[Cell] = ()
+    most_seeded: int | None = None
+
+
+NO_LAWS = Laws()
 
 
 @dataclass
@@ -58,6 +70,7 @@ class Result:
 
     seed: int
     cells: list[CellResult] = field(default_factory=list)
+    laws: list[LawResult] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -79,8 +92,9 @@ def run_matrix(
     seed: int,
     jobs: int,
     on_progress: OnProgress | None = None,
+    laws: Laws = NO_LAWS,
 ) -> Result:
-    """Run some histories of every cell in every mode.
+    """Run some histories of every cell in every mode, and go through the laws of some.
 
     Parameters
     ----------
@@ -91,26 +105,43 @@ def run_matrix(
     result = Result(seed, [CellResult(cell, mode) for cell in cells for mode in subjects])
     places = {(one.cell, one.mode): one for one in result.cells}
     tasks = [Task(one.cell, one.mode, number) for one in result.cells for number in numbers]
-    tried = _in_processes(implementation, seed, tasks, jobs) if jobs > 1 else _in_turn(subjects, seed, tasks)
+    tasks += [Task(cell, mode, None) for cell in laws.cells for mode in subjects]
+    most = laws.most_seeded
+    tried = (
+        _in_processes(implementation, seed, tasks, most, jobs) if jobs > 1 else _in_turn(subjects, seed, tasks, most)
+    )
     for done, (task, one) in enumerate(zip(tasks, tried, strict=True), 1):
-        places[task.cell, task.mode].add(task.number, one)
+        if isinstance(one, LawResult):
+            result.laws.append(one)
+        elif task.number is not None:
+            places[task.cell, task.mode].add(task.number, one)
         if on_progress is not None:
             on_progress(task.cell.name, done, len(tasks))
     result.seconds = time.monotonic() - started
     return result
 
 
-def _in_turn(subjects: Mapping[str, Subject], seed: int, tasks: Sequence[Task]) -> Iterator[Tried]:
+def _try(subject: Subject, seed: int, task: Task, most_seeded: int | None) -> Tried | LawResult:
+    if task.number is None:
+        return try_law(subject, task.cell, task.mode, seed, most_seeded)
+    return try_history(subject, task.cell, seed, task.number)
+
+
+def _in_turn(
+    subjects: Mapping[str, Subject], seed: int, tasks: Sequence[Task], most_seeded: int | None
+) -> Iterator[Tried | LawResult]:
     for task in tasks:
-        yield try_history(subjects[task.mode], task.cell, seed, task.number)
+        yield _try(subjects[task.mode], seed, task, most_seeded)
 
 
-def _in_processes(implementation: str, seed: int, tasks: Sequence[Task], jobs: int) -> Iterator[Tried]:
+def _in_processes(
+    implementation: str, seed: int, tasks: Sequence[Task], most_seeded: int | None, jobs: int
+) -> Iterator[Tried | LawResult]:
     """Yield what every task came to, in their order."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, _prepare, (sys.path, implementation))
     try:
-        for future in [pool.submit(_run, seed, task) for task in tasks]:
+        for future in [pool.submit(_run, seed, task, most_seeded) for task in tasks]:
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -124,10 +155,10 @@ def _prepare(path: list[str], implementation: str) -> None:
     _IMPLEMENTATION = implementation
 
 
-def _run(seed: int, task: Task) -> Tried:
+def _run(seed: int, task: Task, most_seeded: int | None) -> Tried | LawResult:
     if task.mode not in _SUBJECTS:
         _SUBJECTS[task.mode] = load_subject(_IMPLEMENTATION, task.mode)
-    return try_history(_SUBJECTS[task.mode], task.cell, seed, task.number)
+    return _try(_SUBJECTS[task.mode], seed, task, most_seeded)
 
 
 _IMPLEMENTATION = ""

@@ -38,13 +38,13 @@ def sizes_of(cell: Cell) -> tuple[SpecConfig, ...]:
     return DRAFTERS[cell.algorithm].sizes.get(cell.topk, SIZES[cell.topk])
 
 
-def draw_setup(cell: Cell, random: Random) -> Setup:
-    """Draw an engine of a cell."""
+def draw_setup(cell: Cell, random: Random, sizes: Sequence[SpecConfig] = (), vocab_size: int | None = None) -> Setup:
+    """Draw an engine of a cell; its drafts and its tokens are those that cells have unless others are given."""
     drafter = DRAFTERS[cell.algorithm]
-    config = random.choice(sizes_of(cell))
+    config = random.choice(sizes or sizes_of(cell))
     max_batch, page_size = random.choice(BATCHES), cell.page_size
     longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
-    model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=drafter.vocab_size)
+    model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=vocab_size or drafter.vocab_size)
     if drafter.model is not None:
         model = drafter.model(model, random)
     parameters = None

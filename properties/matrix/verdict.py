@@ -1,4 +1,4 @@
-"""What is wrong with a matrix: histories that fail, leak, or come to less than their cell is there for."""
+"""What is wrong with a matrix: histories that fail, leak, or come to less than their cell is there for, and laws."""
 
 from specsim.properties.matrix.run import CellResult, Result
 
@@ -8,7 +8,8 @@ MOST_TOLD = 3
 
 def complaints(result: Result) -> list[str]:
     """Return what is wrong, a line each."""
-    return [line for one in result.cells for line in complaints_of(one)]
+    broken = [f"{one.cell.name}, {one.mode}, law: {one.error}" for one in result.laws if one.error is not None]
+    return [*(line for one in result.cells for line in complaints_of(one)), *broken]
 
 
 def complaints_of(one: CellResult) -> list[str]:

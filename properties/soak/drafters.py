@@ -17,6 +17,9 @@ from specsim.simulation.models.hash_model import HashModel
 
 EAGLE = "EAGLE"
 
+MOST_COLD = 4
+"""Tokens that a draft of some tokens never proposes."""
+
 Draw = Callable[[SpecConfig, Random], Any]
 
 
@@ -91,8 +94,9 @@ def draw_block(config: SpecConfig, random: Random) -> DflashParameters:
 
 
 def draw_hot_drafts(model: HashModel, random: Random) -> HashModel:
-    """Draw a draft that reads every layer of the target, and proposes some of its tokens only."""
-    hot = np.random.default_rng(random.randrange(1 << 16)).permutation(model.vocab_size)[:-4]
+    """Draw a draft that reads every layer of the target, and proposes most of its tokens only."""
+    tokens = np.random.default_rng(random.randrange(1 << 16)).permutation(model.vocab_size)
+    hot = tokens[: -min(MOST_COLD, model.vocab_size // 2)]
     return replace(model, reads_all_layers=True, hot_token_id=hot)
 
 

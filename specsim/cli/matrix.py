@@ -28,6 +28,9 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole history")
 MOST_SHRUNK = 3
 """Cells whose first failure is made smaller: those that fail by the same cause are many."""
 
+MOST_INTERPRETED = 4
+"""Ways of a sampled request, those with the highest chance first, that a worker of interpreted kernels runs."""
+
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("implementation", default=None, required=False, metavar="[IMPL]")
@@ -42,6 +45,7 @@ MOST_SHRUNK = 3
 @click.option("--histories", type=HISTORIES, help="Histories of each cell, in place of those of the profile.")
 @click.option("--cell", "cell_name", metavar="NAME", help="Run this cell alone, as a failure says.")
 @click.option("--history", "number", type=HISTORY, help="Run this history of each cell alone, as a failure says.")
+@click.option("--law", "is_law_alone", is_flag=True, help="Go through the law of each cell alone, as a failure says.")
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
@@ -53,6 +57,7 @@ def matrix(
     histories: int | None,
     cell_name: str | None,
     number: int | None,
+    is_law_alone: bool,
     seed: int | None,
     replays: int,
     jobs: int,
@@ -61,19 +66,26 @@ def matrix(
     """Run an engine around IMPL, a module named like an import, in every combination that the rules allow.
 
     A cell is a choice of worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is
-    fed with requests and checked after every step. IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the
-    reference's, in lockstep with them; what brings operations alone has the reference's loops around them.
+    fed with requests and checked after every step. Of every algorithm, with chains and with trees, on every worker and
+    page size, the law of a sampled request is that of decoding token by token, over all of its coins.
+
+    IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them; what brings
+    operations alone has the reference's loops around them.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"
         raise Failed(f"--layer is {layer}, but should be absent, because {because}", Exit.USAGE)
+    if is_law_alone and number is not None:
+        because = f"--history {number} asks for a history alone"
+        raise Failed(f"--law is given, but should be absent, because {because}", Exit.USAGE)
     need_suite()
     name = implementation or LAYERS[layer or "reference"]
     with redirect_stdout(sys.stderr):
         load_implementation(name)
     from specsim.properties.matrix.factors import all_cells
+    from specsim.properties.matrix.laws import law_cells
     from specsim.properties.matrix.plan import PROFILES, plan_matrix
-    from specsim.properties.matrix.run import run_matrix
+    from specsim.properties.matrix.run import Laws, run_matrix
     from specsim.properties.matrix.subjects import load_subject
     from specsim.properties.matrix.verdict import complaints
 
@@ -81,7 +93,7 @@ def matrix(
     chosen = PROFILES[profile]
     if histories is not None:
         chosen = replace(chosen, num_histories=histories)
-    numbers = range(chosen.num_histories) if number is None else [number]
+    numbers = range(0 if is_law_alone else chosen.num_histories) if number is None else [number]
     subjects = {mode: load_subject(name, mode) for mode in _modes(name)}
     if not as_json:
         announce(f"{name}, profile {profile}, seed {seed}")
@@ -91,8 +103,9 @@ def matrix(
         if not plan.cells:
             because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
             raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
+        laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name))
         try:
-            result = run_matrix(subjects, name, plan.cells, numbers, seed, jobs, on_progress)
+            result = run_matrix(subjects, name, plan.cells, numbers, seed, jobs, on_progress, laws)
         except BrokenProcessPool as broken:
             raise Failed(f"a process that ran {name} has died: {broken}", Exit.UNAVAILABLE) from broken
         shortest = _shorten(result, subjects, replays)
@@ -114,6 +127,11 @@ def _modes(name: str) -> list[str]:
     if name != OURS:
         return [AS_IT_IS]
     return [EAGER] if need_device().endswith("interpreted") else [EAGER, GRAPHS]
+
+
+def _most_seeded(name: str) -> int | None:
+    """Return how many ways of a request a worker runs by seeds: few where kernels are interpreted."""
+    return MOST_INTERPRETED if name == OURS and need_device().endswith("interpreted") else None
 
 
 def _layer_of(name: str) -> str:

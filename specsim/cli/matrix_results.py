@@ -10,6 +10,8 @@ from specsim.cli.output import console, plain_table
 
 if TYPE_CHECKING:
     from specsim.properties.matrix.covering import Combination
+    from specsim.properties.matrix.factors import Cell
+    from specsim.properties.matrix.laws import LawResult
     from specsim.properties.matrix.plan import Plan
     from specsim.properties.matrix.run import CellResult, Result
     from specsim.properties.soak.history import Failure
@@ -62,8 +64,10 @@ def matrix_document(report: Report) -> dict[str, object]:
             }
             for one in plan.left_out
         ],
+        "laws": [_law_document(one, report) for one in result.laws],
         "histories": result.num_histories,
         "failures": result.num_failures,
+        "law_failures": sum(one.error is not None for one in result.laws),
         "complaints": report.complaints,
         "seconds": round(result.seconds, 1),
     }
@@ -87,6 +91,7 @@ def print_matrix(report: Report) -> None:
     for what, strength in (("pairs", 2), ("triples", 3)):
         covered = _covered(plan, strength)
         click.echo(f"{covered['covered']:,} of {covered['allowed']:,} allowed {what} of values are covered")
+    _print_laws(report)
     click.echo(f"{result.seconds:.0f} seconds")
     for line in report.complaints:
         click.echo(f"FAILURE: {line}")
@@ -96,7 +101,22 @@ def print_matrix(report: Report) -> None:
             click.echo(f"  {line}")
     for one in result.cells:
         for number in (*one.failures, *one.short)[:1]:
-            click.echo(f"replay: {_replay_line(report, one, number)}")
+            click.echo(f"replay: {_replay_line(report, one.cell, number)}")
+    for law in result.laws:
+        if law.error is not None:
+            click.echo(f"replay: {_replay_line(report, law.cell)}")
+
+
+def _print_laws(report: Report) -> None:
+    """Print how far the law of sampled requests was gone through."""
+    laws = report.result.laws
+    if laws:
+        runs, seeded = sum(one.num_runs for one in laws), sum(one.num_seeded for one in laws)
+        holding = sum(one.error is None for one in laws)
+        click.echo(
+            f"{holding} of {len(laws)} laws of sampled requests hold: "
+            f"{runs:,} ways to go, {seeded:,} of which the worker went by a seed"
+        )
 
 
 def _print_refused(plan: "Plan") -> None:
@@ -130,7 +150,7 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
         {
             "history": number,
             "error": failure.error,
-            "replay": _replay_line(report, one, number),
+            "replay": _replay_line(report, one.cell, number),
             "shortest": report.shortest[place].lines() if place in report.shortest else None,
         }
         for number, failure in one.failures.items()
@@ -149,6 +169,25 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
     }
 
 
-def _replay_line(report: Report, one: "CellResult", number: int) -> str:
-    name = shlex.quote(report.implementation)
-    return f"specsim matrix {name} --seed {report.result.seed} --cell {one.cell.name} --history {number}"
+def _law_document(one: "LawResult", report: Report) -> dict[str, object]:
+    return {
+        "cell": one.cell.name,
+        "mode": one.mode,
+        "algorithm": one.cell.algorithm,
+        "shape": "tree" if one.cell.topk > 1 else "chain",
+        "worker": one.cell.worker,
+        "page_size": one.cell.page_size,
+        "runs": one.num_runs,
+        "outcomes": one.num_outcomes,
+        "runs_with_accepted_drafts": one.num_with_drafts,
+        "seeded_runs": one.num_seeded,
+        "verdict": "conforms" if one.error is None else "fails",
+        "error": one.error,
+        "replay": None if one.error is None else _replay_line(report, one.cell),
+    }
+
+
+def _replay_line(report: Report, cell: "Cell", number: int | None = None) -> str:
+    """Return the command that runs a history again, or the law of a cell."""
+    what = "--law" if number is None else f"--history {number}"
+    return f"specsim matrix {shlex.quote(report.implementation)} --seed {report.result.seed} --cell {cell.name} {what}"

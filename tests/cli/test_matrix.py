@@ -163,6 +163,67 @@ def test_a_worker_of_ones_own_has_the_cells_of_its_kind(specsim, small_product, 
     }
 
 
+FAULTY = """
+import numpy as np
+
+from specsim.conformance.backend import load
+from specsim.conformance.calls import CallsByName
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+
+ORACLE = load("specsim.reference")
+
+
+class Faulty(CallsByName):
+    def call(self, name, /, *positional, **named):
+        if name == "generate_coins":
+            positional = (*positional[:1], np.zeros_like(positional[1]), *positional[2:])
+        return ORACLE.call(name, *positional, **named)
+
+    def host(self, name):
+        return ORACLE.host(name)
+
+
+class FaultyWorker(ReferenceWorkerV1):
+    def __init__(self, config, model, sizes):
+        super().__init__(config, model, sizes, operations=Faulty())
+
+
+WORKER_V1 = "faulty.FaultyWorker"
+"""
+
+
+def test_a_law_that_does_not_hold_is_told_with_the_line_that_goes_through_it_again(specsim, tmp_path):
+    """Every verify of a request has the coins of its first one; no greedy output shows that."""
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    cell = "v1-page1-topk1-mha"
+    got = specsim("matrix", "faulty", "--cell", cell, "--histories", 1, "--seed", 1)
+    assert got.exit_code == 1
+    assert f"FAILURE: {cell}, as it is, law: output of seed" in got.stdout
+    assert "0 of 1 laws of sampled requests hold: 27 ways to go, 0 of which the worker went by a seed" in got.stdout
+    (line,) = (line for line in got.stdout.splitlines() if line.startswith("replay: "))
+    assert line == f"replay: specsim matrix faulty --seed 1 --cell {cell} --law"
+    again = specsim(*line.split()[2:], "--json")
+    assert again.exit_code == 1
+    document = json.loads(again.stdout)
+    (law,) = document["laws"]
+    assert (document["verdict"], document["histories"], document["law_failures"]) == ("fails", 0, 1)
+    assert {name: law[name] for name in ("cell", "shape", "runs", "seeded_runs", "verdict", "replay")} == {
+        "cell": cell,
+        "shape": "chain",
+        "runs": 27,
+        "seeded_runs": 0,
+        "verdict": "fails",
+        "replay": line.removeprefix("replay: "),
+    }
+    assert law["error"] in got.stdout
+
+
+def test_a_law_and_a_history_alone_contradict_each_other(specsim):
+    got = specsim("matrix", "--law", "--history", 3)
+    assert got.exit_code == 2
+    assert got.stderr == "specsim: --law is given, but should be absent, because --history 3 asks for a history alone\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", ["v1-page4-topk4-mha-cache", "v2-page4-topk1-mha-chunks"])
 def test_the_device_runs_cells_in_lockstep(specsim, cell):
@@ -171,3 +232,5 @@ def test_the_device_runs_cells_in_lockstep(specsim, cell):
     document = json.loads(got.stdout)
     assert (document["implementation"], document["layer"]) == ("specsim.gpu", "gpu")
     assert "eager" in {one["mode"] for one in document["cells"]}
+    assert {(law["verdict"], law["runs"]) for law in document["laws"]} == {("conforms", 27)}
+    assert min(law["seeded_runs"] for law in document["laws"]) >= 4

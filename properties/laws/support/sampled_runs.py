@@ -16,21 +16,15 @@ from specsim.conformance.backend import Backend, Completed
 from specsim.conformance.calls import CallsByName
 from specsim.operations import RECORDS
 from specsim.operations.signature import name_arguments
-from specsim.properties.distribution import (
-    EVERYTHING,
-    NOTHING,
-    Coins,
-    Distribution,
-    Enumeration,
-    Outcome,
-    enumerate_cells,
-)
+from specsim.properties.distribution import EVERYTHING, Coins, Distribution, Outcome, enumerate_cells
+from specsim.properties.laws.support.forks import Forks, Run, Turn, forks_of, total
 from specsim.properties.laws.support.sampling_cells import emitted_along_paths, tree_axes
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.properties.strategies.sampling_scenes import TreeScene
 from specsim.topology import Topology
 
 WATCHED = "verify_tree_sampled_from_logits"
+COINS = "generate_coins"
 OF_REQUESTS = (
     "candidates",
     "retrieve_next_token",
@@ -44,8 +38,8 @@ OF_REQUESTS = (
 )
 
 
-Choices = list[tuple[Coins, Fraction]]
-"""Coins that lead to each outcome of a verify, and its exact chance."""
+Known = dict[tuple[TreeScene, int | None], Forks]
+"""What verifies can come to, by their tree and how many tokens of it count."""
 
 
 @dataclass
@@ -53,8 +47,10 @@ class Watched(CallsByName):
     """Operations that steer the coins of the one sampled request of a batch.
 
     ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
-    ``widths`` record the choices and how many there were; ``weight`` is the exact chance of this run; ``known`` keeps
-    the choices at verifies that earlier runs came to.
+    ``widths`` record the choices and how many there were, ``turns`` all that there is to say about them; ``weight`` is
+    the exact chance of this run; ``known`` keeps the choices at verifies that earlier runs came to. With ``counted``
+    nothing is chosen at other lengths, in the middle of a prompt and behind an end: what is drawn there is discarded,
+    and choices that differ behind the last of them alone are one.
     """
 
     operations: Backend | Completed
@@ -63,13 +59,18 @@ class Watched(CallsByName):
     taken: list[int] = field(default_factory=list)
     widths: list[int] = field(default_factory=list)
     weight: Fraction = EVERYTHING
-    known: dict[TreeScene, Choices] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
+    counted: range | None = None
+    turns: list[Turn] = field(default_factory=list)
+    _lengths: Any = None
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation; a verify by chance gets chosen coins."""
         if name == WATCHED:
             arguments = name_arguments(RECORDS[WATCHED], positional, named)
             return self.operations.call(name, **self._steered(arguments))
+        if name == COINS:
+            self._lengths = name_arguments(RECORDS[COINS], positional, named)["seq_lens"]
         return self.operations.call(name, *positional, **named)
 
     def host(self, name: str) -> Callable[..., Any]:
@@ -78,16 +79,12 @@ class Watched(CallsByName):
 
     def _steered(self, arguments: dict[str, Any]) -> dict[str, Any]:
         (request,) = np.flatnonzero(arguments["temperature"] > 0).tolist()
-        scene = scene_of(arguments, request)
-        if scene not in self.known:
-            cells = enumerate_cells(tree_axes(scene), self.slack, self.slack)
-            self.known[scene] = self._choices(arguments, request, cells)
-        choices = self.known[scene]
-        place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
-        coins, weight = choices[place]
-        self.taken.append(place)
-        self.widths.append(len(choices))
-        self.weight *= weight
+        length = 0 if self._lengths is None else int(self._lengths[request])
+        if self.counted is None or length in self.counted:
+            left = None if self.counted is None else self.counted.stop - length
+            coins = self._choose(self._forks(arguments, request, left), length)
+        else:
+            coins = np.zeros(arguments["uniform_samples"].shape[1] + 1, dtype=np.float32)
         steered = dict(arguments)
         for name in ("uniform_samples", "uniform_samples_for_final_sampling"):
             steered[name] = arguments[name].copy()
@@ -95,11 +92,25 @@ class Watched(CallsByName):
         steered["uniform_samples_for_final_sampling"][request] = coins[-1]
         return steered
 
-    def _choices(self, arguments: dict[str, Any], request: int, cells: Enumeration) -> Choices:
-        """Return, for every outcome that can occur, coins that lead to it and its exact chance."""
-        outcomes = emitted_along_paths(self._alone(arguments, request, cells.coins))
-        law = cells.law_of(outcomes)
-        return [(cells.coins[outcomes.index(outcome)], weight) for outcome, weight in sorted(law.items())]
+    def _choose(self, forks: Forks, length: int) -> Coins:
+        place = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
+        self.taken.append(place)
+        self.widths.append(len(forks.outcomes))
+        self.weight *= forks.weights[place]
+        self.turns.append(Turn(length, forks, place))
+        coins: Coins = forks.coins[place]
+        return coins
+
+    def _forks(self, arguments: dict[str, Any], request: int, left: int | None) -> Forks:
+        """Return what a verify can come to; ``left`` is how many tokens of it count, None for all."""
+        key = scene_of(arguments, request), left
+        if key not in self.known:
+            axes = tree_axes(key[0])
+            coins = enumerate_cells(axes, self.slack, self.slack).coins
+            self.known[key] = forks_of(
+                axes, emitted_along_paths(self._alone(arguments, request, coins)), self.slack, left
+            )
+        return self.known[key]
 
     def _alone(self, arguments: dict[str, Any], request: int, coins: Coins) -> dict[str, Any]:
         """Verify one request of a batch by itself, once a row of coins."""
@@ -130,13 +141,22 @@ def scene_of(arguments: dict[str, Any], request: int) -> TreeScene:
 
 def law_of_runs(operations: Backend | Completed, run: Callable[[Watched], Outcome], slack: Fraction) -> Distribution:
     """Return the exact law of what ``run`` returns, which plays a whole engine on the operations that it gets."""
-    law: Distribution = {}
+    return total(all_runs(operations, run, slack))
+
+
+def all_runs(
+    operations: Backend | Completed,
+    run: Callable[[Watched], Outcome],
+    slack: Fraction,
+    counted: range | None = None,
+) -> list[Run]:
+    """Return every way in which ``run`` can go, which plays a whole engine on the operations that it gets."""
+    runs: list[Run] = []
     pending: list[tuple[int, ...]] = [()]
-    known: dict[TreeScene, Choices] = {}
+    known: Known = {}
     while pending:
-        watched = Watched(operations, pending.pop(), slack, known=known)
-        outcome = run(watched)
-        law[outcome] = law.get(outcome, NOTHING) + watched.weight
+        watched = Watched(operations, pending.pop(), slack, known=known, counted=counted)
+        runs.append(Run(run(watched), watched.weight, tuple(watched.turns)))
         for depth in range(len(watched.script), len(watched.taken)):
             pending += [(*watched.taken[:depth], other) for other in range(1, watched.widths[depth])]
-    return law
+    return runs

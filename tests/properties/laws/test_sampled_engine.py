@@ -11,13 +11,13 @@ from specsim.conformance.backend import Completed, load
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import NOTHING, autoregressive, cut, enumerate_cells
 from specsim.properties.laws.sampled_engine import (
-    HALVING,
     SampledRun,
     both_workers_sample_alike,
     engine_emits_the_autoregressive_law,
     requests_draw_different_coins,
     sampled_output_follows_its_seed,
 )
+from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.reference.walks import Acceptance, Coins, DraftTree, walk_tree
 from specsim.simulation.models.hash_model import HashModel

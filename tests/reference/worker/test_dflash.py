@@ -11,7 +11,7 @@ from specsim import Reason, SpecRejection
 from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
-from specsim.properties.laws.sampled_engine import HALVING
+from specsim.properties.laws.support.sampled_law import HALVING, NUM_TOKENS, check_sampled_law, law_of
 from specsim.reference.models import load_model
 from specsim.reference.worker.dflash import ReferenceDflashWorker
 from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
@@ -27,7 +27,6 @@ from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
-from tests.reference.worker.sampled_law import NUM_TOKENS, check_sampled_law, law_of
 
 ORACLE = load("specsim.reference")
 MODEL = HashModel(64, 3, 0.8)

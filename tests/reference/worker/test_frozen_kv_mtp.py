@@ -9,6 +9,7 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.phases import FrozenKVMTPDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput
+from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -23,7 +24,6 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
-from tests.reference.worker.sampled_law import check_sampled_law
 
 ORACLE = load("specsim.reference")
 TREE, CHAIN = SpecConfig(2, 3, 6), SpecConfig(1, 3, 4)

@@ -9,6 +9,7 @@ import pytest
 from specsim import Reason, SpecRejection
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.sampling import SamplingParameters
+from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.multi_layer import reference_multi_layer, reference_multi_layer_v1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -21,7 +22,6 @@ from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
-from tests.reference.worker.sampled_law import check_sampled_law
 
 LOOPS = {"v1": reference_multi_layer_v1, "v2": reference_multi_layer}
 CHUNKS = Schedule(prefill_chunk=3)

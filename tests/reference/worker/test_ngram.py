@@ -9,6 +9,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
@@ -20,7 +21,6 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
-from tests.reference.worker.sampled_law import check_sampled_law
 
 ORACLE = load("specsim.reference")
 DEFAULTS = NgramParameters()

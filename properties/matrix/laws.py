@@ -1,0 +1,156 @@
+"""The law of sampled decoding in every allowed combination of algorithm, chain or tree, worker and pages.
+
+A tiny model's output has few values, and all coins that lead to them can be gone through: the distribution of the
+first tokens is exact. It is that of decoding token by token, whatever drafts, pages and schedule.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+
+from specsim.assertion import require
+from specsim.config import SpecConfig
+from specsim.conformance.backend import Completed
+from specsim.conformance.calls import CallsByName
+from specsim.counts import ceil_to
+from specsim.properties.laws.support.forks import Run, seeds_of, total
+from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
+from specsim.properties.matrix.factors import Cell
+from specsim.properties.matrix.setups import draw_setup
+from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.history import describe
+from specsim.properties.soak.loops import reference_loop
+from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.sides import engine_around
+from specsim.properties.soak.subject import REFERENCE, Subject
+from specsim.simulation.engine import Engine
+from specsim.simulation.memory import required_row_width
+from specsim.simulation.pools import decode_sizes
+
+CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
+"""Drafts of few nodes: every node has a coin, and the cells of all of them are multiplied."""
+
+VOCABULARY = 3
+MOST_BEFORE_AN_END = 2
+"""Positions between the end of a prompt and the next end of a page, which the first verify crosses."""
+
+Combination = tuple[str, bool, str, int]
+"""Algorithm, whether drafts are trees, worker, and slots of a page."""
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """What the law of a cell came to in a mode of the workers.
+
+    Parameters
+    ----------
+    num_runs : int
+        Ways in which the request can go.
+    num_outcomes : int
+        Different outputs among them.
+    num_with_drafts : int
+        Ways in which a draft is accepted.
+    num_seeded : int
+        Those of them that the worker ran by a seed that leads there.
+    error : str or None
+        What does not hold.
+    """
+
+    cell: Cell
+    mode: str
+    num_runs: int = 0
+    num_outcomes: int = 0
+    num_with_drafts: int = 0
+    num_seeded: int = 0
+    error: str | None = None
+
+
+def combination_of(cell: Cell) -> Combination:
+    """Return what a law is stated of once."""
+    return cell.algorithm, cell.topk > 1, cell.worker, cell.page_size
+
+
+def law_cells(cells: Iterable[Cell], allowed: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Return one allowed cell of each combination: one that is run, or any if there is none."""
+    chosen = {combination_of(cell): cell for cell in reversed([*cells])}
+    others: dict[Combination, list[Cell]] = {}
+    for cell in allowed:
+        others.setdefault(combination_of(cell), []).append(cell)
+    return tuple(chosen.get(one) or Random(repr(one)).choice(its) for one, its in others.items())
+
+
+def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int | None = None) -> LawResult:
+    """Go through all coins of a sampled request, and let the worker run by seeds that lead to each of its ways.
+
+    The coins are set where the reference's loop verifies, on the operations that are tried. By seeds runs whatever loop
+    is tried, with coins that it draws itself; ``most_seeded`` of them if that is not None.
+    """
+    tried = LawResult(cell, mode)
+    try:
+        setup, sampled = draw_law(cell, seed)
+        runs = _runs_of_the_reference(cell, seed) if subject.backend.workers else _all_runs(subject, cell, seed)
+        num_with_drafts = sum(run.num_accepted_drafts > 0 for run in runs)
+        outcomes = {run.outcome for run in runs}
+        tried = replace(tried, num_runs=len(runs), num_outcomes=len(outcomes), num_with_drafts=num_with_drafts)
+        sampled.require_law(total(runs))
+        require(num_with_drafts > 0, "ways in which a draft is accepted", num_with_drafts, "at least one")
+        chosen = sorted(runs, key=lambda run: -run.weight)[:most_seeded]
+        _check_seeds(subject, setup, sampled, chosen)
+    except Exception as error:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
+        return replace(tried, error=describe(error))
+    return replace(tried, num_seeded=len(chosen))
+
+
+def draw_law(cell: Cell, seed: int) -> tuple[Setup, Sampled]:
+    """Draw an engine of a cell around a tiny model, and a prompt whose first verify crosses the end of a page."""
+    random = Random(f"{seed} {cell.name} law")
+    usual = (TREE,) if cell.topk > 1 else DRAFTERS[cell.algorithm].sizes.get(1, (CHAIN,))[:1]
+    setup = draw_setup(cell, random, usual, VOCABULARY)
+    end, chunk = cell.page_size, setup.schedule.prefill_chunk or 0
+    distance = random.randint(1, MOST_BEFORE_AN_END) if cell.page_size > 1 else 0
+    while end - distance <= max(chunk, 1):
+        end += cell.page_size
+    prompt = tuple(random.randrange(VOCABULARY) for _ in range(end - distance))
+    sampled = Sampled(setup.model, prompt, is_continued=cell.prefix_cache)
+    longest = max(len(prompt), len(sampled.neighbour))
+    return with_room(replace(setup, longest_prompt=longest, longest_output=NUM_TOKENS), 2), sampled
+
+
+def with_room(setup: Setup, max_batch: int) -> Setup:
+    """Return a setup in which so many requests run at once."""
+    longest = setup.longest_prompt + setup.longest_output
+    width = ceil_to(required_row_width(longest, decode_sizes(setup.config), setup.page_size), setup.page_size)
+    return replace(setup, max_batch=max_batch, num_spare_slots=max_batch * width)
+
+
+@lru_cache(maxsize=4)
+def _runs_of_the_reference(cell: Cell, seed: int) -> tuple[Run, ...]:
+    """Return what the modes of an implementation with workers of its own have in common."""
+    return _all_runs(Subject(REFERENCE), cell, seed)
+
+
+def _all_runs(subject: Subject, cell: Cell, seed: int) -> tuple[Run, ...]:
+    """Return every way in which the request of a cell can go around the reference's loop."""
+    setup, sampled = draw_law(cell, seed)
+
+    def make_engine(operations: CallsByName) -> Engine:
+        return engine_around(reference_loop(setup, operations=operations), setup, setup.schedule, subject)
+
+    return tuple(sampled.runs(Completed(subject.backend, REFERENCE), make_engine))
+
+
+def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequence[Run]) -> None:
+    """Raise AssertionError unless a request outputs what its seed leads to, beside others or alone.
+
+    Where what is drafted depends on those beside a request, each runs as it did when its coins were set.
+    """
+    seeds = seeds_of(runs)
+    together = [[place] for place in range(len(runs))] if setup.drafter.has_memory else [[*range(len(runs))]]
+    for places in together:
+        roomy = with_room(setup, len(places) + 1)
+        engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+        for place, got in zip(places, sampled.play(engine, [seeds[place] for place in places]), strict=True):
+            expected, weight = runs[place].outcome, runs[place].weight
+            what = f"output of seed {seeds[place]}, one of the {weight} that lead to one text"
+            require(got == expected, what, list(got), list(expected))
