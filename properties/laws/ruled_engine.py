@@ -9,10 +9,10 @@ from specsim.conformance.backend import Backend, Completed, load
 from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
 from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.sampled_engine import SampledRun, emitted, lawful_runs
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.checks import require, require_present, state_of_runs
 from specsim.properties.laws.support.ruled_runs import RuledRun, handed_on_runs, ruled_runs
 from specsim.properties.laws.support.sampled_runs import law_of_runs
+from specsim.properties.laws.support.sampling_cells import slack_from_logits
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone

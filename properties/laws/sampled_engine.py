@@ -11,12 +11,12 @@ from specsim.conformance.calls import CallsByName
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.histories import build_worker, loop_on
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
+from specsim.properties.laws.support.sampling_cells import slack_from_logits
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.engine import Engine

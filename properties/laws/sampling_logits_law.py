@@ -7,13 +7,13 @@ import ml_dtypes
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.contracts.rounding import softmax_bound
 from specsim.properties.distribution import Coins, Outcome, enumerate_cells, require_same_law
 from specsim.properties.laws.sampling_law import describe
 from specsim.properties.laws.support.checks import Array, Case, state
 from specsim.properties.laws.support.sampling_cells import (
     coin_arguments,
     emitted_along_paths,
+    slack_from_logits,
     split,
     tree_axes,
     tree_links,
@@ -29,12 +29,6 @@ from specsim.properties.strategies.logit_scenes import (
 )
 
 SAMPLER_FROM_LOGITS = "verify_tree_sampled_from_logits"
-LARGEST_EXPONENT = 3 * np.log(2)
-
-
-def slack_from_logits(vocab_size: int) -> Fraction:
-    """Return how far from edges an implementation in float32 may be asked."""
-    return 2 * Fraction(float(softmax_bound(vocab_size, LARGEST_EXPONENT)))
 
 
 def logit_array(rows: Sequence[Logits]) -> Array:

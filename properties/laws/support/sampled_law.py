@@ -9,10 +9,10 @@ from specsim.conformance.backend import Backend, Completed, load
 from specsim.conformance.calls import CallsByName
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Distribution, Outcome, autoregressive, require_same_law
-from specsim.properties.laws.sampling_logits_law import slack_from_logits
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.forks import Run
 from specsim.properties.laws.support.sampled_runs import all_runs, law_of_runs
+from specsim.properties.laws.support.sampling_cells import slack_from_logits
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.contracts.rounding import rounding_bound
+from specsim.contracts.rounding import rounding_bound, softmax_bound
 from specsim.properties.distribution import (
     EVERYTHING,
     NOTHING,
@@ -25,11 +25,17 @@ from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene,
 TREE_SAMPLER = "tree_speculative_sampling_target_only"
 CHAIN_SAMPLER = "chain_speculative_sampling"
 LOSSLESS = (EVERYTHING, EVERYTHING)
+LARGEST_EXPONENT = 3 * np.log(2)
 
 
 def slack_of(vocab_size: int) -> Fraction:
     """Return how far from inner edges an implementation in float32 may be asked."""
     return 2 * Fraction(rounding_bound(vocab_size))
+
+
+def slack_from_logits(vocab_size: int) -> Fraction:
+    """Return the same for probabilities that it computes from logits, from the edge 1 too."""
+    return 2 * Fraction(float(softmax_bound(vocab_size, LARGEST_EXPONENT)))
 
 
 def children_by_token(scene: TreeScene, node: int) -> dict[int, int]:
