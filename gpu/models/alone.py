@@ -42,7 +42,7 @@ def _behind(slots: Tensor, is_seen: Tensor, keys: Tensor, num_layers: int) -> Re
     """Return the states behind some texts, whose tokens are the entries in slots, by their positions."""
     entries = keys[slots.clamp(min=0, max=keys.shape[0] - 1)]
     order = torch.where(is_seen, entries[..., 0], NOWHERE).sort(dim=1, stable=True).indices
-    first = torch.zeros_like(order[:, :1])
+    first = order.new_zeros(order.shape[0], 1)
     positions = torch.cat([first, entries[..., 0].gather(1, order) + 1], dim=1)
     tokens = torch.cat([first, entries[..., 1].gather(1, order)], dim=1)
     is_there = torch.cat([torch.ones_like(first, dtype=torch.bool), is_seen.gather(1, order)], dim=1)

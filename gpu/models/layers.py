@@ -22,7 +22,7 @@ def side_by_side(hidden_states: Tensor, layers: Sequence[int]) -> Tensor | None:
 
 def as_one(hidden_states: Tensor, layers: Sequence[int]) -> Tensor:
     """Return int64 [token, hidden] of layers side by side: each fold from its own layer, the context word from all."""
-    wide = hidden_states.view(hidden_states.shape[0], len(layers), -1)
+    wide = hidden_states.view(hidden_states.shape[0], len(layers), hidden_states.shape[1] // len(layers))
     blocks = [(wide[:, place] - _shift(layer)) & MASK for place, layer in enumerate(layers)]
     combined = blocks[-1].clone()
     for block, layer in zip(blocks, layers, strict=True):

@@ -7,7 +7,6 @@ decide goes up without waiting, and while the device moves what is kept, the sto
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from specsim.assertion import require
@@ -28,7 +27,7 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import BRANCHES, has_same_store, last_tokens, make_corpora
+from specsim.simulation.ngram import BRANCHES, has_same_store, last_tokens, make_corpora, masks_of
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, Proposals
@@ -125,7 +124,7 @@ class GpuNgramWorker:
         given = self._ledger.allocate_verify_slots(num_nodes)
         lengths, tokens = [request.num_committed for request in requests], [draft.tokens for draft in drafts]
         *there, row, seq_lens, draft_token = upload([*flat_ranges(given), rows, lengths, tokens], DEVICE)
-        masks = np.stack([draft.tree_mask for draft in drafts])
+        masks = masks_of(drafts, num_nodes)
         window, tree_mask = there[-1], send(masks, DEVICE)
         runner.pools.assign_slots(there)
         stages, scored = runner.verify(GrownTrees(row, seq_lens, draft_token, window, tree_mask), rows)

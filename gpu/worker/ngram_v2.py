@@ -6,7 +6,6 @@ A draft needs the tokens of the verify before it, so that the host waits for the
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from specsim.config import PoolSizes
@@ -24,7 +23,7 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import Texts, has_same_store, make_corpora, output_tokens
+from specsim.simulation.ngram import Texts, has_same_store, make_corpora, masks_of, output_tokens
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration, Proposals
 
@@ -98,7 +97,7 @@ class GpuNgramWorkerV2:
         drafts = [draft_with_corpora(self.store, self._corpora, text, *sizes) for text in said]
         lengths, grown = [self._texts.num_committed(row) for row in rows], [draft.tokens for draft in drafts]
         row, seq_lens, draft_token = upload([rows, lengths, grown], DEVICE)
-        masks = np.stack([draft.tree_mask for draft in drafts])
+        masks = masks_of(drafts, num_nodes)
         tree_mask = send(masks, DEVICE)
         window = runner.pools.read_slots(row, seq_lens, num_nodes)
         stages, scored = runner.verify(GrownTrees(row, seq_lens, draft_token, window, tree_mask), rows)

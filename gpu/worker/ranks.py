@@ -7,7 +7,7 @@ the first that misses it says so in the store, and everybody obeys what stands t
 import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ KEPT_ROUNDS = 4
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 """How long a rank pauses before it looks again for what others say."""
 
+MOST_ATTEMPTS = 4
+"""How often ranks that are all there gather rows again before a failure counts."""
+
 
 class ProcessGroup:
     """One rank among processes.
@@ -41,7 +44,8 @@ class ProcessGroup:
     backend : str
         ``gloo`` or ``nccl``.
     time_limit_s : float
-        How long a rank may be silent.
+        How long a rank may be silent, counted in the pauses of those that wait for it: where all of them stand still,
+        or share a machine that has too much to do, no time passes.
     device : torch.device
         Where rows are gathered.
     """
@@ -62,7 +66,8 @@ class ProcessGroup:
         self._limit = timedelta(seconds=time_limit_s)
         self._device = device or torch.device("cpu")
         self._members = tuple(range(size))
-        self._connected: tuple[int, ...] = ()
+        self._connected = ""
+        self._num_failures = 0
         self._num_rounds = 0
 
     @property
@@ -76,15 +81,21 @@ class ProcessGroup:
 
     def sum(self, what: str, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum over all ranks that are left; if one is lost meanwhile, over the others again."""
+        num_attempts = 0
         while True:
             members = self._members
             total, failure = self._reduce(values)
-            # NOTE: whoever waits for a lost one inside of the collective comes here a whole time limit later.
+            if failure is not None:
+                # NOTE: others that wait inside of the collective see this connection end, and need not wait longer.
+                self._disconnect()
+            # NOTE: whoever waits for a silent one inside of the collective comes here a whole time limit later.
             told = self._meet(f"{what} summed", [int(failure is None)], 2)
             if self._members == members and all(one[0] for one in told.values()):
                 return total
-            if self._members == members and failure is not None:
+            num_attempts = num_attempts + 1 if self._members == members else 0
+            if failure is not None and num_attempts == MOST_ATTEMPTS:
                 raise failure
+            self._num_failures += 1
             self._disconnect()
 
     def close(self) -> None:
@@ -101,23 +112,23 @@ class ProcessGroup:
             return values, failure
 
     def _connect(self) -> None:
-        """Connect those that are left, under a name that no group before had."""
-        if self._connected == self._members:
+        """Connect those that are left, under a name that no group before had: all have seen as many of them fail."""
+        name = f"group {'-'.join(map(str, self._members))} behind {self._num_failures}"
+        if self._connected == name:
             return
         self._disconnect()
-        name = "-".join(map(str, self._members))
         dist.init_process_group(
             self._backend,
-            store=PrefixStore(f"group {name}", self._store),
+            store=PrefixStore(name, self._store),
             rank=self._members.index(self.rank),
             world_size=len(self._members),
             timeout=self._limit,
         )
-        self._connected = self._members
+        self._connected = name
 
     def _disconnect(self) -> None:
         if self._connected:
-            self._connected = ()
+            self._connected = ""
             dist.destroy_process_group()
 
     def _meet(self, what: str, values: list[int], patience: int) -> dict[int, list[int]]:
@@ -144,16 +155,17 @@ class ProcessGroup:
 
         Asking again and again is quieter than a wait of the store, which reports every time that runs out.
         """
-        end = monotonic() + patience * self._limit.total_seconds()
+        left_s = patience * self._limit.total_seconds()
         missing, pause = set(ranks), FIRST_PAUSE_S
         while True:
             missing = {rank for rank in missing if not self._store.check([_place(number, rank)])}
-            if not missing or monotonic() >= end:
+            if not missing or left_s <= 0:
                 break
             if all(self._store.check([gone(rank)]) for rank in missing):
                 missing = {rank for rank in missing if not self._store.check([_place(number, rank)])}
                 break
             sleep(pause)
+            left_s -= pause
             pause = min(2 * pause, LONGEST_PAUSE_S)
         return sorted(missing)
 

@@ -111,7 +111,7 @@ class TreeRunner:
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
         choices = self.choices
         kind = Kind(self._setting.config.num_steps, *choices.wants(rows))
-        if not self._pads:
+        if not self._pads or not rows:
             return TreeStages(self._setting, kind, trees, self._moves)
         size = bucket_for(trees.num_requests, self._buckets)
         if self.use_graphs:

@@ -9,18 +9,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from specsim.conformance.backend import Backend, Completed, load
-from specsim.counts import path_width
+from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, require_equal
-from specsim.properties.laws.support.histories import Scenario, believed_worker, play, scenarios, start, tree_scenarios
+from specsim.properties.laws.support.histories import play, start
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
+from specsim.properties.laws.support.padded_runs import PaddedRun, padded_runs
 from specsim.properties.property import Property
-from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.agreement import Agreement, ForwardKind
-from specsim.simulation.pools import sizes_for
 from specsim.simulation.ranks import run_rank
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
@@ -33,7 +29,7 @@ ROWS_OF_AN_IDLE_RANK = 2
 class RankedRun:
     """A run whose requests are dealt out to ranks, so many at a time; ``idle`` is a rank that gets none."""
 
-    scenario: Scenario
+    run: PaddedRun
     num_ranks: int
     idle: int | None
     at_a_time: int
@@ -42,14 +38,13 @@ class RankedRun:
         """Return fresh requests of a rank."""
         live = [one for one in range(self.num_ranks) if one != self.idle]
         dealt = cycle([one for one in live for _ in range(self.at_a_time)])
-        return [request for request, owner in zip(self.scenario.requests(), dealt, strict=False) if owner == rank]
+        return [request for request, owner in zip(self.run.requests(), dealt, strict=False) if owner == rank]
 
 
-def padded_runs_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
+def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
     """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same behind."""
-    worker, _ = _padded_worker(backend, scenario)
-    engines = [start(believed_worker(scenario), scenario), start(worker, scenario)]
-    for number, (plain, padded) in enumerate(play(engines, scenario)):
+    engines = [start(one, run.scenario) for one in (run.plain_worker(), run.own_padded_worker(backend)[0])]
+    for number, (plain, padded) in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
         require((plain is None) == (padded is None), f"step {number}", padded, plain)
         if plain is not None and padded is not None:
             for name, expected in vars(plain).items():
@@ -58,31 +53,31 @@ def padded_runs_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
     _require_requests("a padded run", engines[1].scheduler.finished, engines[0].scheduler.finished)
 
 
-def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, scenario: Scenario) -> None:
+def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, run: PaddedRun) -> None:
     """It drafts, verifies and extends as often as a live batch, returns nothing, and no request has anything of it.
 
     V2 runs one between any two iterations; V1, which would let its requests go, when it has none.
     """
-    worker, padded = _padded_worker(backend, scenario)
-    engines = [start(believed_worker(scenario), scenario), start(worker, scenario)]
-    for number, _ in enumerate(play(engines, scenario)):
-        if not scenario.is_v1 or not engines[1].has_work:
-            _run_idle_batch(scenario, worker, padded)
+    worker, padded = run.padded_worker(backend)
+    engines = [start(run.plain_worker(), run.scenario), start(worker, run.scenario)]
+    for number, _ in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
+        if not run.is_v1 or not engines[1].has_work:
+            _run_idle_batch(run, worker, padded)
             expected = engines[0].worker.state()
-            kept = {name: expected[name] for name in expected if not scenario.is_v1 or name not in CARRIED}
+            kept = {name: expected[name] for name in expected if not run.is_v1 or name not in CARRIED}
             _require_state(number, worker.state(), kept)
     _require_requests("a run with idle batches", engines[1].scheduler.finished, engines[0].scheduler.finished)
 
 
-def ranks_in_step_are_plain_runs(backend: Backend, run: RankedRun) -> None:
+def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
     """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses nobody."""
-    told, lost = run_threads(run.num_ranks, partial(_run_one, backend, run))
+    told, lost = run_threads(ranked.num_ranks, partial(_run_one, backend, ranked))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
     forwards = [one for _, one, _ in told]
     for rank, (finished, own, _) in enumerate(told):
         require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
-        alone = start(believed_worker(run.scenario), run.scenario)
-        for request in run.requests_of(rank):
+        alone = start(ranked.run.plain_worker(), ranked.run.scenario)
+        for request in ranked.requests_of(rank):
             alone.submit(request)
         alone.run()
         _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
@@ -92,51 +87,39 @@ def ranks_in_step_are_plain_runs(backend: Backend, run: RankedRun) -> None:
             require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
 
 
-def _run_one(backend: Backend, run: RankedRun, group: LocalGroup) -> tuple[list[Request], Counter[ForwardKind], Any]:
+def _run_one(backend: Backend, ranked: RankedRun, group: LocalGroup) -> tuple[list[Request], Counter[ForwardKind], Any]:
     """Run one rank; return its requests, its forwards by kind, and of each its own rows and all that it saw."""
-    worker, padded = _padded_worker(backend, run.scenario)
-    meeting = backend.host("Meeting")(group, padded.run_padding)
+    worker, padded = ranked.run.padded_worker(backend)
+    meeting = backend.host("Meeting")(group, padded.run_padding, *ranked.run.shares or ())
     seen = []
 
     def look(input_ids: Any) -> None:
         seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
 
     padded.agree, padded.look = meeting, look
-    engine = start(worker, run.scenario)
-    for request in run.requests_of(group.rank):
+    engine = start(worker, ranked.run.scenario)
+    for request in ranked.requests_of(group.rank):
         engine.submit(request)
     run_rank(engine, meeting)
     return engine.scheduler.finished, padded.forwards, seen
 
 
-def _padded_worker(backend: Backend, scenario: Scenario) -> tuple[Worker, Any]:
-    """Return the reference's loop on an implementation's operations and padded forwards, and their model."""
-    operations = Completed(backend, load("specsim.reference"))
-    config, sizes = scenario.config, sizes_for(scenario.config, scenario.requests(), scenario.max_batch)
-    width = path_width(config.num_steps) if scenario.is_v1 else config.num_draft_tokens
-    model = backend.host("PaddedModel")(load_model(scenario.model, operations), width)
-    if scenario.is_v1:
-        return ReferenceWorkerV1(config, model, sizes, operations=operations, has_dp_attention=True), model
-    return ReferenceWorker(config, model, sizes, operations=operations), model
+def _run_idle_batch(run: PaddedRun, worker: Worker, padded: Any) -> None:
+    agree, before = padded.agree, Counter(padded.forwards)
 
-
-def _run_idle_batch(scenario: Scenario, worker: Worker, padded: Any) -> None:
-    config, agree = scenario.config, padded.agree
-    before = Counter(padded.forwards)
-    widths = {ForwardKind.DRAFT_STEP: config.topk, ForwardKind.VERIFY: config.num_draft_tokens}
-
-    def as_others_do(kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None) -> Agreement:
+    def as_others_do(
+        kind: ForwardKind, num_requests: int, num_tokens: int, width: int | None, layer: int = 0
+    ) -> Agreement:
         require(num_requests == num_tokens == 0, f"requests and rows of an idle {kind.name}", num_requests, 0)
-        own = widths.get(kind, width) or 1
+        own = run.rows_of_a_request(kind) or width or 1
         return Agreement(ROWS_OF_AN_IDLE_RANK * own, own)
 
     padded.agree = as_others_do
     iteration = worker.decode([])
     padded.agree = agree
     iteration.check(0)
-    expected = Counter({ForwardKind.VERIFY: 1, ForwardKind.DRAFT_EXTEND: 1})
-    expected[ForwardKind.DRAFT_STEP] = config.num_steps - 1
-    require(padded.forwards - before == +expected, "forwards of an idle batch", padded.forwards - before, +expected)
+    expected = run.forwards_of_an_iteration()
+    require(padded.forwards - before == expected, "forwards of an idle batch", padded.forwards - before, expected)
 
 
 def _require_state(number: int, got: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -158,21 +141,15 @@ def _require_requests(what: str, got: list[Request], expected: list[Request]) ->
 
 
 @st.composite
-def _runs(draw: st.DrawFn) -> Scenario:
-    """Draw a run on either worker; batches of three, which no bucket has, are common."""
-    is_v1 = draw(st.booleans())
-    return replace(draw(st.one_of(tree_scenarios(), scenarios())), is_v1=is_v1)
-
-
-@st.composite
 def _ranked_runs(draw: st.DrawFn) -> RankedRun:
     """Draw a run of at least three requests, so that ranks that decode side by side have different numbers of them."""
     num_ranks = draw(st.integers(2, 3))
     idle = draw(st.sampled_from((None, None, 0, num_ranks - 1)))
-    scenario = draw(_runs())
-    first = scenario.arrivals[0]
-    arrivals = (*scenario.arrivals, *[first] * max(0, 3 - len(scenario.arrivals)))
-    return RankedRun(replace(scenario, arrivals=arrivals), num_ranks, idle, draw(st.sampled_from((2, 1))))
+    run = draw(padded_runs())
+    first = run.scenario.arrivals[0]
+    arrivals = (*run.scenario.arrivals, *[first] * max(0, 3 - len(run.scenario.arrivals)))
+    run = replace(run, scenario=replace(run.scenario, arrivals=arrivals))
+    return RankedRun(run, num_ranks, idle, draw(st.sampled_from((2, 1))))
 
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
@@ -185,7 +162,7 @@ def _state(law: Any, strategy: Any, operations: tuple[str, ...], number: str) ->
 
 
 PROPERTIES = (
-    _state(padded_runs_are_plain_runs, _runs, _PADS, "P30"),
-    _state(an_idle_batch_runs_every_forward_for_nobody, _runs, _PADS, "P32"),
+    _state(padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    _state(an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
     _state(ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
 )

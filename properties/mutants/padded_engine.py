@@ -1,6 +1,7 @@
 """Faults of runs on padded forwards, and of ranks that should run them together."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,63 @@ def _more_keys(correct: Function, model: Any, keys: Any, count: int, width: int,
     return replace(longer, page_table=behind)
 
 
+def _reused_dummy(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
+    """Give rows of padding the row in which padding came last, behind the requests of that batch."""
+    known, dummy = model.inner, vars(model).get("dummy_row", 0)
+
+    def prefill(longer: Any, *rest: Any) -> Any:
+        rows = longer.req_pool_indices.copy()
+        rows[len(batch.req_pool_indices) :] = dummy
+        return known.prefill(replace(longer, req_pool_indices=rows), *rest)
+
+    model.inner = SimpleNamespace(prefill=prefill)
+    try:
+        return correct(model, batch, *args)
+    finally:
+        model.inner = known
+        model.dummy_row = batch.req_pool_indices.max(initial=dummy)
+
+
+def _one_prompt_longer(correct: Function, model: Any, keys: Any, count: int, width: int, prefix: int) -> Any:
+    """Take the first row of padding behind prompts for one more token of the last of them."""
+    longer = correct(model, keys, count, width, prefix)
+    num_live = len(keys.cache_seqlens)
+    if not count or not num_live or prefix:
+        return longer
+    starts = longer.cu_seqlens_q.copy()
+    starts[num_live] += 1
+    lengths = longer.cache_seqlens.copy()
+    lengths[num_live - 1] += 1
+    lengths[num_live] = 0
+    return replace(longer, cu_seqlens_q=starts, cache_seqlens=lengths)
+
+
+def _no_step_for_nobody(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
+    if kind is not ForwardKind.FROZEN_STEP:
+        correct(model, kind, *args)
+
+
+def _windows_do_not_grow(correct: Function, model: Any, kind: ForwardKind, layer: int = 0) -> int | None:
+    width: int | None = correct(model, kind)
+    return width
+
+
+def _drafts_of_the_neighbour(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
+    """Return the proposals of a padded batch of blocks one request late."""
+    output = correct(model, batch, *args)
+    num_drafts = batch.num_draft_tokens - 1
+    return replace(output, probabilities=np.roll(output.probabilities, num_drafts, axis=0))
+
+
+def _first_row_a_request(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
+    """Keep of a padded batch of blocks as many rows of each request as it has tokens."""
+    output = correct(model, batch, *args)
+    num_nodes = batch.num_draft_tokens
+    rows = np.arange(len(output.probabilities))
+    kept = np.minimum(rows // (num_nodes - 1) * num_nodes + rows % (num_nodes - 1), max(len(rows) - 1, 0))
+    return replace(output, probabilities=output.probabilities[kept])
+
+
 def _no_extend_for_nobody(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
     if kind is not ForwardKind.DRAFT_EXTEND:
         correct(model, kind, *args)
@@ -79,7 +137,7 @@ def _leaves_when_done(correct: Function, meeting: Any) -> bool:
 def _always_as_before(correct: Function, meeting: Any, kind: ForwardKind, *args: Any) -> Agreement:
     """Agree on the rows of this rank alone, whatever others have."""
     agreed: Agreement = correct(meeting, kind, *args)
-    num_requests, _, width = args
+    num_requests, _, width, *_ = args
     return agreed if kind.is_prefill or not num_requests else Agreement(num_requests * width, width)
 
 
@@ -88,9 +146,9 @@ def _rows_of_the_neighbour(correct: Function, meeting: Any, plan: SyncPlan) -> i
     return rows
 
 
-def _everybody_has_the_own_rows(correct: Function, meeting: Any, kind: ForwardKind, told: Any) -> Any:
+def _everybody_has_the_own_rows(correct: Function, meeting: Any, wanted: tuple[int, int], told: Any) -> Any:
     own = told[meeting.group.rank]
-    return correct(meeting, kind, {rank: own if answer[0] == own[0] else answer for rank, answer in told.items()})
+    return correct(meeting, wanted, {rank: own if answer[:2] == own[:2] else answer for rank, answer in told.items()})
 
 
 def _offset_of_the_neighbour(correct: Function, meeting: Any, input_ids: Any) -> Any:
@@ -105,6 +163,12 @@ MUTANTS = (
     Mutant("OWN-2363", _MODEL, "Positions are lost where a batch is padded.", _entered(_positions_lost)),
     Mutant("OWN-2364", _MODEL, "Hidden states are those of the neighbour.", _entered(_stale_hidden_states)),
     Mutant("OWN-2365", _MODEL, "A padded batch reads its keys one late.", overriding(_with_rows=_more_keys)),
+    Mutant("OWN-2372", _MODEL, "A window has the rows of the one before.", overriding(_width_in=_windows_do_not_grow)),
+    Mutant("OWN-2373", _MODEL, "An idle rank drafts nothing of its own.", overriding(run_padding=_no_step_for_nobody)),
+    Mutant("OWN-2374", _MODEL, "Blocks propose a request late.", overriding(_draft_block=_drafts_of_the_neighbour)),
+    Mutant("OWN-2375", _MODEL, "Roots of blocks count as rows.", overriding(_draft_block=_first_row_a_request)),
+    Mutant("G05", _MODEL, "Padding is used again, and is a request by then.", overriding(_prefill=_reused_dummy)),
+    Mutant("G14", _MODEL, "A row of padding is taken for a token.", overriding(_with_rows=_one_prompt_longer)),
     Mutant("S14", _MODEL, "An idle rank does not run the extend.", overriding(run_padding=_no_extend_for_nobody)),
     Mutant("OWN-2366", _MODEL, "An idle batch extends twice.", overriding(draft_extend=_extend_for_nobody_alone)),
     Mutant("OWN-2367", _MEETING, "A rank leaves when it has no request.", overriding(attend=_leaves_when_done)),

@@ -51,7 +51,9 @@ def _behind(texts: Sequence[Array], num_layers: int) -> Recurrence:
     tokens = [np.concatenate([[FIRST_TOKEN], entries[:, 1]]) for entries in ordered]
     positions = [np.concatenate([[0], entries[:, 0] + 1]) for entries in ordered]
     ends = np.concatenate([[0], np.cumsum([len(one) for one in tokens])]).astype(np.int32)
-    after = after_chunks(_chunks(np.concatenate(tokens), np.concatenate(positions), ends), states)
+    nothing = np.zeros(0, dtype=np.int64)
+    everything = np.concatenate([nothing, *tokens]), np.concatenate([nothing, *positions])
+    after = after_chunks(_chunks(*everything, ends), states)
     return Recurrence(after.sums[ends[1:] - 1], after.windows[ends[1:] - 1])
 
 

@@ -33,7 +33,8 @@ def side_by_side(hidden_states: Array, layers: Sequence[int]) -> Array | None:
 def as_one(hidden_states: Array, layers: Sequence[int]) -> Array:
     """Return int64 [token, hidden] of layers side by side: each fold from its own layer, the context word from all."""
     shifts = np.array([_shift(layer) for layer in layers])
-    blocks = (hidden_states.reshape(len(hidden_states), len(layers), -1) - shifts[:, None]) & MASK
+    width = hidden_states.shape[1] // len(layers)
+    blocks = (hidden_states.reshape(len(hidden_states), len(layers), width) - shifts[:, None]) & MASK
     combined: Array = blocks[:, -1].copy()
     for place, layer in enumerate(layers):
         if layer != FINAL_LAYER:

@@ -189,7 +189,8 @@ class ToyModel:
         hidden_states = features_behind(form, kv, slots, place - 1, self.description.hidden_width)
         rows = []
         for depth in range(1, num_nodes):
-            hidden_states = self._advance(hidden_states, token, place + depth - 2)
+            # NOTE: a block of padding stands at position 0, behind which nothing is.
+            hidden_states = self._advance(hidden_states, token, np.maximum(place + depth - 2, 0))
             rows.append(self._probabilities(hidden_states, context[:, depth], depth))
             token = np.argmax(rows[-1], axis=1)
         return DraftOutput(np.stack(rows, axis=1).reshape(-1, self.language_model.vocab_size), None)

@@ -179,7 +179,7 @@ class ReferenceNgramWorker:
         seq_lens = np.array([request.num_committed for request in requests], dtype=np.int64)
         self.assign_slots(self._ledger.allocate_verify_slots(num_nodes))
         slots = self._pools.read_slots(row, seq_lens, num_nodes, self._operations)
-        return verify_input_of(drafts, seq_lens, slots, self._operations)
+        return verify_input_of(drafts, num_nodes, seq_lens, slots, self._operations)
 
     def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
         """Return a draft behind each text."""

@@ -119,7 +119,7 @@ class ReferenceNgramWorkerV2:
         said = [self._texts.last_tokens(one) for one in rows]
         seq_lens = np.array([self._texts.num_committed(one) for one in rows], dtype=np.int64)
         slots = pools.read_slots(row, seq_lens, num_nodes, operations)
-        verify_input = verify_input_of(self._continue(said), seq_lens, slots, operations)
+        verify_input = verify_input_of(self._continue(said), num_nodes, seq_lens, slots, operations)
         verify_output, scratch, output = verify(
             row, verify_input, self.config.num_steps, self.model, pools, self._choices, operations
         )

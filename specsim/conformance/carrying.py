@@ -28,7 +28,12 @@ def copy_in_place(value: Any) -> Any:
     """Copy an array with its strides and offset, so that views stay views; share one that nobody can write."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return value
-    if not isinstance(value, np.ndarray) or value.base is None or not isinstance(value.base, np.ndarray):
+    if (
+        not isinstance(value, np.ndarray)
+        or not value.size
+        or value.base is None
+        or not isinstance(value.base, np.ndarray)
+    ):
         return np.array(value, copy=True, order="K")
     base = value.base.copy(order="K")
     offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.host.ngram import NgramCorpus, NgramParameters, NgramStore
+from specsim.host.ngram import NgramCorpus, NgramDraft, NgramParameters, NgramStore
 from specsim.simulation.requests import Request
 
 BRANCHES = 2
@@ -18,6 +18,12 @@ def last_tokens(request: Request, parameters: NgramParameters) -> list[int]:
     depth = parameters.max_depth
     output = request.output[-depth:]
     return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
+
+
+def masks_of(drafts: Sequence[NgramDraft], num_nodes: int) -> NDArray[np.bool_]:
+    """Return bool [request, node, node]: which nodes each draft's nodes see, of no request as well."""
+    masks = [draft.tree_mask for draft in drafts]
+    return np.array(masks, dtype=np.bool_).reshape(len(masks), num_nodes, num_nodes)
 
 
 def make_corpora(

@@ -65,35 +65,40 @@ class Meeting:
     group : Group
         The ranks.
     run_padding : callable
-        Runs a forward of a kind on so many rows of padding, so many a request.
-    attn_tp_size : int
+        Runs a forward of a kind on so many rows of padding, so many a request; last comes the layer.
+    attn_tp_size, attn_cp_size : int
         Ranks that share the rows of an attention group.
     """
 
-    def __init__(self, group: Group, run_padding: Any, attn_tp_size: int = 1) -> None:
+    def __init__(self, group: Group, run_padding: Any, attn_tp_size: int = 1, attn_cp_size: int = 1) -> None:
         self.group = group
         self.num_collectives = 0
         self._run_padding = run_padding
-        self._attn_tp_size = attn_tp_size
+        self._sizes = attn_tp_size, attn_cp_size
 
     def __call__(
-        self, kind: ForwardKind, num_requests: int, num_tokens: int, num_tokens_per_req: int | None
+        self,
+        kind: ForwardKind,
+        num_requests: int,
+        num_tokens: int,
+        num_tokens_per_req: int | None,
+        layer: int = 0,
     ) -> Agreement:
         """Run forwards of others until it is the turn of this one; return what all ranks agree on."""
-        own = (int(kind), num_requests, num_tokens, num_tokens_per_req or NOT_SAID)
+        own = (int(kind), layer, num_requests, num_tokens, num_tokens_per_req or NOT_SAID)
         while True:
             told = self._ask(own)
-            wanted = ForwardKind(min(answer[0] for answer in told.values()))
-            if wanted is kind:
+            wanted = _first_of(told)
+            if wanted == own[:2]:
                 plan, width = self._plan(wanted, told)
                 return Agreement(self._rows(plan), width)
             self._take_part(wanted, told)
 
     def attend(self) -> bool:
         """Take part in a forward that another rank runs; return False if nobody has anything to run."""
-        told = self._ask((int(ForwardKind.NONE), 0, 0, NOT_SAID))
-        wanted = ForwardKind(min(answer[0] for answer in told.values()))
-        if wanted is ForwardKind.NONE:
+        told = self._ask((int(ForwardKind.NONE), 0, 0, 0, NOT_SAID))
+        wanted = _first_of(told)
+        if wanted[0] == ForwardKind.NONE:
             return False
         self._take_part(wanted, told)
         return True
@@ -127,13 +132,14 @@ class Meeting:
     def _ask(self, own: tuple[int, ...]) -> Mapping[int, tuple[int, ...]]:
         return self.group.exchange("forward", own)
 
-    def _take_part(self, kind: ForwardKind, told: Mapping[int, tuple[int, ...]]) -> None:
-        plan, width = self._plan(kind, told)
-        self._run_padding(kind, self._rows(plan), width)
+    def _take_part(self, wanted: tuple[int, int], told: Mapping[int, tuple[int, ...]]) -> None:
+        plan, width = self._plan(wanted, told)
+        self._run_padding(ForwardKind(wanted[0]), self._rows(plan), width, wanted[1])
 
-    def _plan(self, kind: ForwardKind, told: Mapping[int, tuple[int, ...]]) -> tuple[SyncPlan, int | None]:
+    def _plan(self, wanted: tuple[int, int], told: Mapping[int, tuple[int, ...]]) -> tuple[SyncPlan, int | None]:
         """Return the rows of every rank that is left, in a forward of some of them."""
-        widths = {rank: answer[3] for rank, answer in told.items() if answer[0] == kind and answer[3]}
+        kind = ForwardKind(wanted[0])
+        widths = {rank: answer[4] for rank, answer in told.items() if answer[:2] == wanted and answer[4]}
         width = max(widths.values(), default=NOT_SAID)
         for rank, own in widths.items():
             if own != width:
@@ -146,13 +152,12 @@ class Meeting:
                 )
         counts = []
         for answer in told.values():
-            is_taking_part = answer[0] == kind
-            rows = answer[2] if kind.is_prefill else answer[1] * width
-            counts.append(rows if is_taking_part else 0)
+            rows = answer[3] if kind.is_prefill else answer[2] * width
+            counts.append(rows if answer[:2] == wanted else 0)
         plan = plan_mlp_sync_batch(
             counts,
             None if kind.is_prefill else max(width, 1),
-            self._attn_tp_size,
+            *self._sizes,
             is_extend_in_batch=kind.is_prefill,
         )
         self._planned, self._place = plan, list(told).index(self.group.rank)
@@ -160,6 +165,11 @@ class Meeting:
 
     def _rows(self, plan: SyncPlan) -> int:
         return plan.num_tokens[self._place]
+
+
+def _first_of(told: Mapping[int, tuple[int, ...]]) -> tuple[int, int]:
+    """Return kind and layer of the forward that comes first of those that ranks want."""
+    return min((answer[0], answer[1]) for answer in told.values())
 
 
 def run_rank(engine: Engine, meeting: Meeting) -> None:

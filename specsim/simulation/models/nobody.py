@@ -13,7 +13,9 @@ from specsim.simulation.models.batches import (
     TargetBatch,
     WindowKeys,
 )
+from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
+from specsim.simulation.models.frozen import FrozenDraftBatch
 
 DUMP_SLOTS = 64
 """Slots of the pools: a page of an indexer."""
@@ -46,7 +48,7 @@ class Nobody:
             input_ids=self._ids(),
             positions=self._ids(),
             out_cache_loc=self._ids(),
-            keys=ListedKeys(self.zeros((0,), "int32"), self.zeros((1,), "int32"), 1),
+            keys=self._lists(),
             hidden_states=self._hidden(),
             depth=2,
         )
@@ -61,9 +63,29 @@ class Nobody:
             positions=self._ids(),
             out_cache_loc=self._ids(),
             keys=self._keys(),
-            hidden_states=self.zeros((0, width), told.hidden_dtype) if told.has_draft_hidden else None,
+            hidden_states=self.zeros((0, width), told.hidden_dtype) if told.hidden_layers else None,
             select=self._ids(),
         )
+
+    def frozen_beams(self) -> FrozenDraftBatch[Any]:
+        """Return no beam of a draft over the target's KV."""
+        return FrozenDraftBatch(
+            input_ids=self._ids(),
+            positions=self._ids(),
+            keys=self._lists(),
+            hidden_states=self._hidden(),
+            depth=1,
+        )
+
+    def blocks(self, num_nodes: int) -> BlockBatch[Any]:
+        """Return no block of so many positions."""
+        return BlockBatch(self._ids(), self._ids(), self._ids(), self._keys(), num_nodes)
+
+    def features(self) -> FeatureBatch[Any]:
+        """Return the features of no position."""
+        told = self.description
+        width = told.hidden_width * len(told.hidden_layers)
+        return FeatureBatch(self._ids(), self._ids(), self.zeros((0, width), told.hidden_dtype))
 
     def states(self, *leading: int) -> Mapping[str, list[Any]]:
         """Return recurrent states with these leading axes."""
@@ -102,6 +124,10 @@ class Nobody:
 
     def _keys(self) -> PagedKeys[Any]:
         return PagedKeys(self.zeros((0, 0), "int32"), self.zeros((0,), "int32"), self.zeros((1,), "int32"), 1)
+
+    def _lists(self) -> ListedKeys[Any]:
+        """Return no list; there is room for a key, which a forward may load and throw away."""
+        return ListedKeys(self.zeros((1,), "int32"), self.zeros((1,), "int32"), 1)
 
     def _hidden(self) -> Any:
         told = self.description

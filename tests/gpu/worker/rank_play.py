@@ -1,102 +1,112 @@
-"""What a rank plays in a process of its own: an engine on some requests, or none, and faults on the way."""
+"""What a rank plays in a process of its own: engines on some requests, or none, and faults on the way."""
 
 import os
 import time
 from dataclasses import dataclass
 
 from specsim.config import SpecConfig
-from specsim.reference.models import load_model
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.conformance.backend import load
+from specsim.gpu.worker.ranks import LONGEST_PAUSE_S
+from specsim.properties.laws.support.histories import Arrival, Scenario
+from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, run_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.padded import PaddedModel
-from specsim.simulation.pools import sizes_for
+from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.ranks import Meeting, run_rank
 from specsim.simulation.requests import Request
 
 MODEL = HashModel(32, 3, 0.8)
+LARGEST = Arrival((1, 1, 1), 20, None, 0)
+CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of a worker: how many requests each rank has, and how many ranks share the rows of an attention group."""
+
+    name: str
+    config: SpecConfig
+    requests: tuple[int, ...]
+    pool: PoolKind = PoolKind.MHA
+    attn_tp_size: int = 1
+
+    @property
+    def run(self):
+        """The run, with room for the largest requests of any rank."""
+        return run_of(self.name, Scenario(self.config, MODEL, (LARGEST,) * 4, 4, 0), self.pool)
+
+    def asked(self, rank):
+        vocab_size = self.run.scenario.model.vocab_size
+        prompts = [[token % vocab_size for token in (rank, 7, 3 + one)[: 2 + one % 2]] for one in range(4)]
+        return [Request(one, prompts[one], 4 + 2 * one) for one in range(self.requests[rank])]
+
+    def alone(self, rank):
+        """Return what the requests of a rank come to without any other."""
+        return played(Engine(self.run.plain_worker(), 4), self.asked(rank), Engine.run)
+
+
+def every_worker(*requests, attn_tp_size=1):
+    """Return a case of each worker, on chains and trees in turn; every other one has an idle rank."""
+    cases = []
+    for number, name in enumerate((*V1_WORKERS, *V2_WORKERS)):
+        is_tree = number % 2 and not name.startswith("frozen")
+        cases.append(
+            Case(name, TREE if is_tree else CHAIN, requests[number % len(requests)], attn_tp_size=attn_tp_size)
+        )
+    return tuple(cases)
 
 
 @dataclass(frozen=True)
 class Play:
-    """What all ranks play: how many requests each has, on which worker; one may go away or fall silent in a verify."""
+    """What all ranks play, case after case; one may go away or fall silent in a forward of the last."""
 
-    config: SpecConfig
-    requests: tuple[int, ...]
-    is_v1: bool = False
+    cases: tuple[Case, ...]
     is_on_device: bool = False
     gone: int | None = None
     silent: int | None = None
     silent_s: float = 0.0
-    fault_at: int = 2
-
-    def asked(self, rank):
-        return [Request(one, [rank, 7, 3 + one][: 2 + one % 2], 6 + 3 * one) for one in range(self.requests[rank])]
-
-    def worker(self, model):
-        sizes = sizes_for(self.config, [Request(0, [1] * 3, 20)] * 4, 4)
-        if self.is_on_device:
-            from specsim.gpu.worker.v1 import GpuWorkerV1
-            from specsim.gpu.worker.v2 import GpuWorker
-
-            if self.is_v1:
-                return GpuWorkerV1(self.config, model, sizes, use_graphs=False, has_dp_attention=True)
-            return GpuWorker(self.config, model, sizes, use_graphs=False)
-        if self.is_v1:
-            return ReferenceWorkerV1(self.config, model, sizes, has_dp_attention=True)
-        return ReferenceWorker(self.config, model, sizes)
-
-    def model(self):
-        if self.is_on_device:
-            from specsim.gpu.models import load_model as load_on_device
-
-            return load_on_device(MODEL)
-        return load_model(MODEL)
-
-    def alone(self, rank):
-        """Return what the requests of a rank come to without any other."""
-        engine = Engine(self.worker(self.model()), 4)
-        for request in self.asked(rank):
-            engine.submit(request)
-        return told(engine.run())
+    fault_at: int = 5
 
     def __call__(self, group):
-        """Play one rank; return what its requests came to, its forwards by kind, and whom it lost."""
-        padded = self.padded()
-        meeting = Meeting(group, padded.run_padding)
-        padded.agree, padded.look = meeting, self.looking(group, meeting)
-        engine = Engine(self.worker(padded), 4)
-        for request in self.asked(group.rank):
-            engine.submit(request)
-        run_rank(engine, meeting)
-        forwards = {kind.name: count for kind, count in padded.forwards.items()}
-        return told(engine.scheduler.finished), forwards, [str(one) for one in group.lost]
+        """Play one rank; return for each case what its requests came to and its forwards by kind, and whom it lost."""
+        outcomes = []
+        for case in self.cases:
+            run = case.run
+            if self.is_on_device:
+                worker, padded = run.own_padded_worker(load("specsim.gpu"), **run.waiting)
+            else:
+                worker, padded = run.believed_padded_worker()
+            meeting = Meeting(group, padded.run_padding, case.attn_tp_size)
+            padded.agree, padded.look = meeting, self.looking(group, meeting, case is self.cases[-1])
+            told = played(Engine(worker, 4), case.asked(group.rank), lambda engine, own=meeting: run_rank(engine, own))
+            outcomes.append((told, {kind.name: count for kind, count in padded.forwards.items()}))
+        return outcomes, [str(one) for one in group.lost]
 
-    def padded(self):
-        width = self.config.num_steps + 1 if self.is_v1 else self.config.num_draft_tokens
-        if not self.is_on_device:
-            return PaddedModel(self.model(), width)
-        from specsim.gpu.worker.carried import device_zeros
-        from specsim.gpu.worker.ranks import torch_pad
-
-        return PaddedModel(self.model(), width, pad=torch_pad, zeros=device_zeros)
-
-    def looking(self, group, meeting):
+    def looking(self, group, meeting, has_fault):
         """Gather the rows of every forward; the rank that has a fault goes away or is silent before one of them."""
         seen = []
 
         def look(input_ids):
             seen.append(len(input_ids))
-            if len(seen) == 3 + self.fault_at:
+            if has_fault and len(seen) == self.fault_at:
                 if group.rank == self.gone:
                     os._exit(1)
                 if group.rank == self.silent:
-                    time.sleep(self.silent_s)
+                    be_silent(self.silent_s)
             meeting.gather(input_ids.cpu().numpy() if self.is_on_device else input_ids)
 
         return look
 
 
-def told(requests):
-    return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
+def be_silent(pause_s):
+    """Be silent for so long, counted in pauses as those count who wait: on a busy machine it is longer."""
+    for _ in range(round(pause_s / LONGEST_PAUSE_S)):
+        time.sleep(LONGEST_PAUSE_S)
+
+
+def played(engine, requests, run):
+    for request in requests:
+        engine.submit(request)
+    run(engine)
+    finished = engine.scheduler.finished
+    return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in finished)

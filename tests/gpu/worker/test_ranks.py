@@ -4,52 +4,63 @@ import numpy as np
 import pytest
 import torch
 
-from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.rank_processes import run_ranks
 from specsim.gpu.worker.ranks import torch_pad
 from specsim.phases.padding import numpy_pad
-from tests.gpu.worker.rank_play import Play
+from specsim.simulation.models.pool_kinds import PoolKind
+from tests.gpu.worker.rank_play import CHAIN, TREE, Case, Play, every_worker
 
-CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
 HOME = "tests.gpu.worker.rank_play"
 NUM_GPUS = 0 if DEVICE.type != "cuda" else torch.cuda.device_count()
+EAGLE = (Case("eagle_v2", CHAIN, (2, 1, 0)),)
 
 
 def played(play, backend="gloo", time_limit_s=300.0):
-    return run_ranks(play, len(play.requests), backend, time_limit_s, preload=[HOME])
+    return run_ranks(play, len(play.cases[0].requests), backend, time_limit_s, preload=[HOME])
 
 
 def check(play, ended, expected=None):
-    """Every rank that is left output what it would alone, and all of them ran the same forwards."""
-    left = {rank: one.returned for rank, one in enumerate(ended) if one.returned is not None}
+    """Every rank that is left output what it would alone, and all of them ran the same forwards, case by case."""
     assert not [one.failure for one in ended if one.failure], ended
-    believed = Play(play.config, play.requests, play.is_v1)
-    for rank, (output, forwards, lost) in left.items():
-        assert output == believed.alone(rank), rank
-        assert forwards == next(iter(left.values()))[1], rank
+    left = {rank: one.returned for rank, one in enumerate(ended) if one.returned is not None}
+    first = next(iter(left.values()))
+    for rank, (outcomes, lost) in left.items():
         assert lost == (expected or [])
+        for case, (told, forwards), (_, of_first) in zip(play.cases, outcomes, first[0], strict=True):
+            assert told == case.alone(rank), (case, rank)
+            assert forwards == of_first, (case, rank)
     return left
 
 
-@pytest.mark.parametrize(
-    "play",
-    [
-        Play(CHAIN, (2, 0)),
-        pytest.param(Play(TREE, (3, 0, 1, 2), is_v1=True), marks=pytest.mark.slow),
-        pytest.param(Play(TREE, (0, 0, 0, 4)), marks=pytest.mark.slow),
-    ],
-    ids=["two", "four on V1", "one of four"],
-)
-def test_ranks_in_processes_output_what_each_would_alone(play):
+def forwards_of(left):
+    """Return how many forwards of each kind the ranks ran, case by case."""
+    return [forwards for _, forwards in next(iter(left.values()))[0]]
+
+
+def test_ranks_in_processes_output_what_each_would_alone():
+    play = Play(every_worker((2, 0), (1, 2), attn_tp_size=2))
     left = check(play, played(play))
-    assert left.keys() == set(range(len(play.requests)))
-    assert left[0][1]["VERIFY"] == left[0][1]["DRAFT_EXTEND"] > 1
+    assert left.keys() == {0, 1}
+    for case, forwards in zip(play.cases, forwards_of(left), strict=True):
+        of_an_iteration = case.run.forwards_of_an_iteration()
+        num_verifies = forwards["VERIFY"]
+        assert num_verifies > 1
+        for kind, count in of_an_iteration.items():
+            assert forwards[kind.name] == count * num_verifies, (case, kind)
+
+
+@pytest.mark.slow
+def test_four_ranks_output_what_each_would_alone():
+    swa = Case("eagle_v1", TREE, (1, 0, 2, 1), PoolKind.SWA)
+    recurrent = Case("eagle_v2", CHAIN, (1, 0, 2, 1), PoolKind.HYBRID)
+    play = Play((*every_worker((3, 0, 1, 2), (0, 0, 0, 4)), swa, recurrent))
+    assert check(play, played(play)).keys() == set(range(4))
 
 
 @pytest.mark.parametrize("gone", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_rank_that_disappears_is_named_and_the_others_go_on(gone):
-    play = Play(CHAIN, (2, 1, 0), gone=gone)
+    play = Play(EAGLE, gone=gone)
     ended = played(play)
     left = check(play, ended, [f"rank {gone} = silent in rows summed, but should answer; the others go on without it"])
     assert left.keys() == {0, 1, 2} - {gone}
@@ -58,8 +69,8 @@ def test_a_rank_that_disappears_is_named_and_the_others_go_on(gone):
 
 @pytest.mark.slow
 def test_a_silent_rank_is_given_up_after_a_time_limit():
-    play = Play(CHAIN, (2, 1, 2), silent=2, silent_s=20.0)
-    ended = played(play, time_limit_s=4.0)
+    play = Play((Case("eagle_v2", CHAIN, (2, 1, 2)),), silent=2, silent_s=15.0)
+    ended = played(play, time_limit_s=2.0)
     late = ended[2]
     assert late.returned is None
     assert "rank 2 is late, but should be in time, because the others went on without it" in late.failure
@@ -69,16 +80,14 @@ def test_a_silent_rank_is_given_up_after_a_time_limit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("play", [Play(CHAIN, (1, 0), is_on_device=True), Play(TREE, (0, 1), True, True)], ids=str)
-def test_ranks_on_this_device_output_what_the_reference_does(play):
+def test_ranks_on_this_device_output_what_the_reference_does():
+    play = Play(every_worker((1, 0), (0, 1)), is_on_device=True)
     check(play, played(play))
 
 
 @pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
-@pytest.mark.parametrize("requests", [(3, 2), (4, 0), (0, 1)], ids=str)
-@pytest.mark.parametrize(("config", "is_v1"), [(CHAIN, False), (TREE, False), (TREE, True)], ids=str)
-def test_ranks_with_a_gpu_each_output_what_the_reference_does(config, is_v1, requests):
-    play = Play(config, requests, is_v1, is_on_device=True)
+def test_ranks_with_a_gpu_each_output_what_the_reference_does():
+    play = Play(every_worker((3, 2), (4, 0), (0, 1)), is_on_device=True)
     left = check(play, played(play, "nccl"))
     assert left.keys() == {0, 1}
 
