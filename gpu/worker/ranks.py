@@ -176,11 +176,28 @@ class ProcessGroup:
         self._members = tuple(rank for rank in self._members if rank not in ranks)
 
 
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Integer types by the bytes of an element."""
+
+
 def torch_pad(values: Any, axis: int, count: int, fill: Any) -> Any:
     """Put so many entries of a value behind a tensor, along an axis."""
     shape = [*values.shape]
     shape[axis] = count
     return torch.cat([values, values.new_full(shape, fill)], dim=axis)
+
+
+class TorchWords:
+    """Says rows of tensors in words, bit for bit; see ``specsim.simulation.one_voice``."""
+
+    def words_of(self, values: torch.Tensor) -> NDArray[np.int64]:
+        """Return the elements of a tensor, each as a word."""
+        return values.contiguous().view(_INTEGERS[values.element_size()]).long().flatten().cpu().numpy()
+
+    def values_of(self, words: NDArray[np.int64], like: torch.Tensor) -> torch.Tensor:
+        """Return the tensor that words say, in the shape and of the type of another."""
+        bits = torch.from_numpy(words).to(like.device).to(_INTEGERS[like.element_size()])
+        return bits.view(like.dtype).view(like.shape)
 
 
 def _place(number: int, rank: int) -> str:

@@ -25,12 +25,14 @@ from specsim.simulation.memory import (
     required_row_width,
 )
 from specsim.simulation.models.padded import PaddedModel
+from specsim.simulation.one_voice import OneVoiceModel
 from specsim.simulation.ranks import Meeting
 
 __all__ = [
     "Books",
     "Ledger",
     "Meeting",
+    "OneVoiceModel",
     "PaddedModel",
     "PageAllocator",
     "RadixCache",

@@ -103,7 +103,7 @@ class PaddedRun:
 
     def plain_worker(self) -> Worker:
         """Return the reference's worker, on forwards as they come."""
-        return self._loop(load_model(self.scenario.model))
+        return self.worker_on(load_model(self.scenario.model))
 
     def own_padded_worker(self, backend: Backend, **options: Any) -> tuple[Worker, Any]:
         """Return the implementation's own worker on padded forwards, or the reference's loop, and their model."""
@@ -117,13 +117,13 @@ class PaddedRun:
     def believed_padded_worker(self) -> tuple[Worker, Any]:
         """Return the reference's worker on padded forwards, and their model."""
         padded = self._padded(load("specsim.reference"), load_model(self.scenario.model))
-        return self._loop(padded), padded
+        return self.worker_on(padded), padded
 
     def padded_worker(self, backend: Backend) -> tuple[Worker, Any]:
         """Return the reference's loop on an implementation's operations and padded forwards, and their model."""
         operations = Completed(backend, load("specsim.reference"))
         padded = self._padded(backend, load_model(self.scenario.model, operations))
-        return self._loop(padded, operations=operations), padded
+        return self.worker_on(padded, operations=operations), padded
 
     def forwards_of_an_iteration(self) -> Counter[ForwardKind]:
         """Return how many forwards of each kind an iteration runs, with or without requests."""
@@ -147,6 +147,12 @@ class PaddedRun:
         }
         return widths.get(kind)
 
+    def worker_on(self, model: Any, **options: Any) -> Worker:
+        """Return the reference's worker on a model."""
+        options |= self.waiting
+        worker: Worker = loop_of(self.base_name)(self.parameters, model, self.sizes(), **options)
+        return worker
+
     def _padded(self, backend: Backend, model: Any, **padding: Any) -> Any:
         config = self.config
         width = path_width(config.num_steps) if self.is_v1 else config.num_draft_tokens
@@ -154,11 +160,6 @@ class PaddedRun:
         if self.shares is not None:
             padded.agree = partial(_to_shares, backend.host("plan_mlp_sync_batch"), self.shares)
         return padded
-
-    def _loop(self, model: Any, **options: Any) -> Worker:
-        options |= self.waiting
-        worker: Worker = loop_of(self.base_name)(self.parameters, model, self.sizes(), **options)
-        return worker
 
 
 def padding_for(backend: Backend) -> dict[str, Any]:
