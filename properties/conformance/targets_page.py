@@ -10,7 +10,7 @@ from specsim.properties.targets.target import Covered
 SECTIONS = {
     "P": ("Laws", "Laws of one kind have one number, by which [the page of properties](properties.md) groups them."),
     "M": ("Operations and runs", "What is asked of operations one by one, and of whole runs."),
-    "K": ("Worked examples", "Numbers to compute by hand, of [section K](semantics.md)."),
+    "KE": ("Worked examples", "Numbers to compute by hand, of [section K](semantics.md) and of E.4."),
 }
 
 
@@ -27,7 +27,7 @@ def page() -> str:
         *table(("status", "targets", "which"), _summary(found)),
     ]
     for kind, (heading, about) in SECTIONS.items():
-        rows = (_row(one) for one in found if one.target.number.startswith(kind))
+        rows = (_row(one) for one in found if one.target.number.startswith(tuple(kind)))
         lines += ["", f"## {heading}", "", about, "", *table(("number", "what has to hold", "stated by", "open"), rows)]
     return "\n".join(lines) + "\n"
 

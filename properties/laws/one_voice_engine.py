@@ -1,5 +1,6 @@
 """Laws of whole runs of several ranks on the same requests: whatever each of them computes, all commit the same."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,10 +33,11 @@ class OfAnotherRank:
     rank decides by itself shows.
     """
 
-    def __init__(self, model: Any, rank: int) -> None:
+    def __init__(self, model: Any, rank: int, roll: Callable[[Any, int, int], Any] = np.roll) -> None:
         self.inner = model
         self.description = model.description
         self._rank = rank
+        self._roll = roll
 
     def prefill(self, *args: Any) -> Any:
         """Run chunks of prompts."""
@@ -72,7 +74,7 @@ class OfAnotherRank:
     def _other(self, output: Any) -> Any:
         names = ("logits", "sampling_logits", "probabilities")
         rows = {name: vars(output)[name] for name in names if vars(output).get(name) is not None}
-        return replace(output, **{name: np.roll(values, self._rank, axis=1) for name, values in rows.items()})
+        return replace(output, **{name: self._roll(values, self._rank, 1) for name, values in rows.items()})
 
 
 def ranks_of_one_batch_commit_the_same(backend: Backend, shared: SharedRun) -> None:

@@ -18,6 +18,7 @@ NUMBERS = (
     *(f"P{number:02}" for number in range(1, 64) if number != 11),
     *(f"M.{number}" for number in range(1, 31)),
     *(f"K.{number}" for number in range(1, 13)),
+    "E.4",
 )
 """All that there is to state; no law has the number P11."""
 

@@ -1,6 +1,6 @@
 """P47 to P62: what the draft knows, where outputs end, what schedules may not change, and tests of the tests."""
 
-from specsim.properties.targets.target import RANKS, WIDTHS, Target
+from specsim.properties.targets.target import WIDTHS, Target
 
 TARGETS = (
     Target(
@@ -75,10 +75,10 @@ TARGETS = (
         tests=(
             "gpu/worker/test_v1.py::test_an_idle_extend_runs_where_other_ranks_wait_for_it",
             "gpu/worker/test_ranks.py::test_ranks_in_processes_output_what_each_would_alone",
+            "gpu/worker/test_ranks.py::test_ranks_of_one_batch_commit_the_same",
             "gpu/worker/test_ranks.py::test_a_rank_that_disappears_is_named_and_the_others_go_on",
             "gpu/worker/test_ranks.py::test_a_silent_rank_is_given_up_after_a_time_limit",
         ),
-        open=(("decisions of ranks that run the same requests", RANKS),),
     ),
     Target(
         "P58",

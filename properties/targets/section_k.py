@@ -120,4 +120,16 @@ TARGETS = (
             "specsim/host/test_adaptive.py::test_worked_example_rises_at_the_fifteenth_batch",
         ),
     ),
+    Target(
+        "E.4",
+        "windows of layers that grow, which rows propose, and what waits for the next ones",
+        tests=(
+            f"{_HERE}/test_multi_layer.py::test_e4_first_window_grows",
+            f"{_HERE}/test_multi_layer.py::test_e4_second_window_grows",
+            f"{_HERE}/test_multi_layer.py::test_e4_rows_that_propose",
+            f"{_HERE}/test_multi_layer.py::test_e4_pool_takes_what_was_committed",
+            f"{_HERE}/test_multi_layer.py::test_e4_rotation_of_a_chunk",
+            f"{_HERE}/test_multi_layer.py::test_e4_rotation_at_a_told_row_keeps_the_last_cell",
+        ),
+    ),
 )

@@ -9,9 +9,8 @@ from specsim.properties.property import Property
 Status = Literal["stated", "in part", "open"]
 
 GRAPHS = "graph runners"
-RANKS = "every rank has requests of its own"
 WIDTHS = "no algorithm drafts another number for each request"
-REASONS = (GRAPHS, RANKS, WIDTHS)
+REASONS = (GRAPHS, WIDTHS)
 """Why a part of a target may be open: what it would be stated of is not there."""
 
 

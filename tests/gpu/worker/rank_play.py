@@ -4,14 +4,20 @@ import os
 import time
 from dataclasses import dataclass
 
+import torch
+
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
-from specsim.gpu.worker.ranks import LONGEST_PAUSE_S
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker.ranks import LONGEST_PAUSE_S, TorchWords
+from specsim.properties.laws.one_voice_engine import OfAnotherRank
 from specsim.properties.laws.support.histories import Arrival, Scenario
 from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, run_of
+from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.one_voice import OneVoiceModel
 from specsim.simulation.ranks import Meeting, run_rank
 from specsim.simulation.requests import Request
 
@@ -96,6 +102,29 @@ class Play:
             meeting.gather(input_ids.cpu().numpy() if self.is_on_device else input_ids)
 
         return look
+
+
+@dataclass(frozen=True)
+class OneVoice:
+    """What ranks play that run the same requests, and of which each but the first would say other tokens."""
+
+    cases: tuple[Case, ...]
+    is_on_device: bool = False
+
+    def __call__(self, group):
+        outcomes = []
+        for case in self.cases:
+            run = case.run
+            if self.is_on_device:
+                own = OfAnotherRank(load_on_device(run.scenario.model), group.rank, torch.roll)
+                worker = load("specsim.gpu").workers[run.base_name](
+                    run.parameters, OneVoiceModel(own, group, TorchWords()), run.sizes()
+                )
+            else:
+                own = OfAnotherRank(load_model(run.scenario.model), group.rank)
+                worker = run.worker_on(OneVoiceModel(own, group))
+            outcomes.append(played(Engine(worker, 4), case.asked(0), Engine.run))
+        return outcomes
 
 
 def be_silent(pause_s):

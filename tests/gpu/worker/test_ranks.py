@@ -9,7 +9,7 @@ from specsim.gpu.worker.rank_processes import run_ranks
 from specsim.gpu.worker.ranks import torch_pad
 from specsim.phases.padding import numpy_pad
 from specsim.simulation.models.pool_kinds import PoolKind
-from tests.gpu.worker.rank_play import CHAIN, TREE, Case, Play, every_worker
+from tests.gpu.worker.rank_play import CHAIN, TREE, Case, OneVoice, Play, every_worker
 
 HOME = "tests.gpu.worker.rank_play"
 NUM_GPUS = 0 if DEVICE.type != "cuda" else torch.cuda.device_count()
@@ -87,9 +87,33 @@ def test_ranks_on_this_device_output_what_the_reference_does():
 
 @pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
 def test_ranks_with_a_gpu_each_output_what_the_reference_does():
-    play = Play(every_worker((3, 2), (4, 0), (0, 1)), is_on_device=True)
+    swa = Case("eagle_v1", TREE, (3, 2), PoolKind.SWA)
+    recurrent = Case("eagle_v2", CHAIN, (2, 0), PoolKind.HYBRID)
+    play = Play((*every_worker((3, 2), (4, 0), (0, 1)), swa, recurrent), is_on_device=True)
     left = check(play, played(play, "nccl"))
     assert left.keys() == {0, 1}
+
+
+def test_ranks_of_one_batch_commit_the_same():
+    check_one_voice(OneVoice((Case("eagle_v2", TREE, (2, 2)),)))
+
+
+@pytest.mark.slow
+def test_ranks_of_one_batch_commit_the_same_with_every_worker():
+    check_one_voice(OneVoice(every_worker((2, 2))))
+    check_one_voice(OneVoice((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True))
+
+
+@pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
+def test_ranks_of_one_batch_with_a_gpu_each_commit_the_same():
+    check_one_voice(OneVoice(every_worker((2, 2)), is_on_device=True), "nccl")
+
+
+def check_one_voice(play, backend="gloo"):
+    for one in run_ranks(play, 2, backend, 60.0, preload=[HOME]):
+        assert one.failure is None
+        for case, told in zip(play.cases, one.returned, strict=True):
+            assert told == case.alone(0), case
 
 
 def test_tensors_are_padded_like_arrays():

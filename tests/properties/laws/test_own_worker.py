@@ -32,6 +32,7 @@ ON_OPERATIONS = {
     "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
     "padded_engine.padded_runs_are_plain_runs",
     "padded_engine.ranks_in_step_are_plain_runs",
+    "one_voice_engine.ranks_of_one_batch_commit_the_same",
 }
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
 draft, ask what the reference's own worker keeps, or run another algorithm, whose workers are no ``WORKER``."""
