@@ -7,6 +7,7 @@ ARRAYS = "torch"
 EMPTY = False
 CONTIGUOUS = True
 NORMALISED = True
+ZERO_PROPOSALS = False
 VERSION = engine().installed.version
 TABLE = assisted.TABLE
 globals().update(engine().offers(TABLE))
