@@ -80,7 +80,8 @@ def _sample(
     import torch
 
     chains = drafted_lengths(draft_tokens, cu_num_drafts)
-    output_tokens, num_accepted_drafts = out
+    # A caller's buffers may be larger than the call; what lies behind is not ours to write.
+    output_tokens, num_accepted_drafts = out[0][: len(chains), : max_num_drafts + 1], out[1]
     output_tokens.fill_(-1)
     if draft_probs is None:
         draft_probs = one_hot(draft_tokens, target_probs.shape[1])
