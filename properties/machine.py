@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import finish
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import apply_action, draw_action
-from specsim.properties.soak.setups import DrawSetup, draw_setup
 from specsim.properties.soak.subject import Subject
 
 

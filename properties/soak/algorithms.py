@@ -7,7 +7,8 @@ from typing import Any
 from specsim.assertion import require_present
 from specsim.config import MOST_PACKED_NODES
 from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
-from specsim.properties.soak.setups import AT_REST, Setup, draw_sizes
+from specsim.properties.soak.drawing import draw_sizes
+from specsim.properties.soak.setups import AT_REST, Setup
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
 
 ONE_IN = 4

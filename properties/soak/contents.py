@@ -196,3 +196,19 @@ def _compare_relay(state: Mapping[str, Array], request: Request, expected: Mappi
     for name, value in expected.items():
         got = state[name][request.row].tolist()
         require(got == value, f"{name} of request {request.request_id}", got, value)
+
+
+def kept_of(state: Mapping[str, Any], is_v1: bool) -> dict[str, bytes]:
+    """Return all that an iteration of nobody leaves as it is: everything but row 0, slot 0 and the batch of V1."""
+    kept = {"req_to_token": state["req_to_token"].tobytes()} if "req_to_token" in state else {}
+    for name, values in state.items():
+        if not (is_v1 and name in CARRIED):
+            layers = values if isinstance(values, list) else [values]
+            kept |= {f"{name}[{layer}]": one[1:].tobytes() for layer, one in enumerate(layers)}
+    return kept
+
+
+def check_kept(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Raise AssertionError unless an iteration of nobody left everything as it was."""
+    changed = [name for name in before if after[name] != before[name]]
+    require(not changed, "what an iteration of nobody changes", changed, "nothing but the dump")

@@ -53,6 +53,8 @@ class Drafter:
         Its drafts have the sizes of EAGLE's, and another engine may go on with other ones.
     has_any_pool : bool
         Its entries may lie in every kind of pool that EAGLE's may.
+    extends : bool
+        Its draft catches up with a verify by a forward, which V1 runs for other ranks, too.
     reads_states : bool
         It drafts where the target has recurrent state.
     """
@@ -69,6 +71,7 @@ class Drafter:
     adapts: bool = False
     has_any_size: bool = False
     has_any_pool: bool = False
+    extends: bool = True
     reads_states: bool = True
 
     def worker_name(self, is_v1: bool) -> str:
@@ -140,6 +143,7 @@ DRAFTERS = {
         model=draw_reader_of_the_target,
         has_own_tags=False,
         has_any_size=True,
+        extends=False,
         reads_states=False,
     ),
     "DFLASH": Drafter(
@@ -148,8 +152,9 @@ DRAFTERS = {
         sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))},
         parameters=draw_block,
         has_own_tags=False,
+        extends=False,
     ),
     # NOTE: of few tokens some path of a store goes on as the target does, and some does not.
-    "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True),
+    "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True, extends=False),
 }
 """By the names that cells and setups have for them."""

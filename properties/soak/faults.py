@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from specsim.properties.mutants import Mutant, all_mutants
-from specsim.properties.soak.setups import DrawSetup, draw_brief_texts, draw_recurrent, draw_setup
+from specsim.properties.soak.drawing import DrawSetup, draw_brief_texts, draw_recurrent, draw_setup
 from specsim.properties.soak.subject import REFERENCE, Subject
 
 

@@ -8,9 +8,10 @@ from random import Random
 from specsim.assertion import require
 from specsim.properties.soak.algorithms import with_algorithm
 from specsim.properties.soak.drafters import EAGLE
+from specsim.properties.soak.drawing import DrawSetup, draw_setup, with_padding
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
-from specsim.properties.soak.setups import DrawSetup, Setup, draw_setup
+from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
 
@@ -53,7 +54,7 @@ class Played:
 
 def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
     """Draw a machine and its actions, and run it to its end."""
-    setup = with_algorithm(draw(random))
+    setup = with_padding(with_algorithm(draw(random)))
     actions: list[Action] = []
     machine: Machine | None = None
     error: Exception | None = None
@@ -69,7 +70,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
     if machine is not None:
         played.num_decodes, played.num_wide_decodes = machine.num_decodes, machine.num_wide_decodes
         played.num_leaked = machine.num_leaked
-        played.reach, played.reused = machine.reach.counts, machine.reused
+        played.reach, played.reused = machine.reach.counts, machine.reuse.counts
         if machine.untried is not None:
             played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
     if error is not None:
@@ -80,7 +81,7 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
 def finish(machine: Machine) -> int:
     """Step until nothing is left to do, and return how many steps that took."""
     num_applied = 0
-    while machine.engine.has_work:
+    while machine.has_work:
         require(num_applied < MOST_STEPS_TO_THE_END, "steps to the end", num_applied, "a tenth of them")
         apply_action(machine, STEP)
         num_applied += 1

@@ -1,6 +1,5 @@
 """An engine, everything that was asked of it, and what must hold after each step."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,11 +17,16 @@ from specsim.properties.soak.contents import (
     check_contents,
     check_draft_entries,
     check_hand_over,
+    check_kept,
     check_proposal,
     check_relay,
     check_states,
     check_window,
+    kept_of,
 )
+from specsim.properties.soak.neighbour import Neighbour
+from specsim.properties.soak.padding import Padding, padded_model_of
+from specsim.properties.soak.reuse import Reuse
 from specsim.properties.soak.setups import EVERY_SIZE, Setup
 from specsim.properties.soak.sides import Sides
 from specsim.properties.soak.subject import Subject
@@ -31,7 +35,7 @@ from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.requests import Request
-from specsim.simulation.worker import TellingWorker
+from specsim.simulation.worker import Iteration, TellingWorker
 
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
@@ -58,12 +62,14 @@ class Machine:
         self.watched: dict[int, Watch] = {}
         self.num_decodes = 0
         self.num_wide_decodes = 0
-        self.reused: Counter[str] = Counter()
+        self.reuse = Reuse(self._end_of)
         self._sides = Sides(subject, setup, self.reach)
         self._is_overlapped = self._sides.schedule.is_overlapped
+        self.padding = Padding(setup, self.reach) if setup.is_padded else None
+        if self.padding is not None:
+            padded_model_of(self.engine.worker).agree = self.padding
+        self.neighbour = Neighbour(subject, setup, self._sides.schedule, self.reach) if setup.is_ranked else None
         self._expected: dict[int, ExpectedTags] = {}
-        self._last_owner: dict[int, int] = {}
-        self._retracted: dict[int, int] = {}
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.drafting: Fresh(setup)}
         is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
@@ -88,6 +94,11 @@ class Machine:
     def untried(self) -> str | None:
         """Why the worker that is tried gives no other one its place, if it does not."""
         return self._sides.untried
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a rank has something to do."""
+        return self.engine.has_work or (self.neighbour is not None and self.neighbour.engine.has_work)
 
     @property
     def drafting(self) -> Any:
@@ -142,7 +153,7 @@ class Machine:
         before = self.engine.num_iterations
         carried, rows = self._carried()
         owners = self._owners()
-        resolved = self._sides.step()
+        resolved = self._sides.step(self._take_turn)
         if self._is_told_anew and resolved is not None:
             self.reach(Tag.PARAMETERS)
             self._is_told_anew = False
@@ -153,11 +164,22 @@ class Machine:
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
 
+    def run_for_nobody(self) -> None:
+        """Let an iteration without requests run, and see that it leaves everything as it was."""
+        before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup.is_v1)
+        for engine in self.engines:
+            engine.run_for_nobody()
+        self.reach(Tag.IDLE)
+        if before is not None:
+            check_kept(before, kept_of(self.engine.worker.state(), self.setup.is_v1))
+
     def check(self) -> None:
         """Raise AssertionError where something does not hold that always does."""
+        if self.neighbour is not None:
+            self.neighbour.check()
         scheduler = self.engine.scheduler
         scheduler.check_ledger()
-        self._note_owners()
+        self.reuse.note(scheduler.holders)
         batch = len(scheduler.holders)
         require(batch <= scheduler.max_batch, "requests with a row", batch, f"at most {scheduler.max_batch}")
         self._check_outputs_grow()
@@ -178,6 +200,8 @@ class Machine:
     def check_end(self) -> None:
         """Raise AssertionError unless every request has ended once and owns nothing."""
         self._sampled.check(self._current_setup)
+        if self.neighbour is not None:
+            self.neighbour.check_end()
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
@@ -193,6 +217,12 @@ class Machine:
             require(free == everything, "free and cached SWA slots at the end", free, everything)
         free, everything = scheduler.rows.num_free, scheduler.sizes.num_rows - 1
         require(free == everything, "free rows at the end", free, everything)
+
+    def _take_turn(self, engine: Engine) -> Iteration | None:
+        """Let the engine that is tried take its turn, and the rank beside it."""
+        if self.neighbour is None or self.padding is None:
+            return engine.step()
+        return self.neighbour.take_turn(engine, self.padding)
 
     @property
     def _current_setup(self) -> Setup:
@@ -216,17 +246,6 @@ class Machine:
     def _owners(self) -> dict[int, int]:
         """Return whose each row is."""
         return {request.row: request.request_id for request in self.engine.scheduler.holders}
-
-    def _note_owners(self) -> None:
-        """Count whose rows are used again, by how the one before it left."""
-        for request in self.engine.scheduler.holders:
-            last = self._last_owner.get(request.row)
-            number = request.request_id
-            was_away = self._retracted.get(number, 0) != request.num_retractions
-            if last is not None and (last != number or was_away):
-                self.reused[self._end_of(last)] += 1
-            self._last_owner[request.row] = number
-            self._retracted[number] = request.num_retractions
 
     def _end_of(self, number: int) -> str:
         reason = self.watched[number].request.finish_reason

@@ -5,13 +5,16 @@ feature joins with one more rule, or with one more thing that a setup or a reque
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
 from typing import Any
 
+from specsim.assertion import require_present
 from specsim.properties.soak.asked import Asked, draw_asked
 from specsim.properties.soak.machine import Machine
+from specsim.properties.soak.neighbour import MOST_REQUESTS as MOST_NEXT_DOOR
+from specsim.properties.soak.padding import BUCKETS
 
 MOST_REQUESTS = 60
 """Requests of one machine."""
@@ -63,7 +66,7 @@ def _nothing(random: Random, machine: Machine) -> None:
 
 
 def _step_weight(machine: Machine) -> int:
-    return 32 if machine.engine.has_work else 0
+    return 32 if machine.has_work else 0
 
 
 def _num_places(machine: Machine) -> int:
@@ -109,6 +112,30 @@ def _change_engine(machine: Machine, place: int) -> None:
     machine.change_engine(machine.draftings[place % len(machine.draftings)])
 
 
+def _change_buckets(machine: Machine, place: int) -> None:
+    padding = require_present("padding", machine.padding)
+    padding.buckets = BUCKETS[place % len(BUCKETS)]
+
+
+def _nobody_weight(machine: Machine) -> int:
+    """Return how often nobody runs: of V1 only where no request does."""
+    engine = machine.engine
+    return 0 if engine.is_v1 and engine.scheduler.holders else 1
+
+
+def _draw_next_door(random: Random, machine: Machine) -> Asked:
+    return replace(draw_asked(random, machine.setup), sampling=None)
+
+
+def _admit_next_door(machine: Machine, asked: Asked) -> None:
+    require_present("neighbour", machine.neighbour).submit(asked)
+
+
+def _next_door_weight(machine: Machine) -> int:
+    neighbour = machine.neighbour
+    return 4 if neighbour is not None and neighbour.num_asked < MOST_NEXT_DOOR else 0
+
+
 RULES = (
     Rule("step", _nothing, lambda machine, _: machine.step(), _step_weight),
     Rule("admit", lambda random, machine: draw_asked(random, machine.setup), Machine.submit, _admit_weight),
@@ -118,6 +145,9 @@ RULES = (
     Rule("retract", _number, Machine.retract, lambda machine: 1 if machine.engine.scheduler.holders else 0),
     Rule("change steps", _number, _change_steps, lambda machine: 6 if machine.setup.candidates else 0),
     Rule("change engine", _number, _change_engine, lambda machine: 3 if len(machine.draftings) > 1 else 0),
+    Rule("change buckets", _number, _change_buckets, lambda machine: 0 if machine.padding is None else 6),
+    Rule("idle batch", _nothing, lambda machine, _: machine.run_for_nobody(), _nobody_weight),
+    Rule("admit next door", _draw_next_door, _admit_next_door, _next_door_weight),
 )
 """In the order in which a history prefers them when it is made smaller."""
 

@@ -1,40 +1,22 @@
-"""What a machine is built of: the shape of drafts, the model, the batch, the schedule, and how much room there is.
+"""What a machine is built of: the shape of drafts, the model, the batch, the schedule, and how much room there is."""
 
-Everything is drawn from a source of numbers with the methods of ``random.Random``, Hypothesis's own included.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from random import Random
 from typing import Any
 
-import numpy as np
-
-from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
-from specsim.counts import ceil_to, count_candidates, count_nodes, path_width
+from specsim.config import PoolSizes, SpecConfig
+from specsim.counts import ceil_to, path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
-from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
 from specsim.simulation.memory import required_row_width
-from specsim.simulation.models.description import Side
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.moving import sides_that_move
-from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import decode_sizes, most_seen
 from specsim.simulation.schedule import Schedule
-
-CANDIDATES = ((1, 2, 3), (1, 3), (2, 4), (1, 2, 4), (0, 1, 3), (0, 2))
-"""Numbers of steps that chains change among; without a step nothing is proposed."""
 
 AT_REST = SpecConfig(topk=1, num_steps=0, num_draft_tokens=1)
 
 EVERY_SIZE = 1
 """Requests from which on a batch has steps that adapt, unless it rests by its size."""
-
-WINDOWS = (4, 2, 8, 1, 3)
-"""Positions that a layer with a sliding window sees, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +47,10 @@ class Setup:
         A name of ``DRAFTERS``.
     parameters : object or None
         What the worker of an algorithm takes in the place of sizes, which are those of ``config``.
+    is_padded : bool
+        Whether forwards run on padded batches, to buckets that change.
+    is_ranked : bool
+        Whether another rank runs beside the one that is tried, in whose forwards it takes part.
     is_brief : bool
         Whether prompts are either hardly a token or nearly all of what is shared, and outputs end at once: the next
         owner of a row has found positions in the cache at which the last one still writes.
@@ -89,6 +75,8 @@ class Setup:
     shared: tuple[int, ...] = ()
     compares_drafts: bool = False
     is_brief: bool = False
+    is_padded: bool = False
+    is_ranked: bool = False
     algorithm: str = EAGLE
     parameters: Any = None
 
@@ -112,6 +100,13 @@ class Setup:
         """The sizes of all engines that may run in these pools."""
         return self.config, *map(config_of, self.other_draftings)
 
+    @property
+    def widths(self) -> dict[str, Any]:
+        """Rows that a request has in the forwards of a draft, as a ``PaddedModel`` is told."""
+        config = self.config
+        extend_width = path_width(config.num_steps) if self.is_v1 else config.num_draft_tokens
+        return {"extend_width": extend_width, "frozen_width": config.topk}
+
     def under(self, drafting: Any) -> "Setup":
         """Return the same machine with another engine in it."""
         config = config_of(drafting)
@@ -124,7 +119,7 @@ class Setup:
         """
         longest, configs = self.longest_prompt + self.longest_output, self.configs
         size, window = self.page_size, window_of(self.model)
-        width = max(_row_width(config, longest, size) for config in configs)
+        width = max(row_width_of(config, longest, size) for config in configs)
         most = ceil_to(width, size)
         num_slots = ceil_to(width + self.num_spare_slots, size) + size
         num_seen = max(most_seen(config, most, longest, window, size, self.schedule) for config in configs)
@@ -145,155 +140,6 @@ def config_of(drafting: Any) -> SpecConfig:
     return drafting if isinstance(drafting, SpecConfig) else drafting.config
 
 
-def draw_setup(random: Random) -> Setup:
-    """Draw a machine: most have small trees and a crowd of short requests, few one large dimension."""
-    return with_pools(_draw_plain_setup(random))
-
-
-def draw_recurrent(random: Random) -> Setup:
-    """Draw a machine whose target has recurrent states."""
-    setup = draw_setup(random)
-    model = replace(setup.model, target_pool=random.choice(sorted(RECURRENT_KINDS)))
-    return replace(setup, model=model, schedule=replace(setup.schedule, has_prefix_cache=False))
-
-
-def with_pools(setup: Setup) -> Setup:
-    """Return a machine whose model stores its KV in pools of other kinds, as its seed decides.
-
-    Recurrent states are not kept by position, so that a machine with a prefix cache has none.
-    """
-    random = Random(setup.model.seed)
-    moving = {side for one in setup.configs for side in sides_that_move(one, setup.page_size, setup.is_v1)}
-    kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
-    for side in Side:
-        known = [
-            kind
-            for kind in (PoolKind if side is Side.TARGET else DRAFT_KINDS)
-            if not (kind is PoolKind.OTHER and side in moving)
-            and not (kind in RECURRENT_KINDS and setup.schedule.has_prefix_cache)
-        ]
-        if random.randrange(2 if side is Side.TARGET else 4) == 0:
-            eventful = [kind for kind in known if kind in RECURRENT_KINDS | {PoolKind.SWA}]
-            kinds[side] = random.choice([*known, *eventful])
-    model = replace(setup.model, target_pool=kinds[Side.TARGET], draft_pool=kinds[Side.DRAFT])
-    return replace(setup, model=replace(model, window=random.choice(WINDOWS)))
-
-
-def _draw_plain_setup(random: Random) -> Setup:
-    family = random.randrange(24)
-    if family == 0:
-        return _draw_wide_trees(random)
-    if family < 4:
-        return draw_brief_texts(random)
-    is_v1 = random.randrange(3) == 0
-    candidates = random.choice(CANDIDATES) if random.randrange(4) == 0 else ()
-    page_size = random.choice((1, 1, 2, 4))
-    config = SpecConfig(1, candidates[-1], path_width(candidates[-1])) if candidates else draw_sizes(random)
-    others = () if candidates else _draw_others(random, config)
-    max_batch = random.choice((5, 6, 8, 5, 6, 4, 3, 2, 1))
-    longest_prompt, longest_output = random.choice((8, 8, 17)), random.choice((24, 16, 32))
-    width = max(_row_width(one, longest_prompt + longest_output, page_size) for one in (config, *others))
-    width = ceil_to(width, page_size)
-    spare = random.choice((max_batch - 1, max_batch - 1, max_batch - 1, max_batch // 2, 0)) * width
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=max_batch,
-        schedule=_draw_schedule(random, is_v1, page_size),
-        is_v1=is_v1,
-        other_draftings=others,
-        candidates=candidates,
-        rests_from=random.choice((0, 2, 4)) if 0 in candidates else 0,
-        longest_prompt=longest_prompt,
-        longest_output=longest_output,
-        num_spare_slots=spare + random.randrange(9),
-        shuffle_seed=random.randrange(1 << 16),
-        has_sampling=random.randrange(5) == 0,
-        has_constraints=random.randrange(5) == 0,
-        page_size=page_size,
-        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
-    )
-
-
-def draw_sizes(random: Random) -> SpecConfig:
-    """Draw the sizes of small drafts."""
-    topk, num_steps = random.choice((1, 2, 2, 3, 4)), random.choice((2, 1, 3, 2))
-    if topk == 1:
-        return SpecConfig(1, num_steps, path_width(num_steps))
-    most = min(count_nodes(count_candidates(topk, num_steps)), 10)
-    return SpecConfig(topk, num_steps, random.randint(path_width(num_steps), most))
-
-
-def _draw_others(random: Random, config: SpecConfig) -> tuple[SpecConfig, ...]:
-    """Draw the sizes of engines that share pools with one: most machines have none."""
-    others = [
-        AT_REST if random.randrange(4) == 0 else draw_sizes(random) for _ in range(random.choice((0, 0, 0, 1, 2)))
-    ]
-    return tuple(dict.fromkeys(other for other in others if other != config))
-
-
-def _draw_wide_trees(random: Random) -> Setup:
-    """Draw trees whose packed mask rows take more than one word, and few requests, as each iteration is long."""
-    config = SpecConfig(random.choice((6, 8)), random.choice((3, 4)), MOST_PACKED_NODES + random.choice((1, 2, 8)))
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=2,
-        schedule=_draw_schedule(random, is_v1=False, page_size=1),
-        shuffle_seed=random.randrange(1 << 16),
-        num_spare_slots=_row_width(config, 20, 1),
-        num_actions=40,
-    )
-
-
-def draw_brief_texts(random: Random) -> Setup:
-    """Draw few rows that change owners all the time while what their last owners launched is queued."""
-    page_size = random.choice((1, 1, 2, 4))
-    config, max_batch, longest_prompt, longest_output = draw_sizes(random), random.choice((1, 2, 3)), 17, 2
-    width = ceil_to(_row_width(config, longest_prompt + longest_output, page_size), page_size)
-    return Setup(
-        config=config,
-        model=_draw_model(random),
-        max_batch=max_batch,
-        schedule=Schedule(
-            is_overlapped=True,
-            promised=Fraction(0),
-            stream_seed=random.randrange(1 << 16),
-            has_prefix_cache=True,
-        ),
-        longest_prompt=longest_prompt,
-        longest_output=longest_output,
-        num_spare_slots=max_batch * width,
-        shuffle_seed=random.randrange(1 << 16),
-        num_actions=60,
-        page_size=page_size,
-        shared=tuple(random.randrange(VOCABULARY) for _ in range(longest_prompt)),
-        is_brief=True,
-    )
-
-
-def _draw_model(random: Random) -> HashModel:
-    seed = random.randrange(1 << 32)
-    hot = np.random.default_rng(seed).permutation(VOCABULARY)[: VOCABULARY - 4] if random.randrange(4) == 0 else None
-    num_right = random.choice((None, None, None, 0, 1, 2, 3))
-    layers = random.choice(((2, 1), (1, 2)))
-    return HashModel(VOCABULARY, seed, random.choice((0.6, 0.9, 1.0, 0.3)), num_right, hot, *layers)
-
-
-def _row_width(config: SpecConfig, longest: int, page_size: int) -> int:
+def row_width_of(config: SpecConfig, longest: int, page_size: int) -> int:
+    """Return the slots that a request of so many positions has at most in its row."""
     return required_row_width(longest, decode_sizes(config), page_size)
-
-
-def _draw_schedule(random: Random, is_v1: bool, page_size: int) -> Schedule:
-    chunk = random.choice((None, None, 5, 8, 3))
-    return Schedule(
-        is_overlapped=random.randrange(3) > 0 and not is_v1,
-        prefill_chunk=None if chunk is None else max(chunk, page_size),
-        promised=random.choice((Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2))),
-        stream_seed=random.randrange(1 << 16),
-        has_prefix_cache=random.randrange(2) == 0,
-    )
-
-
-DrawSetup = Callable[[Random], Setup]
-"""Draws a machine."""

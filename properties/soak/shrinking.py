@@ -119,6 +119,14 @@ def _one_width(setup: Setup) -> Setup:
     return replace(setup, candidates=(), other_draftings=())
 
 
+def _unranked(setup: Setup) -> Setup:
+    return replace(setup, is_ranked=False)
+
+
+def _unpadded(setup: Setup) -> Setup:
+    return replace(setup, is_padded=False, is_ranked=False)
+
+
 def _short_chain(setup: Setup) -> Setup:
     return setup if setup.candidates else replace(setup, config=SpecConfig(1, 1, path_width(1)))
 
@@ -139,6 +147,8 @@ SIMPLER_SETUPS: tuple[Callable[[Setup], Setup], ...] = (
     _short_chunks,
     _single_slots,
     _one_width,
+    _unranked,
+    _unpadded,
     _short_chain,
     _one_row,
     _two_rows,

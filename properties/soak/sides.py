@@ -1,5 +1,6 @@
 """The engine that is tried, and the one that is believed where the two run in lockstep; both change places together."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,8 @@ from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWor
 class Sides:
     """One engine, or an implementation's and the reference's in lockstep.
 
-    Lockstep needs iterations that are resolved when they are launched. An engine of other sizes is made of the worker
+    Lockstep needs iterations that are resolved when they are launched; padded ones run beside plain ones of the
+    reference. An engine of other sizes is made of the worker
     that runs (``ResizableWorker``); ``untried`` says why there is none, if there is none.
     """
 
@@ -35,7 +37,7 @@ class Sides:
         self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
-        if subject.has_own_worker(setup) and not self.schedule.is_overlapped:
+        if (subject.has_own_worker(setup) or setup.is_padded) and not self.schedule.is_overlapped:
             workers.append(reference_loop(setup, reads=Reads.KEPT))
             self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
         self.engines = self._around(workers)
@@ -83,10 +85,13 @@ class Sides:
             _require_sizes("the worker that goes on", one.worker, drafting)
             one.take_over(other)
 
-    def step(self) -> Iteration | None:
-        """Take the next turns, and compare what their phases handed over and what users are told."""
+    def step(self, take_turn: Callable[[Engine], Iteration | None] = Engine.step) -> Iteration | None:
+        """Take the next turns, and compare what their phases handed over and what users are told.
+
+        ``take_turn`` is how the engine takes its turn that is tried.
+        """
         number = self.tried.num_iterations
-        resolved = [engine.step() for engine in self.engines]
+        resolved = [take_turn(self.tried), *(engine.step() for engine in self.engines[1:])]
         if self.is_alone:
             return resolved[0]
         got, expected = ((iteration is not None) for iteration in resolved)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.properties.laws.support.histories import model_for
+from specsim.properties.laws.support.padded_runs import padding_for
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.rejection import Reason, SpecRejection
@@ -41,11 +42,15 @@ class Subject:
                 if refusal.reason is not Reason.BAD_CONFIGURATION or setup.page_size == 1:
                     raise
         if self.is_reference:
-            return reference_loop(setup, reads=Reads.DRAWN)
-        return reference_loop(setup, operations=Completed(self.backend, REFERENCE))
+            return reference_loop(setup, is_padded=setup.is_padded, reads=Reads.DRAWN)
+        operations = Completed(self.backend, REFERENCE)
+        return reference_loop(setup, operations=operations, is_padded=setup.is_padded)
 
     def own_worker(self, setup: Setup) -> Worker:
         """Return the worker that the implementation brings, whatever it refuses."""
-        build = self.backend.workers[setup.worker_name]
-        worker: Worker = build(setup.drafting, model_for(self.backend, setup.model), setup.sizes())
+        build, model = self.backend.workers[setup.worker_name], model_for(self.backend, setup.model)
+        if setup.is_padded:
+            pad = Completed(self.backend, REFERENCE).host("PaddedModel")
+            model = pad(model, **setup.widths, **padding_for(self.backend))
+        worker: Worker = build(setup.drafting, model, setup.sizes())
         return worker

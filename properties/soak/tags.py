@@ -34,6 +34,9 @@ REQUIRED = (
     Tag.HISTORY,
     Tag.FINISH,
     Tag.SWA,
+    Tag.PAD,
+    Tag.IDLE,
+    Tag.RANKS,
 )
 """Of the catalogue's legend, what an engine can come to."""
 
@@ -41,10 +44,7 @@ NOT_YET: dict[str, str] = {}
 """Conditions whose feature the engine lacks, and which."""
 
 ELSEWHERE = {
-    "pad": "batches are padded where graphs are replayed, by a worker alone",
     "replay": "graphs are replayed by a worker alone",
-    "idle": "there is one rank, which is not asked to run without requests",
-    "dp": "there is one rank",
     "vmap": "drawn, but who maps ids does not tell",
     "proc": "drawn beside grammars, but processors do not tell",
     "badtree": "a malformed tree is an input of one operation",
@@ -55,10 +55,22 @@ ELSEWHERE = {
 }
 """Conditions that histories are not judged by, and why."""
 
-OWN = (Tag.ZOMBIE, Tag.LATE, Tag.ABORT, Tag.PENALTY, Tag.BIAS, Tag.MINIMUM, Tag.BAD_WORD, Tag.PARAMETERS)
+OWN = (
+    Tag.ZOMBIE,
+    Tag.LATE,
+    Tag.ABORT,
+    Tag.PENALTY,
+    Tag.BIAS,
+    Tag.MINIMUM,
+    Tag.BAD_WORD,
+    Tag.PARAMETERS,
+    Tag.BUCKET,
+    Tag.IDLE_RANK,
+)
 """Conditions beyond the legend, required alike.
 
-What is late, each kind of rule about logits, and iterations behind a change of an algorithm's own parameters.
+What is late, each kind of rule about logits, iterations behind a change of an algorithm's own parameters, another
+bucket than the one before, and a rank that waits while another one works.
 """
 
 ENDS = ("length", "context", "eos", "stop_token", "stop_string", "grammar", "abort", "retraction")

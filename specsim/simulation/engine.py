@@ -161,6 +161,28 @@ class Engine:
         iterations = [one for one in resolved if isinstance(one, Iteration)]
         return iterations[-1] if iterations else None
 
+    def run_for_nobody(self) -> None:
+        """Launch an iteration without requests behind all that is launched, as a rank does whose neighbours work.
+
+        Raises
+        ------
+        SpecRejection
+            WRONG_PHASE: a V1 worker whose requests run; they would leave its batch.
+
+        Notes
+        -----
+        Source: semantics D.10.
+        """
+        if self.is_v1 and self.scheduler.running:
+            raise SpecRejection(
+                Reason.WRONG_PHASE,
+                what="requests that run",
+                got=len(self.scheduler.running),
+                expected="0",
+                because="V1 keeps those of its last batch alone",
+            )
+        self._take_turn(lambda: self._launcher.decode((), (), None))
+
     def take_over(self, before: "Engine") -> None:
         """Go on where another engine stops, in its memory: its requests lose what they have and wait here.
 
@@ -248,6 +270,8 @@ class Engine:
         self.scheduler.answered([request for request, chunk in reached if chunk.next_token is None])
 
     def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
+        if not launched.requests:
+            return
         if self.is_v1:
             for request, told in zip(launched.requests, told_by(launched), strict=True):
                 request.tell(told)

@@ -44,6 +44,11 @@ class Tag(StrEnum):
     MINIMUM = "min_tokens"
     BAD_WORD = "bad_word"
     PARAMETERS = "parameters"
+    PAD = "pad"
+    BUCKET = "bucket"
+    IDLE = "idle"
+    RANKS = "dp"
+    IDLE_RANK = "idle_rank"
 
 
 Observer = Callable[[Tag], None]

@@ -95,7 +95,10 @@ class Worker(Protocol):
         """
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
-        """Run one iteration; a chain may draft fewer steps than its configuration says."""
+        """Run one iteration; a chain may draft fewer steps than its configuration says.
+
+        Without rows it runs for nobody: an engine asks for that while other ranks work, and nothing may come of it.
+        """
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, as NumPy arrays."""

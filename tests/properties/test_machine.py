@@ -6,7 +6,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from specsim.conformance.backend import load
 from specsim.properties.machine import engine_machine
-from specsim.properties.soak.setups import draw_setup
+from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.subject import Subject
 
 

@@ -12,12 +12,13 @@ from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action, apply_action, draw_action
 from specsim.properties.soak.run import Soaked, soak
-from specsim.properties.soak.setups import Setup, draw_setup
+from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
