@@ -39,6 +39,7 @@ def chain_speculative_sampling(
         draft_probs,
         target_probs,
         (output_tokens, num_accepted_drafts),
+        max_num_drafts,
         width_of_rows=None,
     )
     return output_tokens, num_accepted_drafts
@@ -63,6 +64,7 @@ def chain_speculative_sampling_out(
         draft_probs,
         target_probs,
         out,
+        max_num_drafts,
         width_of_rows=max(out[0].stride(0), max_num_drafts + 1),
     )
 
@@ -75,6 +77,7 @@ def _sample(
     draft_probs: "torch.Tensor | None",
     target_probs: "torch.Tensor",
     out: "tuple[torch.Tensor, torch.Tensor]",
+    max_num_drafts: int,
     width_of_rows: int | None,
 ) -> None:
     import torch

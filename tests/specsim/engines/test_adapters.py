@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from specsim.conformance.backend import BackendUnavailable, load
 from specsim.conformance.catalogue import CATALOGUE
@@ -104,3 +105,29 @@ def test_the_page_of_engines_names_every_definition(lay_out, adapter, engine):
         if row.name in CATALOGUE:
             named = [definition.name.rpartition(".")[2] for definition in row.definitions]
             assert [name for name in named if f"`{name}`" not in rows[row.name]] in ([], ["TreeMaskMode"]), row.name
+
+
+CHAIN_KERNEL = """
+def chain_speculative_sampling_triton(predicts, accept_index, accept_token_num, candidates, *_):
+    accept_index.copy_((predicts.new_ones(candidates.shape).cumsum(1) - 1).int())
+    accept_index += (accept_index.new_ones(len(candidates)).cumsum(0)[:, None] - 1) * candidates.shape[1]
+    predicts.copy_(candidates.flatten())
+    accept_token_num.fill_(candidates.shape[1] - 1)
+"""
+
+
+def test_chains_of_one_length_make_one_call_and_return_to_their_rows(lay_out, adapter):
+    lay_out("sglang", {"kernels/ops/speculative/reject_sampling.py": CHAIN_KERNEL}, version="0.5.23")
+    tokens, counts = adapter("specsim.engines.sglang").chain_speculative_sampling(**CHAIN)
+    assert tokens.tolist() == [[0, 1, 0], [0, -1, -1], [0, 1, -1]]
+    assert counts.tolist() == [2, 0, 1]
+
+
+def test_what_lies_behind_a_call_in_the_callers_rows_is_left_alone(lay_out, adapter):
+    lay_out("sglang", {"kernels/ops/speculative/reject_sampling.py": CHAIN_KERNEL}, version="0.5.23")
+    adapter("specsim.engines.sglang")
+    given = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in CHAIN.items()}
+    tokens, counts = torch.full((4, 5), 77, dtype=torch.int32), torch.full((4,), 77, dtype=torch.int32)
+    vars(sys.modules["specsim.engines.sglang"])["chain_speculative_sampling_out"](**given, out=(tokens, counts))
+    assert tokens.tolist() == [[0, 1, 0, 77, 77], [0, -1, -1, 77, 77], [0, 1, -1, 77, 77], [77] * 5]
+    assert counts.tolist() == [2, 0, 1, 77]
