@@ -5,11 +5,12 @@ from functools import cache
 from specsim.discovery import modules_of
 from specsim.properties.generated.agreement import agreement_properties
 from specsim.properties.generated.anything import anything_properties
+from specsim.properties.generated.given import given_properties
 from specsim.properties.generated.poison import poison_properties
 from specsim.properties.generated.rejections import rejection_properties
 from specsim.properties.property import Property
 
-GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection", "anything", "apart")
+GENERATED = ("agreement", "strided", "mutation", "empty", "poison", "rejection", "anything", "apart", "given")
 """Groups of the properties that every operation has."""
 
 OF_ITS_OWN_RULES = frozenset(["rejection", "anything", "apart"])
@@ -26,6 +27,7 @@ def all_properties() -> tuple[Property, ...]:
         Two properties share a name.
     """
     properties = [*agreement_properties(), *poison_properties(), *rejection_properties(), *anything_properties()]
+    properties += given_properties()
     for module in modules_of("specsim.properties.laws").values():
         properties += vars(module).get("PROPERTIES", ())
     names = [one.name for one in properties]

@@ -1,10 +1,11 @@
 """Find modules where they stand, so that no list of them is written by hand."""
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 def modules_of(package: str, names: Collection[str] | None = None) -> dict[str, ModuleType]:
@@ -46,3 +47,10 @@ def modules_that_say(constant: str, file: str) -> dict[str, str]:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))) if name == constant:
                     found[value] = f"{__package__}.{path.parent.name}.{file}"
     return found
+
+
+def import_class(path: str) -> Callable[..., Any]:
+    """Return the class that ``package.module.Class`` names."""
+    module, _, name = path.rpartition(".")
+    loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
+    return loaded

@@ -5,19 +5,15 @@ from typing import NoReturn
 
 from hypothesis import reject
 
-from specsim.conformance.limits import SWITCHES, Limits
+from specsim.conformance.limits import Limits
 from specsim.conformance.outside import OutsideLimits
-from specsim.properties.catalogue import group_of
 from specsim.properties.property import Property
+from specsim.properties.strategies.limits import leaves_out
 
 
 def why_excluded(one: Property, limits: Limits) -> str:
     """Return what is declared if it leaves out a whole property, or nothing."""
-    if group_of(one) == "strided" and limits.is_contiguous:
-        return SWITCHES["CONTIGUOUS"]
-    if group_of(one) == "empty" and not limits.takes_empty:
-        return SWITCHES["EMPTY"]
-    return ""
+    return leaves_out(one.name, limits)
 
 
 def leave_out(counts: Counter[str], outside: OutsideLimits) -> NoReturn:

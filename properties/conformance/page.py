@@ -16,6 +16,8 @@ OF_EVERY_OPERATION = {
     "rejection": "bad input is refused with the reference's reason, and nothing is written",
     "anything": "whatever is handed over in place of an argument, the call returns or is refused, and then nothing is"
     " written; asked of those that promise to refuse bad input",
+    "given": "outputs that the caller allocates are written where they are, and nothing beside them; asked of functions"
+    " that take them",
     "apart": "no output shares memory with an argument; asked of the same",
 }
 

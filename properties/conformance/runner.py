@@ -17,6 +17,7 @@ from hypothesis.errors import Unsatisfiable
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
+from specsim.conformance.given import WITH_OUTPUTS
 from specsim.conformance.outside import OutsideLimits
 from specsim.contracts.contract import Contract
 from specsim.operations import MODEL_TABLE, RECORDS
@@ -114,7 +115,7 @@ def is_selected(
     """
     if group_of(one) in OF_ITS_OWN_RULES and not backend.rejects:
         return False
-    if not all(backend.has(name) for name in WITHOUT_COINS.keys() & set(one.operations)):
+    if not all(backend.has(name) for name in (WITHOUT_COINS.keys() | WITH_OUTPUTS.keys()) & set(one.operations)):
         return False
     if operations is None:
         calls_models = not one.fills_missing and not MODEL_TABLE.keys().isdisjoint(one.operations)

@@ -63,7 +63,7 @@ def given_properties() -> tuple[Property, ...]:
         Property(
             f"given.{name}",
             "",
-            (form,),
+            (name, form),
             partial(two_calls, name),
             partial(outputs_are_written_where_they_are, name),
         )

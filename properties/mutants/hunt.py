@@ -1,13 +1,16 @@
 """Show mutants to properties, the known killers first, and say which property killed at which example."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from specsim.conformance.backend import Backend, load
+from specsim.conformance.given import WITH_OUTPUTS
+from specsim.conformance.limits import NO_LIMITS, Limits
 from specsim.properties.catalogue import GENERATED
 from specsim.properties.mutants.cases import Cases, find_breaking
 from specsim.properties.mutants.record import Mutant
 from specsim.properties.property import Property
+from specsim.properties.strategies.limits import drawing_within, leaves_out
 
 SLOW_EXAMPLES = 8
 """Cases of a property that runs a whole engine."""
@@ -43,12 +46,15 @@ class Options:
         Whom a mutant meets first.
     victims : dict
         A mutant that each property is known to kill.
+    limits : Limits
+        What every mutant declares.
     """
 
     max_examples: int
     is_complete: bool
     known: Killers = field(default_factory=dict)
     victims: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = NO_LIMITS
 
 
 class Hunt:
@@ -57,10 +63,12 @@ class Hunt:
     def __init__(self, mutants: Sequence[Mutant], properties: Sequence[Property], options: Options) -> None:
         self.mutants = {mutant.id: mutant for mutant in mutants}
         touched = {mutant.operation for mutant in mutants}
-        suite = [one for one in properties if touched & set(one.operations)]
+        # NOTE: the reference returns its outputs, so nobody can hand it any.
+        there = (one for one in properties if WITH_OUTPUTS.keys().isdisjoint(one.operations))
+        suite = [one for one in there if touched & set(one.operations)]
         self.properties = {one.name: one for one in sorted(suite, key=lambda one: one.is_slow)}
         self.options = options
-        self._reference = load("specsim.reference")
+        self._reference = replace(load("specsim.reference"), limits=options.limits)
         self._seed: int | None = None
         self._cases: dict[str, Cases] = {}
 
@@ -97,7 +105,10 @@ class Hunt:
             most = min(self.options.max_examples, SLOW_EXAMPLES) if one.is_slow else self.options.max_examples
             count = max(1, most // one.weight)
             self._cases[name] = Cases(one, seed, count, self._reference)
-        place = find_breaking(one, self.faulty(mutant), self._cases[name])
+        if leaves_out(one.name, self.options.limits):
+            return None
+        with drawing_within(self.options.limits, one.operations):
+            place = find_breaking(one, self.faulty(mutant), self._cases[name])
         return None if place is None else Kill(name, place + 1)
 
     def faulty(self, mutant: str) -> Backend:

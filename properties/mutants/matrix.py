@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from specsim.conformance.limits import NO_LIMITS, Limits
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import BySeed, Hunt, Kill, Options, first_example, is_law
@@ -76,6 +77,7 @@ def kill_matrix(
     is_complete: bool = False,
     judges_properties: bool = True,
     known: Kills | None = None,
+    limits: Limits = NO_LIMITS,
     jobs: int = 1,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Matrix:
@@ -97,6 +99,8 @@ def kill_matrix(
         Whether to look for a kill of each property; not useful with a few mutants of many.
     known : Kills or None
         Who is known to kill whom; None for the record.
+    limits : Limits
+        What the reference and every mutant declare.
     jobs : int
         Processes; with more than one, mutants and properties are those of the catalogues.
     on_progress : callable or None
@@ -110,7 +114,7 @@ def kill_matrix(
     chosen = all_mutants() if mutants is None else mutants
     suite = all_properties() if properties is None else properties
     known = read_kills() if known is None else known
-    hunt = Hunt(chosen, suite, Options(max_examples, is_complete, known.killers, known.victims))
+    hunt = Hunt(chosen, suite, Options(max_examples, is_complete, known.killers, known.victims, limits))
     tell = on_progress or (lambda name, done, total: None)
     found: dict[tuple[str, int], list[Kill]] = {}
     total = len(hunt.mutants) * len(seeds)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import NO_LIMITS, Limits, Values
+from specsim.conformance.limits import NO_LIMITS, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 
@@ -65,6 +65,16 @@ def taken(name: str, choices: Sequence[T]) -> Sequence[T]:
     """Return those of some values of a scalar that are taken; all of them if none is."""
     values = _INSIDE.get().values.get(name)
     return choices if values is None else [choice for choice in choices if choice in values] or choices
+
+
+def leaves_out(name: str, declared: Limits) -> str:
+    """Return what is declared if it leaves out the whole property of a name, or nothing."""
+    group = name.partition(".")[0]
+    if group == "strided" and declared.is_contiguous:
+        return SWITCHES["CONTIGUOUS"]
+    if group == "empty" and not declared.takes_empty:
+        return SWITCHES["EMPTY"]
+    return ""
 
 
 def _common(declared: Limits, operations: Sequence[str]) -> dict[str, Values]:

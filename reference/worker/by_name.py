@@ -7,7 +7,7 @@ particular.
 from collections.abc import Callable
 from typing import Any
 
-from specsim.conformance.backend import import_class
+from specsim.discovery import import_class
 
 _HOME = "specsim.reference.worker"
 _V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"

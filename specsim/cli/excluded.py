@@ -1,5 +1,9 @@
 """What the declarations of an implementation leave out of a check: the option that ignores them, and the report."""
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,16 +16,39 @@ if TYPE_CHECKING:
     from specsim.properties.conformance.report import Report
 
 
+TIME_OF_TRIALS = 120
+
+
 def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--strict``."""
     declared = "Ignore the limits that IMPL declares (LIMITS, EMPTY, CONTIGUOUS, TIES, …)."
     return click.option("--strict", "is_strict", is_flag=True, help=declared)(command)
 
 
+def beyond(backend: Backend) -> dict[str, str]:
+    """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is."""
+    found: dict[str, str] = {}
+    while not backend.limits.are_none:
+        command = [sys.executable, "-m", "specsim.properties.conformance.beyond", backend.name, str(len(found))]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        try:
+            ended = subprocess.run(command, env=environment, timeout=TIME_OF_TRIALS, check=False, capture_output=True)
+            told, how = ended.stdout, f"crashes (the process ends with {ended.returncode})"
+        except subprocess.TimeoutExpired as late:
+            told, how = late.stdout or b"", f"does not end in {TIME_OF_TRIALS} seconds"
+        known = len(found)
+        for entry in map(json.loads, told.decode().splitlines()):
+            found[entry["what"]] = entry.get("outcome", how)
+        if how.endswith(" 0)") or len(found) == known:
+            break
+    return found
+
+
 def document(backend: Backend, report: "Report") -> dict[str, Any]:
     """Return what was left out for JSON: what is declared, and by property how many examples were not tried."""
     return {
         "declared": backend.limits.in_words(),
+        "beyond": beyond(backend),
         "properties": {
             name: {"whole": one.is_excluded, "examples": one.left_out}
             for name, one in report.properties.items()
@@ -38,6 +65,8 @@ def lines(backend: Backend, report: "Report") -> Iterator[str]:
     for words in backend.limits.in_words():
         not_tried = f"; examples not tried: {counts[words]:,}" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
+    for words, outcome in beyond(backend).items():
+        yield f"tried once: {words}: {outcome}"
     for name, one in report.properties.items():
         if one.is_excluded:
             yield f"excluded: {name}, because of {'; '.join(one.left_out)}"

@@ -1,8 +1,9 @@
 """``specsim mutants``: which seeded faults the suite catches, and with which property."""
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,6 +35,7 @@ PATH = click.Path(path_type=Path, dir_okay=False)
 @click.option("--examples", default=30, show_default=True, type=click.IntRange(1), help="Examples of each property.")
 @click.option("--complete", is_flag=True, help="Show every mutant to every property, also those that need not see it.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--with-limits", is_flag=True, help="Let every mutant declare all limits; list who cannot be seen then.")
 @click.option("--record", type=PATH, help="Write killers, kills and first examples to this record of kills.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def mutants(
@@ -43,18 +45,21 @@ def mutants(
     examples: int,
     complete: bool,
     jobs: int,
+    with_limits: bool,
     record: Path | None,
     as_json: bool,
 ) -> None:
     """Print the kill matrix: each seeded fault, or each MUTANT, with the properties that kill it.
 
     Without --complete a mutant first meets the properties that are known to kill it, then the others, until one does.
-    When all mutants are run, properties that kill none with any of the seeds are listed as powerless.
+    When all mutants are run, properties that kill none with any of the seeds are listed as powerless. With
+    --with-limits who lives is listed, and fails the command unless the record (with_limits.json) has it; --record FILE
+    writes that one.
     """
     choose_device()
     need_suite()
     from specsim.properties.catalogue import all_properties
-    from specsim.properties.mutants import all_mutants, kills, matrix
+    from specsim.properties.mutants import all_mutants, kills, limits, matrix
 
     every = {mutant.id: mutant for mutant in all_mutants()}
     unknown = [name for name in ids if name not in every]
@@ -63,7 +68,7 @@ def mutants(
     if first_seed is None:
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
-    recorded = None if record is None else kills.read_kills(record)
+    recorded = None if record is None or with_limits else kills.read_kills(record)
     if not as_json:
         announce(_name(seeds))
     with progress("mutants") as on_progress:
@@ -72,21 +77,23 @@ def mutants(
             max_examples=examples,
             mutants=[every[name] for name in ids] or None,
             is_complete=complete,
-            judges_properties=not ids,
+            judges_properties=not ids and not with_limits,
+            limits=limits.EVERY_LIMIT if with_limits else limits.NO_LIMITS,
             jobs=jobs,
             on_progress=on_progress,
         )
     if record is not None and recorded is not None:
-        try:
-            kills.write_kills(kills.updated(recorded, found.by_seed, every, all_properties()), record)
-        except OSError as error:  # NOTE: an hour's matrix is worth more than its record.
-            remark(f"--record {record}: {error.strerror}; the matrix is printed only")
+        _write(kills.write_kills, kills.updated(recorded, found.by_seed, every, all_properties()), record)
+    unseen = limits.read_unseen() if with_limits else frozenset[str]()
+    if record is not None and with_limits:
+        unseen = frozenset(limits.updated(limits.read_unseen(record), found.kills, found.survivors, every))
+        _write(limits.write_unseen, unseen, record)
     if as_json:
-        print_json(_document(found))
+        print_json({**_document(found), "unseen": [name for name in found.survivors if name in unseen]})
     else:
-        _print(found)
+        _print(found, unseen)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)
-    finish(Exit.FAILURE if found.survivors else Exit.CONFORMS, "; ".join([_last_line(found), *lives]))
+    finish(Exit.FAILURE if set(found.survivors) - unseen else Exit.CONFORMS, "; ".join([_last_line(found), *lives]))
 
 
 def _document(found: "Matrix") -> dict[str, object]:
@@ -107,7 +114,14 @@ def _document(found: "Matrix") -> dict[str, object]:
     }
 
 
-def _print(found: "Matrix") -> None:
+def _write(write: Callable[[Any, Path], None], what: object, record: Path) -> None:
+    try:
+        write(what, record)
+    except OSError as error:  # NOTE: an hour's matrix is worth more than its record.
+        remark(f"--record {record}: {error.strerror}; the matrix is printed only")
+
+
+def _print(found: "Matrix", unseen: frozenset[str]) -> None:
     table = plain_table("mutant", "#seeds", "#first example", "#killed by", "properties")
     for name, by in found.kills.items():
         examples = [example for example in found.first_examples(name) if example is not None]
@@ -116,7 +130,8 @@ def _print(found: "Matrix") -> None:
         table.add_row(name, str(len(examples)), " to ".join(span), str(len(by)), shown or "SURVIVES")
     console().print(table)
     for name, seed in found.survived:
-        click.echo(f"survivor: {name} lives with seed {seed}")
+        what = "not seen under the limits" if name in unseen else "survivor"
+        click.echo(f"{what}: {name} lives with seed {seed}")
     for name in found.powerless:
         click.echo(f"powerless: {name} kills no mutant")
     click.echo(_last_line(found))

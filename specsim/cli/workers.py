@@ -10,7 +10,7 @@ from specsim.cli.device import need_device
 from specsim.cli.drafting import DRAFT_PATH, Sizes, config_of
 from specsim.cli.output import Exit, Failed, remark
 from specsim.cli.store import StoreOptions
-from specsim.conformance.backend import import_class
+from specsim.discovery import import_class
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools

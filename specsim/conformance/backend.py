@@ -13,10 +13,11 @@ from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.carrying import as_list, check_written, copy_in_place, plain_scalar
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
+from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.contracts.contract import ArraySpec, ScalarSpec
-from specsim.discovery import modules_that_say
+from specsim.discovery import import_class, modules_that_say
 from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
 from specsim.operations.signature import name_arguments
@@ -274,8 +275,8 @@ def load(name: str) -> Backend:
     at_home = {name: vars(module)[name] for name in CATALOGUE if callable(vars(module).get(name))}
     from_host = {name: vars(host)[name] for name in names_of(Kind.HOST_FUNCTION) if callable(vars(host).get(name))}
     from_parts = {name: vars(parts)[name] for name in names_of(Kind.PART) if callable(vars(parts).get(name))}
-    defined = {**from_host, **from_parts, **at_home}
-    functions = {name: defined[name] for name in CATALOGUE if name in defined}
+    defined = {**from_host, **from_parts, **at_home, **functions_with_outputs(vars(module), name, arrays)}
+    functions = {name: defined[name] for name in (*CATALOGUE, *WITH_OUTPUTS) if name in defined}
     most = vars(module).get("MAX_SAMPLES")
     return Backend(
         name=name,
@@ -289,10 +290,3 @@ def load(name: str) -> Backend:
         other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
         limits=limits_of(vars(module), name),
     )
-
-
-def import_class(path: str) -> Callable[..., Any]:
-    """Return the class that ``package.module.Class`` names."""
-    module, _, name = path.rpartition(".")
-    loaded: Callable[..., Any] = vars(importlib.import_module(module))[name]
-    return loaded

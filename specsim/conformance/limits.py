@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from specsim.contracts.axes import UnboundAxis, evaluate
@@ -55,7 +54,7 @@ class Limits:
         Whether siblings have to have different tokens.
     """
 
-    values: Mapping[str, Mapping[str, Values]] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
     takes_empty: bool = True
     is_contiguous: bool = False
     ties_are_free: bool = False

@@ -1,0 +1,47 @@
+"""Mutants under limits: the kill matrix where everything is declared that can be, and who cannot be seen then."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from specsim.config import MOST_PACKED_NODES
+from specsim.conformance.limits import NO_LIMITS, Limits
+
+__all__ = ["EVERY_LIMIT", "NO_LIMITS", "read_unseen", "updated", "write_unseen"]
+
+PLACE = Path(__file__).with_name("with_limits.json")
+
+EVERY_LIMIT = Limits(
+    values={
+        "build_tree": {"mask_mode": (0, 1), "node": range(2, 65)},
+        "verify_tree_greedy": {"node": range(1, 65), "request": range(1, 513)},
+        "tree_speculative_sampling_target_only": {"node": range(1, MOST_PACKED_NODES + 1)},
+        "top_k_renorm": {"vocab": range(2, 2050)},
+        "top_p_renorm": {"vocab": range(2, 2050)},
+    },
+    takes_empty=False,
+    is_contiguous=True,
+    ties_are_free=True,
+    takes_zero_proposals=False,
+    is_normalised=True,
+    has_distinct_siblings=True,
+)
+"""Each kind of limit, declared as an engine would."""
+
+
+def read_unseen(path: Path = PLACE) -> frozenset[str]:
+    """Return the mutants that are recorded to live under the limits."""
+    return frozenset(json.loads(path.read_text(encoding="utf-8"))["unseen"]) if path.exists() else frozenset()
+
+
+def write_unseen(unseen: Collection[str], path: Path = PLACE) -> None:
+    """Write the record, a line a mutant."""
+    lines = ",\n".join(f"  {json.dumps(mutant)}" for mutant in sorted(unseen))
+    path.write_text(f'{{"unseen": [\n{lines}\n]}}\n' if unseen else '{"unseen": []}\n', encoding="utf-8")
+
+
+def updated(
+    recorded: frozenset[str], shown: Collection[str], survivors: Collection[str], there: Collection[str]
+) -> set[str]:
+    """Return the record with what became of the mutants that were shown; who is no mutant any more is dropped."""
+    return {mutant for mutant in {*(recorded - set(shown)), *survivors} if mutant in there}

@@ -1,0 +1,30 @@
+"""Under limits a mutant lives only if what shows it is left out."""
+
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants
+from specsim.properties.mutants.hunt import Hunt, Options
+from specsim.properties.mutants.kills import read_kills
+from specsim.properties.mutants.limits import EVERY_LIMIT, read_unseen, updated, write_unseen
+
+CHOSEN = ("STRIDE-fast_topk", "EMPTY-fast_topk", "WRITE-fast_topk", "B01", "B03", "OWN-01", "OWN-227")
+QUICK = [one for one in all_properties() if not one.is_slow]
+
+
+def test_who_is_recorded_lives_and_all_others_die():
+    mutants = [mutant for mutant in all_mutants() if mutant.id in CHOSEN]
+    hunt = Hunt(mutants, QUICK, Options(30, False, read_kills().killers, limits=EVERY_LIMIT))
+    assert [mutant.id for mutant in mutants if not hunt.kills_of(mutant.id, 1)] == [
+        mutant.id for mutant in mutants if mutant.id in read_unseen()
+    ]
+    assert {"STRIDE-fast_topk", "EMPTY-fast_topk"} <= read_unseen()
+
+
+def test_every_recorded_mutant_is_there():
+    assert read_unseen() <= {mutant.id for mutant in all_mutants()}
+
+
+def test_a_record_keeps_who_was_not_shown(tmp_path):
+    fresh = updated(frozenset({"A", "B", "GONE"}), ["B", "C"], ["C"], ["A", "B", "C"])
+    assert fresh == {"A", "C"}
+    write_unseen(fresh, tmp_path / "record.json")
+    assert read_unseen(tmp_path / "record.json") == fresh
