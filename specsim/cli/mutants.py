@@ -89,7 +89,8 @@ def mutants(
         unseen = frozenset(limits.updated(limits.read_unseen(record), found.kills, found.survivors, every))
         _write(limits.write_unseen, unseen, record)
     if as_json:
-        print_json({**_document(found), "unseen": [name for name in found.survivors if name in unseen]})
+        under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
+        print_json({**_document(found), **under_limits})
     else:
         _print(found, unseen)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)

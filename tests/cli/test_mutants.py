@@ -5,6 +5,7 @@ import json
 import pytest
 
 from specsim.cli import mutants as mutants_command
+from specsim.conformance.limits import NO_LIMITS
 from specsim.properties.mutants import matrix
 from specsim.properties.mutants.hunt import Kill
 from specsim.properties.mutants.kills import read_kills
@@ -94,6 +95,7 @@ def test_seeds_examples_and_processes_are_handed_on(specsim, asked):
         "mutants": None,
         "is_complete": True,
         "judges_properties": True,
+        "limits": NO_LIMITS,
         "jobs": 2,
     }
 
