@@ -63,7 +63,11 @@ class FrozenRun:
 
 @st.composite
 def frozen_runs(draw: DrawFn) -> FrozenRun:
-    """Draw chains and trees of a draft that is perfect, right to a depth or by chance, in pools that may run out."""
+    """Draw chains and trees of a draft that is perfect, right to a depth or by chance, in pools that may run out.
+
+    In the simplest case requests of one batch accept two of three drafts, behind prompts of several tokens, and another
+    comes when they have ended.
+    """
     config = draw(st.sampled_from((SpecConfig(2, 3, 6), SpecConfig(1, 3, 4), SpecConfig(3, 2, 7), SpecConfig(1, 1, 2))))
     seed = draw(st.integers(0, 2**16))
     text = np.random.default_rng(seed)
@@ -71,11 +75,11 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
     prompts = [
         (
             *shared[: draw(st.integers(0, 6))].tolist(),
-            *text.integers(0, SMALL_VOCABULARY, draw(st.integers(1, 4))).tolist(),
+            *text.integers(0, SMALL_VOCABULARY, draw(st.sampled_from((3, 1, 2, 4)))).tolist(),
         )
         for _ in range(num_requests)
     ]
-    agreement, num_right = draw(st.sampled_from(((1.0, None), (1.0, 1), (0.6, None), (1.0, 0))))
+    agreement, num_right = draw(st.sampled_from(((1.0, 2), (1.0, None), (0.6, None), (1.0, 1), (1.0, 0))))
     sharing = draw(st.sampled_from(SHARINGS))
     model = HashModel(SMALL_VOCABULARY, seed % 50, agreement, num_right, kv_sharing=sharing)
     return FrozenRun(
@@ -91,7 +95,7 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
         lengths=tuple(draw(st.sampled_from((12, 16, 9, 4, 1))) for _ in prompts),
         eos_token=draw(st.sampled_from((None, None, 5))),
         retractions=tuple(draw(st.lists(st.integers(1, 6), max_size=2))),
-        is_last_late=draw(st.booleans()),
+        is_last_late=draw(st.sampled_from((True, False))),
     )
 
 

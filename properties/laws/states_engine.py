@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import state_of_runs
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, finished, play, scheduled_runs
 from specsim.properties.laws.support.told import check_told
 from specsim.simulation.worker import TellingWorker
@@ -23,23 +24,44 @@ def hidden_states_are_those_of_plain_decoding(backend: Backend, run: ScheduledRu
         check_told(run.scenario.model, request)
 
 
+def handed_runs() -> SearchStrategy[ScheduledRun]:
+    """Return a strategy of runs that hand out hidden states, on V1 and V2; the simplest is one of neighbours on V1."""
+    return st.one_of(neighbouring_runs(), schedules_that_hand(is_v1=False), schedules_that_hand())
+
+
 @st.composite
-def handed_runs(draw: DrawFn) -> ScheduledRun:
+def neighbouring_runs(draw: DrawFn) -> ScheduledRun:
+    """Draw requests of different texts that are decoded side by side for a while, and are all handed hidden states."""
+    run = draw(scheduled_runs(is_v1=draw(st.sampled_from((True, False)))))
+    prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=4), min_size=2, max_size=3))
+    length = draw(st.sampled_from((9, 12)))
+    arrivals = tuple(
+        Arrival((number, *prompt), length, None, 0, returns_hidden_states=True) for number, prompt in enumerate(prompts)
+    )
+    scenario = replace(run.scenario, arrivals=arrivals, max_batch=len(arrivals))
+    return replace(run, scenario=scenario, aborts=(), retractions=(), num_spare_slots=run.num_spare_slots + ROOM)
+
+
+@st.composite
+def schedules_that_hand(draw: DrawFn, is_v1: bool | None = None) -> ScheduledRun:
     """Draw runs of any schedule in which some requests are handed hidden states, and some scores as well or instead.
 
-    Most have room for everybody and several requests to a batch, and one that has output something is retracted.
+    Most have room for everybody and several requests to a batch, all of which last for some iterations and are handed
+    states, and one that has output something is retracted.
     """
-    run = draw(scheduled_runs())
+    run = draw(scheduled_runs(is_v1))
     asked = st.sampled_from(((None, True), (1, True), (None, True), (None, False), (0, False)))
     first, *others = run.scenario.arrivals
     arrivals = [replace(first, returns_hidden_states=True)]
     for one in others:
         top_logprobs, is_handed = draw(asked)
         arrivals.append(replace(one, top_logprobs=top_logprobs, returns_hidden_states=is_handed))
-    scenario = replace(run.scenario, arrivals=tuple(draw(st.permutations(arrivals))))
     if draw(st.sampled_from((True, False, False))):
+        scenario = replace(run.scenario, arrivals=tuple(draw(st.permutations(arrivals))))
         return replace(run, scenario=scenario)
-    resting = (draw(st.integers(2, 5)), draw(st.integers(0, 3)))
+    lasting = [replace(one, max_new_tokens=12, eos_token=None, delay=0, returns_hidden_states=True) for one in arrivals]
+    scenario = replace(run.scenario, arrivals=tuple(draw(st.permutations(lasting))))
+    resting = (draw(st.sampled_from((4, 3, 5, 6))), draw(st.integers(0, 3)))
     return replace(
         run,
         scenario=replace(scenario, max_batch=4),

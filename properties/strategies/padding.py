@@ -123,19 +123,30 @@ def _forward(mode: ForwardMode, counts: list[int], width: int | None, numbers: N
     )
 
 
+_HALVES = ((60, 0), (120, 60, 0), (120, 60, 60, 0))
+"""Requests of ranks, in numbers that every group can share."""
+
+
 @st.composite
 def rounds(draw: DrawFn) -> dict[str, Any]:
-    """Draw the requests of some ranks, idle ones among them, and what their rows are shared by."""
-    width = draw(st.integers(1, 6))
+    """Draw the requests of some ranks, idle ones among them, and what their rows are shared by.
+
+    In a fifth of them the ranks come to exactly half of what they had if each ran as many rows as the busiest. A rank
+    that is alone has prompts most often: only there are they padded to the longest.
+    """
+    width = draw(st.sampled_from((1, 5, 2, 7, 3, 4, 5, 6, 7)))
     some = mostly(st.integers(1, 9), st.just(0), one_in=3)
     several, alone = st.lists(some, min_size=2, max_size=5), st.lists(some, min_size=1, max_size=1)
-    requests = draw(mostly(several, alone, one_in=4))
+    halves = st.sampled_from(_HALVES).flatmap(st.permutations)
+    requests = draw(draw(st.sampled_from((several, halves, alone, several, alone))))
     return {
         "global_num_tokens": [width * count for count in requests],
         "num_tokens_per_req": width,
         "attn_tp_size": draw(st.sampled_from((1, 2, 3, 4))),
-        "attn_cp_size": draw(st.sampled_from((1, 2, 3))),
-        "is_extend_in_batch": draw(mostly(st.just(False), st.just(True), one_in=3)),
+        "attn_cp_size": draw(st.sampled_from((1, 5, 2, 3))),
+        "is_extend_in_batch": draw(
+            st.booleans() if len(requests) > 1 else mostly(st.just(True), st.just(False), one_in=5)
+        ),
     }
 
 

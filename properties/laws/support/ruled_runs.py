@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.host.logit_rules import NO_RULES, LogitRules
@@ -70,12 +71,15 @@ def handed_on_runs(draw: st.DrawFn) -> RuledRun:
     one = st.builds(
         Arrival,
         prompt=st.lists(st.integers(0, FEW_TOKENS - 1), min_size=1, max_size=3).map(tuple),
-        max_new_tokens=st.integers(2, 4),
+        max_new_tokens=st.sampled_from((5, 3, 4, 2)),
         eos_token=st.none(),
         delay=st.just(0),
     )
-    run = draw(ruled_runs())
-    crowd = tuple(draw(st.lists(one, min_size=3, max_size=5)))
+    run = draw(any_ruled_runs())
+    crowd = tuple(
+        replace(each, prompt=(place, *each.prompt))
+        for place, each in enumerate(draw(st.lists(one, min_size=3, max_size=5)))
+    )
     strong = LogitRules(frequency_penalty=draw(st.sampled_from((6.0, -6.0))), presence_penalty=3.0)
     return replace(
         run,
@@ -86,8 +90,36 @@ def handed_on_runs(draw: st.DrawFn) -> RuledRun:
     )
 
 
+def ruled_runs() -> SearchStrategy[RuledRun]:
+    """Return a strategy of runs with rules, some of which begin again; the simplest does, in strong penalties on V2."""
+    return st.one_of(resumed_runs(), any_ruled_runs(), any_ruled_runs(), any_ruled_runs())
+
+
 @st.composite
-def ruled_runs(draw: st.DrawFn) -> RuledRun:
+def resumed_runs(draw: st.DrawFn) -> RuledRun:
+    """Draw a run of strong penalties in which a short request makes room for one that joins a long one.
+
+    One that has output something loses its slots and comes back. What a request has output decides most of its tokens.
+    """
+    scenario = draw(trees_or_any_scenario())
+    model = replace(scenario.model, vocab_size=FEW_TOKENS, hot_token_id=None)
+    lengths = (draw(st.sampled_from((3, 5))), 14, 10)
+    crowd = tuple(
+        Arrival((number, *draw(st.lists(st.integers(0, FEW_TOKENS - 1), max_size=3))), length, None, 0)
+        for number, length in enumerate(lengths)
+    )
+    strong = LogitRules(frequency_penalty=draw(st.sampled_from((3.0, -3.0, 1.5))))
+    is_v1, is_overlapped = draw(st.sampled_from(((False, False), (True, False), (False, True))))
+    return RuledRun(
+        replace(scenario, model=model, arrivals=crowd, is_v1=is_v1, max_batch=2),
+        (strong,) * len(crowd),
+        Schedule(is_overlapped, stream_seed=draw(st.integers(0, 2**16)), has_prefix_cache=draw(st.booleans())),
+        draw(st.sampled_from((4, 3, 5))),
+    )
+
+
+@st.composite
+def any_ruled_runs(draw: st.DrawFn) -> RuledRun:
     """Draw a run of few tokens in which most requests have rules; some overlap, run in chunks, or lose their slots.
 
     Most often there are more requests than run at once, so that rows go from one with rules to one without any.
