@@ -32,8 +32,8 @@ from specsim.simulation.requests import Request
 def sided_scenarios(draw: st.DrawFn) -> Scenario:
     """Draw a run whose draft is right to a depth, or as long as it knows the target's choice.
 
-    Most requests begin with another token: a draft that consumes tokens alone must not need to know it. Most drafts
-    have ids of their own, also in the simplest case.
+    Most requests begin with another token: a draft that consumes tokens alone must not need to know it. All end with
+    another one, so that proposals differ. Most drafts have ids of their own, also in the simplest case.
     """
     scenario = draw(st.one_of(tree_scenarios(), tree_scenarios(), scenarios()))
     hot_seed = draw(st.integers(0, 255))
@@ -46,7 +46,9 @@ def sided_scenarios(draw: st.DrawFn) -> Scenario:
         hot_token_id=hot,
     )
     is_v1, page_size = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 1, 4)))
-    return replace(scenario, model=model, is_v1=is_v1, page_size=page_size)
+    ends = enumerate(scenario.arrivals)
+    arrivals = tuple(replace(one, prompt=(*one.prompt, place)) for place, one in ends)
+    return replace(scenario, model=model, arrivals=arrivals, is_v1=is_v1, page_size=page_size)
 
 
 def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -> None:

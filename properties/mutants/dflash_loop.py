@@ -208,6 +208,22 @@ class PathsOfTheNeighbour(ReferenceDflashWorkerV2):
         return super()._committed(row, lengths, replace(phase, hidden_states=rolled))
 
 
+class OneRowEarlyAhead(ReferenceDflashWorkerV2):
+    """Ahead, takes the features of every node from the one before it in the batch."""
+
+    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+        rolled = np.roll(phase.hidden_states, 1, axis=0)
+        return super()._committed(row, lengths, replace(phase, hidden_states=rolled))
+
+
+class RootsOfTheNeighbourAhead(ReferenceDflashWorkerV2):
+    """Ahead, starts everybody's block with the bonus token of the next request."""
+
+    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+        committed = super()._committed(row, lengths, phase)
+        return replace(committed, bonus_tokens=np.roll(committed.bonus_tokens, 1))
+
+
 def _spans(counts: Array, kept: Array) -> list[tuple[int, int, int]]:
     """Return where the features of each request end, how many there are, and how many stay."""
     return list(zip(np.cumsum(counts).tolist(), counts.tolist(), kept.tolist(), strict=True))
@@ -246,6 +262,8 @@ _FAULTS_AHEAD: tuple[tuple[str, str, type[ReferenceDflashWorkerV2]], ...] = (
     ("OWN-1754", "Ahead, as many features as accepted drafts become KV.", DraftsForTokens),
     ("OWN-1755", "Ahead, a block starts with what follows the last root.", RootsOfTheBlock),
     ("OWN-1756", "Ahead, a request gets the features of its neighbour.", PathsOfTheNeighbour),
+    ("OWN-1757", "Ahead, a position gets the features of the one before.", OneRowEarlyAhead),
+    ("OWN-1758", "Ahead, a block starts with the root of its neighbour.", RootsOfTheNeighbourAhead),
 )
 
 MUTANTS = tuple(

@@ -99,6 +99,13 @@ class LateTokens(ReferenceWorker):
         super()._stash(replace(phase, topk_index=np.where(is_first[:, None], phase.topk_index, held)))
 
 
+class NeighbourTokens(ReferenceWorker):
+    """Starts every draft with the candidates of the next request of the batch."""
+
+    def _stash(self, phase: DraftInput) -> None:
+        super()._stash(replace(phase, topk_index=np.roll(phase.topk_index, 1, axis=0)))
+
+
 _LAYERS: tuple[tuple[str, str, Spoil], ...] = (
     ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _upside_down),
     ("OWN-2901", "The last of the layers stands in the places of all.", _last_alone),
@@ -112,4 +119,8 @@ MUTANTS = (
            unchanged, worker=MappedTwice),
     Mutant("OWN-2905", "map_hot_tokens", "A draft of tokens alone starts with the candidates of the verify before.",
            unchanged, workers={"standalone_v2": LateTokens}),
+    Mutant("OWN-2906", "map_hot_tokens", "A draft of hidden states starts with the candidates of the verify before.",
+           unchanged, worker=LateTokens),
+    Mutant("OWN-2907", "map_hot_tokens", "A draft of tokens alone starts with the candidates of its neighbour.",
+           unchanged, workers={"standalone_v2": NeighbourTokens}),
 )  # fmt: skip

@@ -123,6 +123,14 @@ class SeedOfTheNeighbour(FrozenSide):
         )
 
 
+class SeedOfTheLastRow(FrozenSide):
+    """Takes every seed from the last row of the batch."""
+
+    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+        seeds = super()._next_seeds(batch, operations)
+        return _with_states(seeds, batch, lambda counts: np.full_like(counts, counts.sum() - 1))
+
+
 class SeedOfTheFirstRow(FrozenSide):
     """Starts the first draft of a request from the state of its chunk's first token."""
 
@@ -207,6 +215,7 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2648", "The seed is the state one row before the last.", SeedOneEarly),
     ("OWN-2649", "The row of a seed is found with the width of a path.", SeedAtTheWrongWidth),
     ("OWN-2650", "The seed is that of the neighbour.", SeedOfTheNeighbour),
+    ("OWN-2660", "All seeds are that of the last row.", SeedOfTheLastRow),
     ("OWN-2651", "The first seed is the state of the first token of a chunk.", SeedOfTheFirstRow),
     ("OWN-2652", "The first seed is that of whoever joins last.", SeedOfTheBatch),
     ("OWN-2653", "The root stays where a verify accepts no draft.", RootIsLost),

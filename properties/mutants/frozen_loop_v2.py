@@ -55,6 +55,12 @@ def _of_the_neighbour(_: VerifyInput, output: VerifyOutput, phase: DraftExtendIn
     return replace(phase, select_index=np.roll(phase.select_index, 1))
 
 
+def _of_the_last_node(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
+    width = len(output.hidden_states) // len(phase.select_index)
+    rows: Array = np.arange(1, len(phase.select_index) + 1) * width - 1
+    return replace(phase, select_index=rows)
+
+
 def _of_nodes_in_order(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
     return replace(phase, hidden_states=output.hidden_states)
 
@@ -65,6 +71,7 @@ _FAULTS: tuple[tuple[str, str, Fault], ...] = (
     ("OWN-2657", "Rows of seeds are counted with the width of a path.", _with_the_width_of_a_path),
     ("OWN-2658", "The seed that waits is that of the neighbour.", _of_the_neighbour),
     ("OWN-2659", "Seeds are taken before the path is brought to the front.", _of_nodes_in_order),
+    ("OWN-2661", "The seed that waits is the state of the last node.", _of_the_last_node),
 )
 
 MUTANTS = tuple(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
-from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
+from specsim.phases import Batch, DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.layers import LayeredSide, Window, rotated
 from specsim.reference.worker.pools import Pools
@@ -116,6 +117,38 @@ class KeptBefore(LayeredSide):
         return extended
 
 
+class KeptBeforeRagged(LayeredSide):
+    """Appends before the windows of accepted tokens are made."""
+
+    def extend_ragged(self, batch: Batch, pools: Pools, operations: CallsByName) -> DraftInput:
+        """Append first."""
+        phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
+        counts = phase.num_accepted_tokens.astype(np.int32)
+        starts = (np.cumsum(counts) - counts).astype(np.int32)
+        states = require_present("hidden_states", phase.hidden_states)
+        operations.assign_hidden_states_pool(states, starts, counts, phase.req_pool_indices, self._pool)
+        before = self._pool.copy()
+        extended = super().extend_ragged(batch, pools, operations)
+        self._pool[...] = before
+        return extended
+
+
+class LayersProposeLate(LayeredSide):
+    """Keeps what all layers but the first proposed behind the verify before."""
+
+    _before: dict[int, Array] | None = None
+
+    def _run(
+        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
+    ) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, page_table, grows, pools, operations)
+        before, told = self._before or {}, index.copy()
+        for place, number in enumerate(row.tolist()):
+            told[place, 1:] = before.get(number, index[place])[1:]
+        self._before = before | dict(zip(row.tolist(), index, strict=True))
+        return values, told
+
+
 class StatesOfTheNeighbour(LayeredSide):
     """Appends what is committed of the next request of the batch."""
 
@@ -177,6 +210,8 @@ _FAULTS: tuple[tuple[str, str, type[LayeredSide]], ...] = (
     ("OWN-1899", "What is cached in front of a chunk is computed from what is not there.", SharedFrontIsRewritten),
     ("OWN-1900", "A row keeps where its last owner began.", LastOwnersStart),
     ("OWN-1901", "Every step drafts what the first layer proposes.", OneLayerForAll),
+    ("OWN-1903", "V1: hidden states wait before they are needed.", KeptBeforeRagged),
+    ("OWN-1904", "All layers but the first propose late.", LayersProposeLate),
 )
 
 

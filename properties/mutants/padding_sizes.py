@@ -65,6 +65,10 @@ def _buffer_of_the_longest(correct: Function, arguments: Named) -> Named:
     return {"buffer_len": max(plan.num_tokens) * len(plan.num_tokens)}
 
 
+def _decodes_turn_beside_anybody(_: Function, arguments: Named) -> Named:
+    return {"turns_into_extend": arguments["is_extend_in_batch"]}
+
+
 def _decodes_stay_decodes(_: Function, __: Named) -> Named:
     return {"turns_into_extend": False}
 
@@ -117,6 +121,7 @@ MUTANTS = (
     Mutant("OWN-2335", _PLAN, "Only one of two groups shares the rows.", answering(_shared_by_one_group)),
     Mutant("OWN-2336", _PLAN, "The buffer is always that of the longest.", _planned(_buffer_of_the_longest)),
     Mutant("OWN-2337", _PLAN, "Decodes beside prompts stay decodes.", _planned(_decodes_stay_decodes)),
+    Mutant("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts.", _planned(_decodes_turn_beside_anybody)),
     Mutant("OWN-2338", _LENS, "Lengths that the host lacks are waited for.", answering(_waited_for)),
     Mutant("OWN-2339", _LENS, "A sum that nobody knows is 0.", _lens_with(_sum_of_nothing)),
     Mutant("OWN-2340", _LENS, "The host's copy has the width of a path.", _lens_with(_width_of_the_path)),

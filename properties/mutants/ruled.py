@@ -108,6 +108,22 @@ class PlacedRows(OutputRows):
         super().commit(np.arange(1, len(row) + 1, dtype=np.int64), choices, accept_index, predict, operations)
 
 
+class TwiceRows(OutputRows):
+    """Counts what a request that comes back has output twice."""
+
+    def start(self, row: Array, choices: Choices, vocab_size: int) -> None:
+        """Start rows with everything twice."""
+        super().start(row, [replace(choice, output=(*choice.output, *choice.output)) for choice in choices], vocab_size)
+
+
+class ShortRows(OutputRows):
+    """Forgets the last token of a request that comes back."""
+
+    def start(self, row: Array, choices: Choices, vocab_size: int) -> None:
+        """Start rows a token short."""
+        super().start(row, [replace(choice, output=choice.output[:-1]) for choice in choices], vocab_size)
+
+
 class HastyRows(OutputRows):
     """Starts a row when its request is admitted, and not again when its prompt is through."""
 
@@ -189,6 +205,8 @@ _ROWS: tuple[tuple[str, str, type[OutputRows]], ...] = (
     ("OWN-2765", "The token behind a prompt does not count.", SilentRows),
     ("OWN-2766", "A request is ruled by what its neighbour has output.", NeighbouringRows),
     ("OWN-2767", "Tokens count in the rows of places in the batch.", PlacedRows),
+    ("OWN-2772", "What a request that comes back has output counts twice.", TwiceRows),
+    ("OWN-2773", "The last token of a request that comes back does not count.", ShortRows),
 )
 
 _WORKERS: tuple[tuple[str, str, Callable[..., Any]], ...] = (

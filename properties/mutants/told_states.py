@@ -130,6 +130,23 @@ class EarlyStatesV1(ReferenceWorkerV1):
         return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._told)
 
 
+class LateStatesV1(ReferenceWorkerV1):
+    """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
+
+    def told(self) -> Told:
+        """Return states one place back."""
+        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._told)
+
+
+class StatesOfTheFirstV1(ReferenceWorkerV1):
+    """Hands all requests of a batch the states of its first one, as far as that has any."""
+
+    def told(self) -> Told:
+        """Return states of the first, and behind them the own ones."""
+        first = _states(self._told[0]) if self._told else ()
+        return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in self._told)
+
+
 class ShortStatesV1(ReferenceWorkerV1):
     """Hands out no state of the token that ends a text."""
 
@@ -180,6 +197,8 @@ _WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
     ("OWN-3109", "V1: states are those of the next request.", NeighbourStatesV1),
     ("OWN-3110", "V1: states are one token early.", EarlyStatesV1),
     ("OWN-3111", "V1: no state is handed out of the token that ends a text.", ShortStatesV1),
+    ("OWN-3114", "V1: states are one token late.", LateStatesV1),
+    ("OWN-3115", "V1: states are those of the first request.", StatesOfTheFirstV1),
 )
 
 _OPERATION = "gather_output_logprobs"
