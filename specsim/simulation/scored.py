@@ -1,15 +1,12 @@
 """Comparison of what a run tells of its tokens with what plain decoding tells of them."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from specsim.assertion import require_present
 from specsim.contracts.rounding import is_rounded_logprob, is_rounded_state
-from specsim.simulation.autoregressive import ROW
+from specsim.simulation.autoregressive import PrefillDecoder
 from specsim.simulation.logprobs import HiddenState, ToldToken
-from specsim.simulation.memory import SlotRange
-from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.requests import Request
 from specsim.simulation.worker import TellingWorker
 
 
@@ -59,15 +56,14 @@ def is_same_state(expected: HiddenState, got: HiddenState, dtype: str) -> bool:
 
 
 def told_alone(worker: TellingWorker, request: Request) -> list[ToldToken]:
-    """Return what prefills of one token after another tell of a greedy output, in row 1, position p in slot p+1."""
-    text, first = (*request.prompt, *request.output), len(request.prompt)
-    choice = request.choice_alone()
-    worker.assign_slots([SlotRange(ROW, 0, len(text), tuple(range(1, len(text) + 1)))])
+    """Return what prefills of one token after another tell of a greedy output."""
+    decoder = PrefillDecoder(worker, request.choice_alone())
+    for token in request.prompt:
+        decoder.append(token)
     told = []
-    for end in range(first, len(text)):
-        output = () if choice.rules is None else text[first:end]
-        worker.assign_choices([ROW], [replace(choice, output=output)])
-        worker.prefill([ROW], [PromptChunk(text[:end], 0 if end == first else end - 1, end)])
+    for token in request.output:
+        decoder.next_token()
         ((one,),) = worker.told()
         told.append(one)
+        decoder.append(token)
     return told

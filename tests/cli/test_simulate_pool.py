@@ -38,6 +38,18 @@ def test_a_pool_that_cannot_move_is_a_usage_error(simulate):
     assert "NO_MOVE: layout of the target component 'entries' is UNKNOWN" in got.stderr
 
 
+@pytest.mark.parametrize(
+    "options", [("--mode", "v1"), ("--mode", "v2", "--overlap", "--page-size", 4)], ids=["v1", "v2"]
+)
+def test_a_window_changes_nothing_that_is_told(simulate, options):
+    """What tokens are compared with runs alone, on SWA slots that those before it have left in any order."""
+    for asked in (("--hidden-states",), ("--logprobs", 2, "--model", "hash")):
+        got = simulate("--pool", "swa", *asked, *options, "--max-new-tokens", 12, "--json")
+        assert got.exit_code == 0, got.output
+        figures = json.loads(got.stdout)
+        assert (figures["lossless"], figures["pool"], figures["output_tokens"]) == (True, "swa", 36)
+
+
 def test_recurrent_states_and_cached_prefixes_exclude_each_other(simulate):
     got = simulate(*TREE, "--pool", "hybrid", "--prefix-cache")
     assert (got.exit_code, got.stdout) == (2, "")
