@@ -7,14 +7,18 @@ from itertools import cycle, islice
 import numpy as np
 import pytest
 
-from specsim.conformance.backend import load
+from specsim.conformance.backend import Completed, load
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.host.stopping import FinishReason
+from specsim.host.truncation import truncate_at_stop
+from specsim.properties.laws.support.constrained_runs import Automaton
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
 from specsim.reference.worker.ngram import ReferenceNgramWorker
 from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.ground_truth import greedy_decode
+from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
 from specsim.simulation.pools import sizes_for
@@ -129,3 +133,58 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, mode):
     parameters = NgramParameters(max_depth=3, max_breadth=2, capacity=50, num_draft_tokens=4, mode=mode)
     loop = ReferenceNgramWorker if mode is TreeMode.BFS else ReferenceNgramWorkerV2
     check_sampled_law(partial(loop, parameters), parameters.config, HashModel(3, 11, 0.9), prompt)
+
+
+def constrained(parameters, seed, kind, operations=None):
+    """Return a request whose grammar ends its text soon, after a run, and what plain decoding makes of it."""
+    model, grammar = HashModel(2, seed, 1.0), Automaton(2, 3, 1.0, 4, seed)
+    request = Request(0, list(islice(cycle([0, 1, 1]), 9)), 16, grammar=grammar.start)
+    sizes = sizes_for(parameters.config, [request], 1)
+    told = {} if operations is None else {"operations": operations}
+    engine = Engine(kind(parameters, load_model(model), sizes, **told), 1, operations=operations)
+    engine.submit(request)
+    engine.run()
+    matcher = grammar.start()
+    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
+    return request, decode_alone(decoder, request.prompt, request.rules, matcher)
+
+
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_ends_at_the_token_that_completes_its_grammar(kind):
+    """In the middle of an accepted path too: nothing behind that token is output."""
+    finishes = []
+    for seed in SEEDS:
+        request, (output, finish) = constrained(TIGHT, seed, kind)
+        assert (request.output, request.finish) == (output, finish)
+        finishes.append(finish.reason)
+    assert finishes.count(FinishReason.GRAMMAR) > len(SEEDS) // 2
+
+
+def looks_before_the_grammar(accept_index, predict, rules, outputs, prompt_lengths, text_of, grammars):
+    """End a request where engines do: the token that completes its text is followed by one more of the path."""
+    truncation = truncate_at_stop(accept_index, predict, rules, outputs, prompt_lengths, text_of, grammars)
+    appended, finishes, kept = list(truncation.appended), list(truncation.finishes), truncation.accept_index.copy()
+    counts = truncation.batch_num_accepted_drafts.copy()
+    for place, finish in enumerate(finishes):
+        count = len(appended[place])
+        has_more = count < (accept_index[place] >= 0).sum()
+        if finish is not None and finish.reason is FinishReason.GRAMMAR and has_more:
+            appended[place] = (*appended[place], int(predict[accept_index[place, count]]))
+            finishes[place] = replace(finish, num_tokens=finish.num_tokens + 1)
+            kept[place, count] = accept_index[place, count]
+            counts[place] += 1
+    cut = replace(truncation, accept_index=kept, batch_num_accepted_drafts=counts)
+    return replace(cut, appended=tuple(appended), finishes=tuple(finishes))
+
+
+def test_engines_that_do_not_look_again_output_one_token_behind_the_end():
+    operations = ORACLE.with_function("truncate_at_stop", looks_before_the_grammar, "as engines do")
+    num_longer = 0
+    for seed in SEEDS:
+        request, (output, _) = constrained(TIGHT, seed, ReferenceNgramWorker, Completed(operations, ORACLE))
+        assert request.output[: len(output)] == output and len(request.output) <= len(output) + 1
+        num_longer += len(request.output) > len(output)
+    assert num_longer > 0
