@@ -16,6 +16,7 @@ from specsim.cli.matrix_results import Place, Report, matrix_document, print_mat
 from specsim.cli.output import EXIT_CODES, Exit, Failed, announce, finish, print_json, progress
 
 if TYPE_CHECKING:
+    from specsim.properties.matrix.extent import Extent
     from specsim.properties.matrix.factors import Cell
     from specsim.properties.matrix.run import Result
     from specsim.properties.soak.history import Failure
@@ -46,6 +47,7 @@ MOST_INTERPRETED = 4
 @click.option("--cell", "cell_name", metavar="NAME", help="Run this cell alone, as a failure says.")
 @click.option("--history", "number", type=HISTORY, help="Run this history of each cell alone, as a failure says.")
 @click.option("--law", "is_law_alone", is_flag=True, help="Go through the law of each cell alone, as a failure says.")
+@click.option("--plan", "is_planned_only", is_flag=True, help="Say how much would run, and for how long, by a sample.")
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
@@ -58,6 +60,7 @@ def matrix(
     cell_name: str | None,
     number: int | None,
     is_law_alone: bool,
+    is_planned_only: bool,
     seed: int | None,
     replays: int,
     jobs: int,
@@ -82,6 +85,7 @@ def matrix(
     name = implementation or LAYERS[layer or "reference"]
     with redirect_stdout(sys.stderr):
         load_implementation(name)
+    from specsim.properties.matrix.extent import measure_extent
     from specsim.properties.matrix.factors import all_cells
     from specsim.properties.matrix.laws import law_cells
     from specsim.properties.matrix.plan import PROFILES, plan_matrix
@@ -104,6 +108,12 @@ def matrix(
             because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
             raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
         laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name))
+        if is_planned_only:
+            extent = measure_extent(subjects, name, plan.cells, numbers, seed, jobs, laws)
+    if is_planned_only:
+        _print_extent(extent, as_json)
+        return
+    with progress("matrix") as on_progress, redirect_stdout(sys.stderr):
         try:
             result = run_matrix(subjects, name, plan.cells, numbers, seed, jobs, on_progress, laws)
         except BrokenProcessPool as broken:
@@ -118,6 +128,15 @@ def matrix(
         print_matrix(report)
         click.echo(f"{verdict}, seed {seed}")
     finish(Exit.FAILURE if wrong else Exit.CONFORMS, "; ".join([f"{verdict}, seed {seed}", *wrong]))
+
+
+def _print_extent(extent: "Extent", as_json: bool) -> None:
+    """Print how much would run."""
+    if as_json:
+        print_json(vars(extent) | {"seconds": round(extent.seconds)})
+    else:
+        told = f"{extent.num_cells} cells, {extent.num_histories:,} histories and {extent.num_laws} laws"
+        click.echo(f"{told} would run, in about {extent.seconds:,.0f} seconds")
 
 
 def _modes(name: str) -> list[str]:

@@ -218,6 +218,15 @@ def test_a_law_that_does_not_hold_is_told_with_the_line_that_goes_through_it_aga
     assert law["error"] in got.stdout
 
 
+def test_a_plan_says_how_much_would_run(specsim):
+    asked = ("matrix", "--plan", "--cell", CELL, "--histories", 7, "--seed", 7)
+    told = specsim(*asked).stdout.splitlines()
+    assert told[1].startswith("1 cells, 7 histories and 1 laws would run, in about ")
+    document = json.loads(specsim(*asked, "--history", 2, "--json").stdout)
+    assert document.pop("seconds") >= 0
+    assert document == {"num_cells": 1, "num_histories": 1, "num_laws": 0}
+
+
 def test_a_law_and_a_history_alone_contradict_each_other(specsim):
     got = specsim("matrix", "--law", "--history", 3)
     assert got.exit_code == 2
