@@ -1,6 +1,6 @@
 """P47 to P62: what the draft knows, where outputs end, what schedules may not change, and tests of the tests."""
 
-from specsim.properties.targets.target import WIDTHS, Target
+from specsim.properties.targets.target import Target
 
 TARGETS = (
     Target(
@@ -52,9 +52,16 @@ TARGETS = (
     Target(
         "P54",
         "drafts stop at the context limit, and the output reaches it",
-        properties=("stops.a_run_ends_where_its_tokens_do",),
-        tests=("specsim/simulation/test_engine_stops.py::test_each_stop_at_each_place",),
-        open=(("workers whose drafts are cut at the limit of one request", WIDTHS),),
+        properties=(
+            "stops.a_run_ends_where_its_tokens_do",
+            "stops.drafts_fill_the_context_and_no_more",
+            "clipped_engine.nothing_is_written_behind_the_context",
+            "clipped_engine.outputs_fill_the_context",
+        ),
+        tests=(
+            "specsim/simulation/test_engine_stops.py::test_each_stop_at_each_place",
+            "specsim/simulation/test_clipping.py::test_results_that_are_out_count_in_whole_runs",
+        ),
     ),
     Target(
         "P55",

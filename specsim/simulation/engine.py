@@ -19,8 +19,9 @@ from specsim.host.metrics import (
 )
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.clipping import clipped_steps
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.fitting import has_pair_keys, require_room, require_same
+from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
 from specsim.simulation.launches import Launched, Launcher
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
@@ -59,8 +60,8 @@ class Engine:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; a V1
-        worker that is to overlap; cached prefixes of a recurrent model.
+        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; what
+        ``require_schedule`` refuses.
     """
 
     def __init__(
@@ -84,22 +85,8 @@ class Engine:
         self._operations = Direct(OWN_DECISIONS) if operations is None else operations
         self._observer = observer
         self._is_overlapped = schedule.is_overlapped
-        if self.is_v1 and schedule.is_overlapped:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="is_overlapped",
-                got=True,
-                expected="False",
-                because="V1 allocates and frees inside an iteration",
-            )
-        if schedule.has_prefix_cache and worker.model.description.state_components:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="has_prefix_cache",
-                got=True,
-                expected="False",
-                because="recurrent states are not kept by position",
-            )
+        require_schedule(worker, schedule)
+        self._clips_drafts = schedule.clips_drafts
         self.scheduler = make_scheduler(
             worker.config,
             worker.sizes,
@@ -243,6 +230,8 @@ class Engine:
             return None
         ranges = self.scheduler.prepare_for_decode()
         num_steps = None if self.adaptive is None else self.adaptive.num_steps(len(running))
+        if self._clips_drafts:
+            num_steps = clipped_steps(running, self._in_flight, self.worker.config, num_steps, self._operations)
         self.num_iterations += 1
         return self._launcher.decode(running, ranges, num_steps)
 

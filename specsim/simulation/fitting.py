@@ -3,7 +3,8 @@
 from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveController
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.worker import PlainlyKeyedWorker, Worker
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker
 
 
 def has_pair_keys(worker: Worker) -> bool:
@@ -33,3 +34,25 @@ def require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
             expected=str((1, deepest)),
             because="the number of steps of a chain adapts, and the worker allocates for the most",
         )
+
+
+def require_schedule(worker: Worker, schedule: Schedule) -> None:
+    """Raise unless a worker can be scheduled so.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a V1 worker that is to overlap; cached prefixes of a recurrent model; clipped trees.
+    """
+    refused = (
+        ("is_overlapped", isinstance(worker, SynchronousWorker), "V1 allocates and frees inside an iteration"),
+        (
+            "has_prefix_cache",
+            bool(worker.model.description.state_components),
+            "recurrent states are not kept by position",
+        ),
+        ("clips_drafts", worker.config.topk != 1, "the width of a tree does not follow from its depth"),
+    )
+    for what, is_refused, because in refused:
+        if is_refused and vars(schedule)[what]:
+            raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=True, expected="False", because=because)

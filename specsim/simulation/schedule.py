@@ -22,6 +22,9 @@ class Schedule:
         Draws which of the legal orders queued work runs in.
     has_prefix_cache : bool
         Texts that were resolved are kept, and prompts that begin alike start behind them.
+    clips_drafts : bool
+        An iteration drafts no further than the context of every request in it goes, so that no position behind one is
+        read or written. For chains, on workers whose iterations draft fewer steps when they are asked to.
 
     Raises
     ------
@@ -34,6 +37,7 @@ class Schedule:
     promised: Fraction = Fraction(1)
     stream_seed: int = 0
     has_prefix_cache: bool = False
+    clips_drafts: bool = False
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None and self.prefill_chunk < 1:

@@ -46,7 +46,10 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run from the first request to the last token, slot by slot and on the V2 worker unless it says otherwise."""
+    """A run from the first request to the last token, slot by slot and on the V2 worker unless it says otherwise.
+
+    ``context_limit`` is that of every request.
+    """
 
     config: SpecConfig
     model: HashModel
@@ -55,6 +58,7 @@ class Scenario:
     shuffle_seed: int
     is_v1: bool = False
     page_size: int = 1
+    context_limit: int | None = None
 
     def requests(self) -> list[Request]:
         """Return fresh request objects, numbered in order of arrival."""
@@ -66,6 +70,7 @@ class Scenario:
                 arrival.eos_token,
                 top_logprobs=arrival.top_logprobs,
                 returns_hidden_states=arrival.returns_hidden_states,
+                context_limit=self.context_limit,
             )
             for number, arrival in enumerate(self.arrivals)
         ]
