@@ -9,8 +9,7 @@ from specsim.properties.property import Property
 Status = Literal["stated", "in part", "open"]
 
 GRAPHS = "graph runners"
-WIDTHS = "no algorithm drafts another number for each request"
-REASONS = (GRAPHS, WIDTHS)
+REASONS = (GRAPHS,)
 """Why a part of a target may be open: what it would be stated of is not there."""
 
 
