@@ -47,6 +47,8 @@ class Drafter:
         The draft's entries are those of EAGLE, whose tags are known; others are compared with a fresh prefill's.
     has_memory : bool
         What a request drafts depends on those before it and beside it.
+    cuts_by_company : bool
+        Of tokens that are as likely, how many a top-k keeps depends on the requests beside (semantics A.14b).
     adapts : bool
         The number of steps changes while it runs.
     has_any_size : bool
@@ -68,6 +70,7 @@ class Drafter:
     vocab_size: int = VOCABULARY
     has_own_tags: bool = True
     has_memory: bool = False
+    cuts_by_company: bool = False
     adapts: bool = False
     has_any_size: bool = False
     has_any_pool: bool = False
@@ -151,6 +154,7 @@ DRAFTERS = {
         settings={"draft_model_path": "draft"},
         sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))},
         parameters=draw_block,
+        cuts_by_company=True,
         has_own_tags=False,
         extends=False,
     ),

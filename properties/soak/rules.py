@@ -112,6 +112,13 @@ def _change_engine(machine: Machine, place: int) -> None:
     machine.change_engine(machine.draftings[place % len(machine.draftings)])
 
 
+def _change_engine_weight(machine: Machine) -> int:
+    """Return how often drafts change; few machines have parameters of their own, which change twice as often."""
+    if len(machine.draftings) == 1:
+        return 0
+    return 3 if machine.setup.parameters is None else 6
+
+
 def _change_buckets(machine: Machine, place: int) -> None:
     padding = require_present("padding", machine.padding)
     padding.buckets = BUCKETS[place % len(BUCKETS)]
@@ -144,7 +151,7 @@ RULES = (
     Rule("abort", _number, _abort, lambda machine: 1 if _unfinished(machine) else 0),
     Rule("retract", _number, Machine.retract, lambda machine: 1 if machine.engine.scheduler.holders else 0),
     Rule("change steps", _number, _change_steps, lambda machine: 6 if machine.setup.candidates else 0),
-    Rule("change engine", _number, _change_engine, lambda machine: 3 if len(machine.draftings) > 1 else 0),
+    Rule("change engine", _number, _change_engine, _change_engine_weight),
     Rule("change buckets", _number, _change_buckets, lambda machine: 0 if machine.padding is None else 6),
     Rule("idle batch", _nothing, lambda machine, _: machine.run_for_nobody(), _nobody_weight),
     Rule("admit next door", _draw_next_door, _admit_next_door, _next_door_weight),

@@ -60,11 +60,17 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
         _compare(request, *_decoded_plainly(setup, request, rules))
-    elif setup.candidates or setup.drafter.has_memory or request.num_retractions:
+    elif setup.candidates or setup.drafter.has_memory or request.num_retractions or _may_be_cut(setup, request):
         # NOTE: the coins of an output depend on where its verifies began, which only an undisturbed run repeats.
         _check_end(request)
     else:
         sampled.add(setup, request)
+
+
+def _may_be_cut(setup: Setup, request: Request) -> bool:
+    """Return whether who runs beside may decide what is kept: models rank all tokens, rules make some equal."""
+    rules = request.logit_rules
+    return setup.drafter.cuts_by_company and rules is not None and rules.has_strengths
 
 
 def _compare(request: Request, output: list[int], finish: Finish | None) -> None:

@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 
 from specsim.host.dflash import DflashParameters
+from specsim.host.logit_rules import LogitRules
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.asked import Asked
 from specsim.properties.soak.history import replay
 from specsim.properties.soak.machine import Machine
@@ -192,3 +195,15 @@ def test_machines_say_what_their_engines_may_be_told():
     assert (machine.draftings, machine.untried) == ((STORE, STORES["wider"]), None)
     machine.change_engine(STORES["wider"])
     assert machine.drafting == machine.engine.worker.parameters == STORES["wider"]
+
+
+def test_sampled_blocks_may_differ_with_their_company_where_rules_make_tokens_equal():
+    setup = replace(changing_setup("DFLASH", is_v1=False), max_batch=1, model=HashModel(VOCABULARY, 3550131924, 0.3, 2))
+    setup = replace(setup.under(DflashParameters(16)), has_sampling=True, longest_output=16)
+    sampling = SamplingParameters(4.0, top_k=5, top_p=0.85, seed=1865367026)
+    ruled = Asked((20, 11, 24), 16, sampling=sampling, logit_rules=LogitRules(logit_bias=((16, 6.0),)))
+    beside = Asked((16,), 16, sampling=SamplingParameters(4.0, top_p=0.85, min_p=0.03, seed=3438353633))
+    requests = [ruled.request(0, False), beside.request(1, False)]
+    alone, together = (run_together(setup, some)[0].output for some in (requests[:1], requests))
+    assert alone != together
+    assert replay(Subject(REFERENCE), setup, [Action("admit", one) for one in (ruled, beside)]) is None
