@@ -20,8 +20,11 @@ COLUMNS = 1024
 LOGITS = 4096
 """Logits of its row that a program reads at a time: sixteen a thread of eight warps."""
 
-WAYS, INTERPRETED_WAYS = 8, 256
-"""Bounds that a round of the search tries: three bits of a float32; eight under the interpreter."""
+LANES = 1024
+"""Lanes whose four largest logits are kept: four a thread of eight warps, in sixteen registers."""
+
+WAYS, TRIES, INTERPRETED_WAYS = 8, 4, 256
+"""Bounds that a round tries on a row (three bits of a float32) and on what is kept of it; eight bits interpreted."""
 
 
 def prepare_block_draft(
@@ -120,7 +123,7 @@ def _plan_table(
 
 
 def keep_top_k_exactly(logits: torch.Tensor, top_k: torch.Tensor, num_draft_tokens: int) -> torch.Tensor:
-    """Keep the k largest logits of a row; a program searches one row, three bits of the bound a round."""
+    """Keep the k largest logits of a row; a program reads one row twice, unless its largest logits share a lane."""
     return run("keep_top_k_exactly", launch_keep_top_k_exactly, locals())
 
 
@@ -150,6 +153,7 @@ def _plan_filter(
     column_stride: int,
 ) -> Plan:
     block = choose_block(vocab, LOGITS, LOGITS)
+    ways, tries = (max(2, choose_block(LARGEST_TILE // block, most, INTERPRETED_WAYS)) for most in (WAYS, TRIES))
     return Plan(
         kernels._keep_top_k_exactly_kernel,
         grid=(num_rows,),
@@ -162,7 +166,7 @@ def _plan_filter(
         },
         # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
         constants={"SHIFT": 16 if dtype is torch.bfloat16 else 0, "REQUESTS": power_of_two(num_requests)},
-        tunables={"WAYS": max(2, choose_block(LARGEST_TILE // block, WAYS, INTERPRETED_WAYS)), "BLOCK": block},
+        tunables={"WAYS": ways, "TRIES": tries, "LANES": min(choose_block(vocab, LANES), block), "BLOCK": block},
         num_warps=8,
     )
 

@@ -30,6 +30,9 @@ def memory_cases() -> Iterator[Case]:
     for batch in (16, 64):
         yield Case("gather_output_logprobs", f"{batch} requests, 16 nodes, top 5", partial(told_inputs, batch, 16), "-")
         yield Case("apply_penalties", f"{batch} requests, 16 nodes", partial(penalty_inputs, batch, 16), "-")
+    for batch in (1, 16, 64):
+        shape = f"{batch} requests, 16 nodes, top-k 50, bf16"
+        yield Case("keep_top_k_exactly", shape, partial(top_k_inputs, batch, 16), "-")
     for pairs in (4, 256):
         shape = f"{INDEXER_LAYERS} layers, keys of {INDEXER_KEY_BYTES} bytes, {pairs} slots"
         yield Case("move_indexer_cache", shape, partial(indexer_inputs, pairs), "-")
@@ -52,6 +55,15 @@ def told_inputs(batch: int, nodes: int) -> dict[str, Any]:
         "temperature": torch.full((batch,), 0.8, device=DEVICE),
         "token_ids": torch.zeros((batch, 0), dtype=torch.int64, device=DEVICE),
         "num_top": 5,
+    }
+
+
+def top_k_inputs(batch: int, nodes: int) -> dict[str, Any]:
+    """Return logits of every node, and one top-k for all requests."""
+    return {
+        "logits": torch.randn((batch * nodes, VOCAB), device=DEVICE).bfloat16(),
+        "top_k": torch.full((batch,), 50, dtype=torch.int32, device=DEVICE),
+        "num_draft_tokens": nodes,
     }
 
 

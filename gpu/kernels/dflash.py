@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.from_logits.thresholds import MOST, order_of, read_logits
+from specsim.gpu.kernels.from_logits.thresholds import MOST, order_of, read_logits, value_of
 
 
 @triton.jit(do_not_specialize=["mask_token"])
@@ -70,17 +70,60 @@ def _block_draft_metadata_kernel(
 
 
 @triton.jit
-def bound_of(value, SHIFT: tl.constexpr):
-    """The integer of ``order_of`` that stands for one number."""
-    return tl.max(order_of(tl.full([1], value, tl.float32), SHIFT), axis=0)
+def insert(first, second, third, fourth, value):
+    """Take one number more a lane into the four largest of the lane, the largest first."""
+    first, value = tl.maximum(first, value), tl.minimum(first, value)
+    second, value = tl.maximum(second, value), tl.minimum(second, value)
+    third, value = tl.maximum(third, value), tl.minimum(third, value)
+    return first, second, third, tl.maximum(fourth, value)
 
 
 @triton.jit
-def read_orders(row_ptr, token, vocab, column_stride, SHIFT: tl.constexpr):
-    """Logits of some tokens, and integers in their order; both zeros are one, and what is no token comes last."""
-    logit = read_logits(row_ptr, token, vocab, column_stride)
-    order = order_of(tl.where(logit == 0, 0.0, logit), SHIFT)
-    return logit, tl.where(token < vocab, order, bound_of(float("-inf"), SHIFT) - 1)
+def count_listed(tops, bound):
+    """For each of several bounds, how many of the listed numbers reach it."""
+    first, second, third, fourth = tops[0][:, None], tops[1][:, None], tops[2][:, None], tops[3][:, None]
+    reached = (first >= bound[None, :]).to(tl.int32) + (second >= bound[None, :]).to(tl.int32)
+    reached += (third >= bound[None, :]).to(tl.int32) + (fourth >= bound[None, :]).to(tl.int32)
+    return tl.sum(reached, axis=0)
+
+
+@triton.jit
+def search_listed(tops, top_k, SHIFT: tl.constexpr, WAYS: tl.constexpr):
+    """Return a bound that ``top_k`` of the listed numbers reach and as few more as there are, or -inf."""
+    way = tl.arange(0, WAYS)
+    low = order_of(tl.full([], float("-inf"), tl.float32), SHIFT)
+    high = order_of(tl.max(tops[0], axis=0), SHIFT) + 1
+    num_low = MOST
+    while (high - low > 1) & (num_low > top_k):
+        span = high - low
+        count = count_listed(tops, value_of(low + span * (way + 1) // WAYS, SHIFT))
+        is_reached = count >= top_k
+        num_reached = tl.sum(is_reached.to(tl.int32), axis=0)
+        num_low = tl.minimum(num_low, tl.min(tl.where(is_reached, count, MOST), axis=0))
+        high = tl.where(num_reached < WAYS, low + span * (num_reached + 1) // WAYS, high)
+        low += span * num_reached // WAYS
+    return low
+
+
+@triton.jit
+def search_row(row_ptr, vocab, column_stride, low, top_k, SHIFT: tl.constexpr, WAYS: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the same of all logits of a row, from an order that as many reach; it is read once a round."""
+    way = tl.arange(0, WAYS)
+    high = order_of(tl.full([], float("inf"), tl.float32), SHIFT)
+    num_low = MOST
+    while (high - low > 1) & (num_low > top_k):
+        span = high - low
+        bound = value_of(low + span * (way + 1) // WAYS, SHIFT)
+        count = tl.zeros([WAYS], dtype=tl.int32)
+        for start in range(0, vocab, BLOCK):
+            logit = read_logits(row_ptr, start + tl.arange(0, BLOCK), vocab, column_stride)
+            count += tl.sum((logit[:, None] >= bound[None, :]).to(tl.int32), axis=0)
+        is_reached = count >= top_k
+        num_reached = tl.sum(is_reached.to(tl.int32), axis=0)
+        num_low = tl.minimum(num_low, tl.min(tl.where(is_reached, count, MOST), axis=0))
+        high = tl.where(num_reached < WAYS, low + span * (num_reached + 1) // WAYS, high)
+        low += span * num_reached // WAYS
+    return low
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_nodes"])
@@ -96,45 +139,64 @@ def _keep_top_k_exactly_kernel(
     SHIFT: tl.constexpr,
     REQUESTS: tl.constexpr,
     WAYS: tl.constexpr,
+    TRIES: tl.constexpr,
+    LANES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Find the order of the k-th largest logit of a row by trying several bounds a round, then write what is kept."""
+    """Find the k-th largest logit of a row among the four largest of each lane, then write what is kept.
+
+    No logit that a lane has left out is larger than its fourth: where none of these exceeds the bound that was found,
+    the bound is that of the row. Elsewhere the row itself is searched, from that bound on.
+    """
     row = tl.program_id(0).to(tl.int64)
     lane = tl.arange(0, REQUESTS)
     asked = tl.load(top_k_ptr + lane, mask=lane < num_requests, other=0)
     top_k = tl.sum(tl.where(lane == row // num_nodes, asked, 0), axis=0)
-    is_filtered = tl.max(asked, axis=0) < vocab
     row_ptr = logits_ptr + row * row_stride
-    way = tl.arange(0, WAYS)
-    low = bound_of(float("-inf"), SHIFT)
-    high = bound_of(float("inf"), SHIFT)
-    low = tl.where(is_filtered, low, low - 1)
-    num_low = vocab
-    while is_filtered & (high - low > 1) & (num_low > top_k):
-        span = high - low
-        bound = low + span * (way + 1) // WAYS
-        count = tl.zeros([WAYS], dtype=tl.int32)
-        for first in range(0, vocab, BLOCK):
-            _, order = read_orders(row_ptr, first + tl.arange(0, BLOCK), vocab, column_stride, SHIFT)
-            count += tl.sum((order[:, None] >= bound[None, :]).to(tl.int32), axis=0)
-        is_reached = count >= top_k
-        num_reached = tl.sum(is_reached.to(tl.int32), axis=0)
-        num_low = tl.minimum(num_low, tl.min(tl.where(is_reached, count, MOST), axis=0))
-        high = tl.where(num_reached < WAYS, low + span * (num_reached + 1) // WAYS, high)
-        low += span * num_reached // WAYS
-    above = tl.zeros([BLOCK], dtype=tl.int32)
-    for first in range(0, vocab, BLOCK):
-        _, order = read_orders(row_ptr, first + tl.arange(0, BLOCK), vocab, column_stride, SHIFT)
-        above += (order > low).to(tl.int32)
-    room = top_k - tl.sum(above, axis=0)
-    for first in range(0, vocab, BLOCK):
-        token = first + tl.arange(0, BLOCK)
-        logit, order = read_orders(row_ptr, token, vocab, column_stride, SHIFT)
-        is_tied = (order == low).to(tl.int32)
-        is_kept = (order > low) | ((is_tied > 0) & (tl.cumsum(is_tied, axis=0) <= room))
-        room -= tl.sum(is_tied, axis=0)
-        kept = tl.where(is_kept, logit, float("-inf"))
-        tl.store(filtered_logits_ptr + row * vocab + token, kept, mask=token < vocab)
+    kept_ptr = filtered_logits_ptr + row * vocab
+    bound = tl.full([], float("-inf"), dtype=tl.float32)
+    num_above = 0
+    is_filtered = tl.max(asked, axis=0) < vocab
+    keeps_ties = is_filtered == 0
+    if is_filtered:
+        first = tl.full([LANES], float("-inf"), dtype=tl.float32)
+        second, third, fourth = first, first, first
+        for start in range(0, vocab, BLOCK):
+            for part in tl.static_range(BLOCK // LANES):
+                token = start + part * LANES + tl.arange(0, LANES)
+                logit = read_logits(row_ptr, token, vocab, column_stride)
+                first, second, third, fourth = insert(first, second, third, fourth, logit)
+        tops = (first, second, third, fourth)
+        low = search_listed(tops, top_k, SHIFT, TRIES)
+        bound = value_of(low, SHIFT)
+        left_out = tl.where(vocab > 4 * LANES, tl.max(fourth, axis=0), float("-inf"))
+        if left_out > bound:
+            bound = value_of(search_row(row_ptr, vocab, column_stride, low, top_k, SHIFT, WAYS, BLOCK), SHIFT)
+            above = tl.zeros([BLOCK], dtype=tl.int32)
+            for start in range(0, vocab, BLOCK):
+                logit = read_logits(row_ptr, start + tl.arange(0, BLOCK), vocab, column_stride)
+                above += (logit > bound).to(tl.int32)
+            num_above = tl.sum(above, axis=0)
+        else:
+            listed_above = (first > bound).to(tl.int32) + (second > bound).to(tl.int32)
+            listed_above += (third > bound).to(tl.int32) + (fourth > bound).to(tl.int32)
+            num_above = tl.sum(listed_above, axis=0)
+            num_reached = tl.max(count_listed(tops, tl.zeros([TRIES], dtype=tl.float32) + bound), axis=0)
+            keeps_ties = (num_reached == top_k) & (left_out < bound)
+    if keeps_ties:
+        for start in range(0, vocab, BLOCK):
+            token = start + tl.arange(0, BLOCK)
+            logit = read_logits(row_ptr, token, vocab, column_stride)
+            tl.store(kept_ptr + token, tl.where(logit >= bound, logit, float("-inf")), mask=token < vocab)
+    else:
+        room = top_k - num_above
+        for start in range(0, vocab, BLOCK):
+            token = start + tl.arange(0, BLOCK)
+            logit = read_logits(row_ptr, token, vocab, column_stride)
+            is_tied = (logit == bound).to(tl.int32)
+            is_kept = (logit > bound) | ((is_tied > 0) & (tl.cumsum(is_tied, axis=0) <= room))
+            room -= tl.sum(is_tied, axis=0)
+            tl.store(kept_ptr + token, tl.where(is_kept, logit, float("-inf")), mask=token < vocab)
 
 
 @triton.jit

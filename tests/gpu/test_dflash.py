@@ -66,6 +66,20 @@ def test_small_tiles(agrees, cut):
     agrees("fill_block_tokens", **blocks(3, 5))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
+def test_the_largest_logits_of_a_row_may_share_a_lane(agrees, cut, dtype):
+    """A lane keeps four of them: more, or ties behind the fourth, have the row searched."""
+    cut(block=lambda size, most, interpreted: 4 if most > 256 else interpreted)
+    rows = (np.arange(5 * 40).reshape(5, 40) % 7 - 100).astype(dtype)
+    rows[0, ::4] = np.arange(10)
+    rows[1], rows[1, ::4] = np.nextafter(dtype(3), dtype(0)), 3
+    rows[2, 1::4], rows[2, ::8] = 3, 5
+    rows[3] = np.where(np.arange(40) % 4, -0.0, 0.0)
+    rows[4] = np.where(np.arange(40) % 9, -np.inf, 1)
+    counts = np.array([6, 4, 12, 7, 39], dtype=np.int32)
+    agrees("keep_top_k_exactly", logits=rows, top_k=counts, num_draft_tokens=1)
+
+
 def test_views(agrees):
     arguments = logits(2, 3, 40, 9, bfloat16)
     wide = np.concatenate([arguments["logits"]] * 2, axis=1)
