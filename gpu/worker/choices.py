@@ -1,6 +1,7 @@
 """How the tokens of the requests of a worker are chosen, by request row: parameters on the device, the rest here."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,6 +21,43 @@ DTYPES = {
     "seed": torch.int64,
 }
 """Element type of every parameter, in the order in which the verification takes them; the seed comes last."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the requests of a batch ask for; it is found once an iteration, on the host.
+
+    ``is_sampled`` says that a request is sampled, asks for log-probabilities, or has penalties or biases,
+    ``has_rules`` that logits follow an output, ``is_constrained`` that the host changes them, and ``is_told`` that
+    somebody is told anything of its tokens.
+    """
+
+    choices: Sequence[TokenChoice]
+    is_sampled: bool
+    hands_states: bool
+    has_rules: bool
+    is_constrained: bool
+    is_told: bool
+
+    @classmethod
+    def of(cls, choices: Sequence[TokenChoice], knows_rules: bool) -> "Asked":
+        """Return what choices ask for; rules count where rows know of any."""
+        sampled = [choice.sampling for choice in choices]
+        return cls(
+            choices=choices,
+            is_sampled=any(one is not None and not one.is_greedy for one in sampled)
+            or any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
+            or most_top(choices) is not None,
+            hands_states=hands_states(choices),
+            has_rules=knows_rules and any_rules(choices),
+            is_constrained=any(choice.is_constrained for choice in choices),
+            is_told=any(choice.is_told for choice in choices),
+        )
+
+    @property
+    def wants(self) -> tuple[bool, bool, bool]:
+        """What a batch wants of the target beside greedy choices, as ``Kind`` has it."""
+        return self.is_sampled, self.hands_states, self.has_rules
 
 
 class ChoiceRows:
@@ -48,44 +86,13 @@ class ChoiceRows:
             values[where.to(values.device)] = given.to(values.device)
         self._by_row.update(zip(rows, choices, strict=True))
 
-    def has_sampled(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows is sampled, without asking the device."""
-        sampled = [choice.sampling for choice in self.of(rows)]
-        return any(one is not None and not one.is_greedy for one in sampled)
-
-    def tells(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows is told anything of its tokens."""
-        return any(choice.is_told for choice in self.of(rows))
-
-    def hands_states(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows is handed hidden states."""
-        return hands_states(self.of(rows))
-
-    def needs_distribution(self, rows: Sequence[int]) -> bool:
-        """Return whether any of these rows is sampled, asks for log-probabilities, or has penalties or biases."""
-        choices = self.of(rows)
-        is_ruled = any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
-        return is_ruled or self.has_sampled(rows) or most_top(choices) is not None
-
-    def has_rules(self, rows: Sequence[int]) -> bool:
-        """Return whether the logits of any of these rows follow its output, without asking the device."""
-        return self.rules.is_allocated and any_rules(self.of(rows))
-
-    def wants(self, rows: Sequence[int]) -> tuple[bool, bool, bool]:
-        """Return what a batch wants of the target beside greedy choices, as ``Kind`` has it."""
-        return self.needs_distribution(rows), self.hands_states(rows), self.has_rules(rows)
+    def asked(self, rows: Sequence[int]) -> "Asked":
+        """Return what the requests of a batch ask for, without asking the device."""
+        return Asked.of([self._by_row.get(row, UNCONSTRAINED) for row in rows], self.rules.is_allocated)
 
     def deciding(self, is_sampled: bool, has_rules: bool) -> tuple["ChoiceRows | None", RuleRows | None]:
         """Return what a verify decides by: choices where chance does, rules where there are any."""
         return self if is_sampled else None, self.rules if has_rules else None
-
-    def is_constrained(self, rows: Sequence[int]) -> bool:
-        """Return whether the logits of any of these rows are changed on the host."""
-        return any(choice.is_constrained for choice in self.of(rows))
-
-    def of(self, rows: Sequence[int]) -> list[TokenChoice]:
-        """Return the choices of the requests of a batch."""
-        return [self._by_row.get(row, UNCONSTRAINED) for row in rows]
 
     def gather(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return every parameter of the requests of a batch, in the order of ``DTYPES``."""

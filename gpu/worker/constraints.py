@@ -12,6 +12,7 @@ from specsim.gpu.worker.transfer import download, send
 from specsim.host.choice import TokenChoice
 from specsim.host.grammar import BITS_PER_WORD, allow_everything, traverse_tree
 from specsim.host.processors import apply_logit_processors
+from specsim.phases import VerifyInput
 from specsim.simulation.models.batches import TargetOutput
 from specsim.topology import NONE
 
@@ -45,6 +46,12 @@ def constrain(
     for logits in written:
         lowest = -torch.inf if logits.is_floating_point() else torch.iinfo(logits.dtype).min
         logits.masked_fill_(is_forbidden, lowest)
+
+
+def constrain_trees(output: TargetOutput[Tensor], phase: VerifyInput, choices: Sequence[TokenChoice]) -> None:
+    """Change the logits of what is verified, in place."""
+    links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
+    constrain(output, phase.draft_token.view(phase.retrieve_index.shape), *links, choices)
 
 
 def constrain_first(output: TargetOutput[Tensor], choices: Sequence[TokenChoice]) -> None:

@@ -15,8 +15,8 @@ from specsim.assertion import require_present
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.block import BlockStages, Roots
-from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.choices import Asked, ChoiceRows
+from specsim.gpu.worker.constraints import constrain_trees
 from specsim.gpu.worker.ends import end_requests
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.pools import CARRIED, Pools, flat_ranges
@@ -145,19 +145,20 @@ class GpuDflashWorker:
         The host waits for the device once, and once more for logits that a processor looks at.
         """
         setting, size, where = self._setting, self.parameters.block_size, list(rows)
+        asked = setting.choices.asked(rows)
         borrowed = flat_ranges(self._ledger.borrow_draft_slots(1, size))
         given = self._ledger.allocate_verify_slots(size)
         assigned = flat_ranges(given)
         lengths, tokens = self._draft_seq_lens[where].copy(), self._bonus_tokens[where].copy()
         *ranges, row, seq_lens, bonus_tokens = upload([*borrowed, *assigned, rows, lengths, tokens], DEVICE)
         window = ranges[-1]
-        stages = self._stages(Roots(row, seq_lens, bonus_tokens, window), rows)
+        stages = self._stages(Roots(row, seq_lens, bonus_tokens, window), asked)
         setting.pools.assign_slots(ranges[: len(borrowed)])
         stages.draft()
         setting.pools.assign_slots(ranges[len(borrowed) :])
         stages.target()
-        if setting.choices.is_constrained(rows):
-            self._constrain(stages, rows)
+        if asked.is_constrained:
+            constrain_trees(stages.output, stages.verify_input, asked.choices)
         stages.accept()
         accepted = stages.verify_output
         truncation = end_requests(accepted, len(rows), size, self._ledger, counts_only_output=True)
@@ -232,9 +233,9 @@ class GpuDflashWorker:
         """Write the draft's KV of some positions."""
         self._block_model.project_features(batch, self._setting.pools.kv[Side.DRAFT])
 
-    def _stages(self, roots: Roots, rows: Sequence[int]) -> BlockStages:
+    def _stages(self, roots: Roots, asked: Asked) -> BlockStages:
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
-        kind = Kind(self.config.num_steps, *self._setting.choices.wants(rows))
+        kind = Kind(self.config.num_steps, *asked.wants)
         if not self._pads:
             return BlockStages(self._setting, self.parameters, self._block_model, kind, roots)
         size = bucket_for(roots.num_requests, self._buckets)
@@ -254,9 +255,3 @@ class GpuDflashWorker:
             self._graph_memory = stages.capture(self._graph_memory)
             self._captured[size, kind] = stages
         return self._captured[size, kind]
-
-    def _constrain(self, stages: BlockStages, rows: Sequence[int]) -> None:
-        """Change the logits of the live requests as they want them."""
-        phase, shape = stages.verify_input, stages.verify_input.retrieve_index.shape
-        links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
-        constrain(stages.output, phase.draft_token.view(shape), *links, self._setting.choices.of(rows))

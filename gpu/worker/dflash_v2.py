@@ -17,7 +17,7 @@ from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker.block import Roots, draft_blocks
 from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.constraints import constrain_trees
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, pad_rows, require_graphs
 from specsim.gpu.worker.pools import CARRIED, Buffers, Pools, flat_ranges
 from specsim.gpu.worker.prefill import device_array, prefill_target
@@ -187,7 +187,8 @@ class GpuDflashWorkerV2:
 
     def launch(self, rows: Sequence[int]) -> None:
         """Queue one iteration without waiting for it, but where a processor looks at its logits."""
-        kind = Kind(self.config.num_steps, *self.choices.wants(rows))
+        asked = self.choices.asked(rows)
+        kind = Kind(self.config.num_steps, *asked.wants)
         size = bucket_for(len(rows), self._buckets) if self._pads else len(rows)
         padded = pad_rows(rows, size)
         if self.use_graphs:
@@ -196,10 +197,8 @@ class GpuDflashWorkerV2:
         else:
             blocks = BlocksAhead(self, kind, padded.to(DEVICE))
         blocks.staged.run("start")
-        if self.choices.is_constrained(rows):
-            phase, shape = blocks.verify_input, blocks.verify_input.retrieve_index.shape
-            links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
-            constrain(blocks.output, phase.draft_token.view(shape), *links, self.choices.of(rows))
+        if asked.is_constrained:
+            constrain_trees(blocks.output, blocks.verify_input, asked.choices)
         blocks.staged.run("finish")
         self._last = blocks, len(rows)
 

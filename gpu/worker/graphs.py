@@ -30,7 +30,7 @@ class Kind:
 
     @property
     def wants(self) -> tuple[bool, bool, bool]:
-        """What is asked of the target beside greedy choices, as ``ChoiceRows.wants`` tells it."""
+        """What is asked of the target beside greedy choices, as ``Asked.wants`` tells it."""
         return self.is_sampled, self.hands_states, self.has_rules
 
 

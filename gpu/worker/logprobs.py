@@ -9,8 +9,8 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.gpu.arrays import to_numpy
-from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.sampling import SAMPLED_DTYPES
+from specsim.gpu.worker.choices import Asked, ChoiceRows
+from specsim.gpu.worker.sampling import distribution_logits
 from specsim.gpu.worker.transfer import send
 from specsim.host.choice import TokenChoice
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
@@ -36,7 +36,7 @@ class Scored:
 
 
 def score(
-    rows: Sequence[int],
+    asked: Asked,
     device_rows: Tensor,
     output: TargetOutput[Tensor],
     accept_index: Tensor,
@@ -45,28 +45,27 @@ def score(
 ) -> Scored | None:
     """Queue what live requests are told of their output tokens; None if no request asks for anything (semantics C.8).
 
-    Requests that pad the batch stand behind those of ``rows``. The paths are those before anything is compacted.
+    Requests that pad the batch stand behind those that ask. The paths are those before anything is compacted.
     """
-    asked, live = choices.of(rows), len(rows)
-    if not any(choice.is_told for choice in asked):
+    if not asked.is_told:
         return None
+    live = len(asked.choices)
     num_nodes = len(predict) // max(len(accept_index), 1)
     own = slice(live * num_nodes)
     kept = accept_index[:live].clone(), predict[own].clone()
-    num_top, states = most_top(asked), output.told_states
+    num_top, states = most_top(asked.choices), output.told_states
     scores = None
     if num_top is not None:
-        logits = output.logits if output.sampling_logits is None else output.sampling_logits
         scores = gpu.gather_output_logprobs(
-            logits[own] if logits.dtype in SAMPLED_DTYPES else logits[own].float(),
+            distribution_logits(output, own),
             *kept,
-            _temperatures(asked, choices.gather(device_rows[:live])[0]),
-            send(listed_tokens(asked), predict.device),
+            _temperatures(asked.choices, choices.gather(device_rows[:live])[0]),
+            send(listed_tokens(asked.choices), predict.device),
             num_top,
         )
     if states is not None:
         states = states.index_select(0, kept[0].reshape(-1).clamp(min=0))
-    return Scored(asked, *kept, scores, states)
+    return Scored(asked.choices, *kept, scores, states)
 
 
 def told_by(scored: Scored | None, count: int) -> Told:

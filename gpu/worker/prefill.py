@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.constraints import constrain_first
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import first_tokens, greedy_choices
+from specsim.host.choice import any_rules
 from specsim.phases import DraftInput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
@@ -27,13 +28,14 @@ from specsim.topology import NONE
 class TargetPrefill:
     """Chunks behind the target, and what a draft needs to follow them.
 
-    The host knows ``rows`` and ``starts``, the row of each request and where its chunk starts. On the device are
-    ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and ``out_cache_loc``
-    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    The host knows ``rows`` and ``starts``, the row of each request and where its chunk starts, and what they ask. On
+    the device are ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and
+    ``out_cache_loc`` [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
     """
 
     rows: tuple[int, ...]
     starts: tuple[int, ...]
+    asked: Asked
     row: Tensor
     ends: Tensor
     lengths: Tensor
@@ -88,7 +90,7 @@ def prefill_target(
     page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
     keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
     last = device_array(cu_lengths[1:] - 1, device)
-    is_sampled, hands_states = choices.needs_distribution(rows), choices.hands_states(rows)
+    asked = choices.asked(rows)
     pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
     target_batch = TargetBatch(
         req_pool_indices=row,
@@ -100,22 +102,22 @@ def prefill_target(
         tree_mask=None,
         parents=None,
         select=last,
-        hidden_layers=layers_to_ask(model.description, hands_states),
-        is_sampled=is_sampled,
+        hidden_layers=layers_to_ask(model.description, asked.hands_states),
+        is_sampled=asked.is_sampled,
         window_keys=pools.window_keys(page_table, out_cache_loc),
     )
     output = model.prefill(target_batch, pools.kv[Side.TARGET], pools.states)
-    output = part_states(model.description, output, hands_states, last)
-    if choices.is_constrained(rows):
-        constrain_first(output, choices.of(rows))
+    output = part_states(model.description, output, asked.hands_states, last)
+    if asked.is_constrained:
+        constrain_first(output, asked.choices)
     own = [chunk.next_token for chunk in chunks]
-    choices.rules.start(rows, choices.of(rows), output.logits.shape[1])
-    has_rules = choices.has_rules(rows)
+    choices.rules.start(rows, asked.choices, output.logits.shape[1])
+    has_rules = any_rules(asked.choices)
     if has_rules:
         output = writable(output)
         choices.rules.apply(row, torch.zeros_like(row), torch.ones_like(row, dtype=torch.bool), output)
     following = greedy_choices(output)
-    if is_sampled:
+    if asked.is_sampled:
         following = first_tokens(row, end, output, following, choices)
     if has_rules:
         paths = [place if token is None else NONE for place, token in enumerate(own)]
@@ -127,6 +129,7 @@ def prefill_target(
     return TargetPrefill(
         tuple(rows),
         own_starts,
+        asked,
         row,
         end,
         lengths,

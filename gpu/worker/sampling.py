@@ -94,14 +94,18 @@ def verify_sampled(
     )
 
 
+def distribution_logits(output: TargetOutput[Tensor], rows: slice = slice(None)) -> Tensor:
+    """Return the logits that make a distribution, those that tokens are chosen from where there are no others."""
+    logits = (output.logits if output.sampling_logits is None else output.sampling_logits)[rows]
+    return logits if logits.dtype in SAMPLED_DTYPES else logits.float()
+
+
 def sampling_logits(output: TargetOutput[Tensor], target_predict: Tensor, is_greedy: Tensor) -> Tensor:
     """Return logits that can be sampled from; those of greedy requests have the greedy choice alone on top.
 
     ``is_greedy`` is bool [row].
     """
-    logits = output.logits if output.sampling_logits is None else output.sampling_logits
-    if logits.dtype not in SAMPLED_DTYPES:
-        logits = logits.float()
+    logits = distribution_logits(output)
     if output.sampling_logits is None:
         return logits
     chosen = torch.full_like(logits, -1.0).scatter_(1, target_predict[:, None], 0.0)

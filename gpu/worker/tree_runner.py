@@ -9,8 +9,8 @@ from torch import Tensor
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.choices import Asked, ChoiceRows
+from specsim.gpu.worker.constraints import constrain_trees
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
 from specsim.gpu.worker.logprobs import Scored, score
 from specsim.gpu.worker.pools import CARRIED, Pools
@@ -84,7 +84,7 @@ class TreeRunner:
         """Run chunks of prompts through the target; return the token behind each, and what is told of it."""
         behind = prefill_target(rows, chunks, self._setting.model, self.pools, self.choices)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
-        scored = score(rows, behind.row, behind.output, paths, behind.following.int(), self.choices)
+        scored = score(behind.asked, behind.row, behind.output, paths, behind.following.int(), self.choices)
         return [int(token) for token in behind.following.tolist()], scored
 
     def verify(self, trees: GrownTrees, rows: Sequence[int]) -> tuple[TreeStages, Scored | None]:
@@ -92,26 +92,24 @@ class TreeRunner:
 
         Nobody waits for the device, unless a grammar or a processor looks at the logits of a request.
         """
-        stages = self._stages(trees, rows)
+        asked = self.choices.asked(rows)
+        stages = self._stages(trees, asked)
         stages.target()
-        if self.choices.is_constrained(rows):
-            phase, shape = stages.verify_input, stages.verify_input.retrieve_index.shape
-            links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
-            constrain(stages.output, phase.draft_token.view(shape), *links, self.choices.of(rows))
+        if asked.is_constrained:
+            constrain_trees(stages.output, stages.verify_input, asked.choices)
         stages.accept()
         accepted = stages.verify_output
         paths, predict = accepted.accept_index, accepted.predict
-        return stages, score(rows, trees.req_pool_indices, stages.output, paths, predict, self.choices)
+        return stages, score(asked, trees.req_pool_indices, stages.output, paths, predict, self.choices)
 
     def state(self) -> dict[str, Any]:
         """Return the maps and pools by name, as NumPy arrays; what starts a draft is not among them."""
         return {name: value for name, value in self.pools.state().items() if name not in CARRIED}
 
-    def _stages(self, trees: GrownTrees, rows: Sequence[int]) -> TreeStages:
+    def _stages(self, trees: GrownTrees, asked: Asked) -> TreeStages:
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
-        choices = self.choices
-        kind = Kind(self._setting.config.num_steps, *choices.wants(rows))
-        if not self._pads or not rows:
+        kind = Kind(self._setting.config.num_steps, *asked.wants)
+        if not self._pads or not asked.choices:
             return TreeStages(self._setting, kind, trees, self._moves)
         size = bucket_for(trees.num_requests, self._buckets)
         if self.use_graphs:

@@ -16,7 +16,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
 from specsim.gpu.worker.carried import Carried
 from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.constraints import constrain_trees
 from specsim.gpu.worker.ends import end_requests
 from specsim.gpu.worker.extend import collect_extend_input, prepare_extend_after_decode
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
@@ -147,7 +147,7 @@ class GpuWorkerV1:
         phase = self._side.prefill(behind, setting.pools)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
         self._scored = (
-            score(rows, behind.row, behind.output, paths, phase.bonus_tokens, setting.choices),
+            score(behind.asked, behind.row, behind.output, paths, phase.bonus_tokens, setting.choices),
             len(rows),
         )
         still_there = [row for row in self._joining.rows if row not in rows]
@@ -157,23 +157,24 @@ class GpuWorkerV1:
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
         """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
         config, setting = self.config.at_steps(num_steps), self._setting
+        asked = setting.choices.asked(rows)
         draft_input = self._form_batch(rows)
         borrowed = self._borrow(config)
         given = self._ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*borrowed, *flat_ranges(given)], DEVICE)
-        window, kind = uploaded[-1], Kind(config.num_steps, *setting.choices.wants(rows))
+        window, kind = uploaded[-1], Kind(config.num_steps, *asked.wants)
         stages = self._stages(draft_input, window, kind)
         if borrowed:
             setting.pools.assign_slots(uploaded[: len(borrowed)])
         stages.draft()
         setting.pools.assign_slots(uploaded[len(borrowed) :])
         stages.target()
-        if setting.choices.is_constrained(rows):
-            self._constrain(stages, rows)
+        if asked.is_constrained:
+            constrain_trees(stages.output, stages.verify_input, asked.choices)
         stages.accept()
         accepted = stages.verify_output
         scored = score(
-            rows,
+            asked,
             draft_input.req_pool_indices,
             stages.output,
             accepted.accept_index,
@@ -283,12 +284,6 @@ class GpuWorkerV1:
             self._graph_memory = stages.capture(self._graph_memory)
             self._captured[size, kind] = stages
         return self._captured[size, kind]
-
-    def _constrain(self, stages: Stages, rows: Sequence[int]) -> None:
-        """Change the logits of the live requests as they want them."""
-        phase, shape = stages.verify_input, stages.verify_input.retrieve_index.shape
-        links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
-        constrain(stages.output, phase.draft_token.view(shape), *links, self._setting.choices.of(rows))
 
     def _extend(self, rows: Sequence[int], phase: EagleDraftExtendInput, num_steps: int) -> Carried:
         """Return what starts the next draft of the requests that go on; without any, an idle input that can merge."""

@@ -14,9 +14,9 @@ from torch import Tensor
 from specsim.assertion import require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
-from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.compact import compact
-from specsim.gpu.worker.constraints import constrain
+from specsim.gpu.worker.constraints import constrain_trees
 from specsim.gpu.worker.graphs import (
     CapturedGraph,
     Kind,
@@ -139,7 +139,7 @@ class GpuWorker:
         phase = self._side.prefill(behind, self._pools)
         self._pools.stash(phase)
         paths = device_array(alone(len(rows)), DEVICE, torch.int32)
-        scored = score(rows, behind.row, behind.output, paths, phase.bonus_tokens, self._choices)
+        scored = score(behind.asked, behind.row, behind.output, paths, phase.bonus_tokens, self._choices)
         self._scored = scored, len(rows)
         return [int(token) for token in phase.bonus_tokens.tolist()]
 
@@ -160,22 +160,20 @@ class GpuWorker:
         A request with a processor or a grammar lets the batch wait for its logits in the middle.
         """
         self._num_live = len(rows)
-        choices = self._choices
-        depth = self.config.at_steps(num_steps).num_steps
-        kind = Kind(depth, *choices.wants(rows))
-        is_constrained = choices.is_constrained(rows)
+        asked = self._choices.asked(rows)
+        kind = Kind(self.config.at_steps(num_steps).num_steps, *asked.wants)
         size = bucket_for(len(rows), self._buckets) if self._pads and rows else len(rows)
         padded = pad_rows(rows, size)
         self._scored = None, len(rows)
         if self.use_graphs and rows:
-            self._phases = self._replay(rows, padded, kind, is_constrained)
+            self._phases = self._replay(padded, kind, asked)
             return
         device_rows = padded.to(DEVICE)
         middle = self._start(device_rows, kind)
-        if is_constrained:
-            self._constrain(middle, rows)
+        if asked.is_constrained:
+            constrain_trees(middle.output, middle.verify_input, asked.choices)
         self._phases = self._finish(device_rows, kind, middle)
-        self._score(device_rows, middle, rows)
+        self._score(device_rows, middle, asked)
 
     def resized(self, config: SpecConfig) -> "GpuWorker":
         """Return a worker of other sizes in the same maps, KV and states, with graphs of its own."""
@@ -231,22 +229,16 @@ class GpuWorker:
         pools.stash(self._side.extend(rows, verify_input, verify_output, extend_input, middle.keys, pools))
         return middle.draft_input, verify_input, verify_output, extend_input
 
-    def _constrain(self, middle: Middle, rows: Sequence[int]) -> None:
-        """Change the logits of the live requests as they want them."""
-        phase, shape = middle.verify_input, middle.verify_input.retrieve_index.shape
-        links = (phase.retrieve_next_token, phase.retrieve_next_sibling)
-        constrain(middle.output, phase.draft_token.view(shape), *links, self._choices.of(rows))
-
-    def _score(self, device_rows: Tensor, middle: Middle, rows: Sequence[int]) -> None:
+    def _score(self, device_rows: Tensor, middle: Middle, asked: Asked) -> None:
         """Queue what live requests are told of the tokens that were accepted last."""
         output = require_present("phases", self._phases)[2]
-        scored = score(rows, device_rows, middle.output, output.accept_index, output.predict, self._choices)
-        self._scored = scored, len(rows)
+        scored = score(asked, device_rows, middle.output, output.accept_index, output.predict, self._choices)
+        self._scored = scored, len(asked.choices)
 
-    def _replay(self, rows: Sequence[int], padded: Tensor, kind: Kind, is_constrained: bool) -> Phases:
+    def _replay(self, padded: Tensor, kind: Kind, asked: Asked) -> Phases:
         """Replay one graph, or two around what the host does to the logits, or where it goes on from them."""
         host_rows = padded.pin_memory()
-        if not is_constrained and not self._choices.tells(rows):
+        if not asked.is_constrained and not asked.is_told:
             captured = self._graph(len(padded), kind)
             captured.rows.copy_(host_rows, non_blocking=True)
             captured.graph.replay()
@@ -254,11 +246,11 @@ class GpuWorker:
         start, finish = self._halves(len(padded), kind)
         start.rows.copy_(host_rows, non_blocking=True)
         start.graph.replay()
-        if is_constrained:
-            self._constrain(start.outputs, rows)
+        if asked.is_constrained:
+            constrain_trees(start.outputs.output, start.outputs.verify_input, asked.choices)
         finish.graph.replay()
         self._phases = cast(Phases, finish.outputs)
-        self._score(start.rows, start.outputs, rows)
+        self._score(start.rows, start.outputs, asked)
         return self._phases
 
     def _capture_all(self) -> None:

@@ -53,6 +53,6 @@ def test_graphs_of_sampled_batches_equal_the_reference_in_every_phase(config):
 def test_the_host_knows_which_rows_are_sampled():
     sampling = ChoiceRows(5, DEVICE)
     sampling.assign([1, 2, 3], [TokenChoice(SamplingParameters()), TokenChoice(GREEDY), TokenChoice()])
-    assert [sampling.has_sampled([row]) for row in (1, 2, 3, 4)] == [True, False, False, False]
+    assert [sampling.asked([row]).is_sampled for row in (1, 2, 3, 4)] == [True, False, False, False]
     sampling.assign([1], [TokenChoice()])
-    assert not sampling.has_sampled([1, 2, 3])
+    assert not sampling.asked([1, 2, 3]).is_sampled
