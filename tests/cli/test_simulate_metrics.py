@@ -1,15 +1,18 @@
 """``specsim simulate`` shows its metrics over HTTP and in a file, and compares how outputs end."""
 
-import http.client
 import json
 import re
 import socket
-import subprocess
-import sys
+import threading
 import urllib.request
+from itertools import accumulate
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
+from specsim.cli import metrics
+from specsim.host.exposition import SpecCollector, served
 
 NAMES = {
     "sglang:spec_accept_length",
@@ -77,31 +80,54 @@ def test_the_figures_of_a_report_agree(specsim, text):
         assert entry["spec_correct_drafts_histogram"] == entry["spec_accept_histogram"]
 
 
-def test_a_running_simulation_is_scraped(text, tmp_path):
-    """The process serves the port that it names on stderr until it ends."""
-    options = ["--requests", "12", "--batch", "4", "--max-new-tokens", "48", "--metrics-interval", "1", "--json"]
-    command = [sys.executable, "-m", "specsim", "simulate", "--text", text, *options, "--metrics-port", "0"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        line = process.stderr.readline()
-        url = re.fullmatch(r"metrics: (http://127\.0\.0\.1:\d+/metrics)\n", line).group(1)
-        seen = []
-        while process.poll() is None:
-            try:
-                with urllib.request.urlopen(url, timeout=10) as response:
-                    seen.append(values_of(response.read().decode()))
-            except (OSError, http.client.HTTPException):
-                break
-        report = json.loads(process.stdout.read())
-        assert process.wait(timeout=60) == 0
-    if seen[-1].keys() != NAMES:  # NOTE: the server may end within a scrape, and no length tells where.
-        seen.pop()
-    assert seen
+def test_a_running_simulation_is_scraped(specsim, text, monkeypatch):
+    """The port that is named on stderr shows each interval as soon as it is counted, until the run ends."""
+    urls, seen = [], []
+    show = SpecCollector.show
+
+    def scrape():
+        with urllib.request.urlopen(urls[0], timeout=60) as response:
+            return values_of(response.read().decode())
+
+    def show_and_scrape(collector, *counted):
+        show(collector, *counted)
+        seen.append(scrape())
+
+    monkeypatch.setattr(
+        metrics, "remark", lambda told: urls.append(re.fullmatch(r"metrics: (http://\S+)", told).group(1))
+    )
+    monkeypatch.setattr(SpecCollector, "show", show_and_scrape)
+    got = specsim("simulate", "--text", text, *SMALL, "--metrics-port", 0, "--json")
+    assert got.exit_code == 0, got.output
+    report = json.loads(got.stdout)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics", urls[0])
     assert all(values.keys() == NAMES for values in seen)
+    for name in ("spec_accept_length", "spec_accept_rate"):
+        assert [values[f"sglang:{name}"] for values in seen] == [entry[name] for entry in report["intervals"]]
     calls = [values["sglang:spec_verify_calls_total"] for values in seen]
-    assert calls == sorted(calls)
-    assert 0 < calls[-1] <= report["spec_verify_ct"]
-    shown = {(entry["spec_accept_length"], entry["spec_accept_rate"]) for entry in report["intervals"]} | {(0.0, 0.0)}
-    assert {(values["sglang:spec_accept_length"], values["sglang:spec_accept_rate"]) for values in seen} <= shown
+    assert calls == list(accumulate(entry["spec_verify_ct"] for entry in report["intervals"]))
+    with pytest.raises(OSError, match="refused"):
+        scrape()
+
+
+def test_the_end_of_a_run_waits_for_whoever_scrapes():
+    """An answer that has begun is told to its end."""
+    begun, goes_on, told = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(SpecCollector):
+        def collect(self):
+            begun.set()
+            goes_on.wait(60)
+            yield from super().collect()
+            told.set()
+
+    with served(Slow(5, 16), 0) as url:
+        place = urlsplit(url)
+        with socket.create_connection((place.hostname, place.port)) as client:
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert begun.wait(60)
+            threading.Timer(0.1, goes_on.set).start()
+    assert told.is_set()
 
 
 @pytest.mark.parametrize("model", ["text", "hash"])
