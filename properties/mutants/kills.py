@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import msgspec
+
 from specsim.properties.mutants.hunt import BySeed, first_example, is_law
 from specsim.properties.property import Property
 
@@ -47,16 +49,27 @@ class Kills:
         return {mutant: row.killers for mutant, row in self.rows.items()}
 
 
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of a record."""
+
+    mutants: dict[str, Row]
+    victims: dict[str, str]
+
+
 def read_kills(path: Path = PLACE) -> Kills:
-    """Read a record; one that is not there is empty."""
+    """Read a record; one that is not there is empty.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        The file has another format.
+    OSError
+        It cannot be read.
+    """
     if not path.exists():
         return Kills()
-    document = json.loads(path.read_text(encoding="utf-8"))
-    rows = {
-        mutant: Row(row["seeds"], tuple(row["examples"]), tuple(row["killers"]))
-        for mutant, row in document["mutants"].items()
-    }
-    return Kills(rows, document["victims"])
+    document = msgspec.json.decode(path.read_bytes(), type=_Document)
+    return Kills(document.mutants, document.victims)
 
 
 def write_kills(kills: Kills, path: Path = PLACE) -> None:

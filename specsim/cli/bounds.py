@@ -1,7 +1,5 @@
 """How much a simulation may be asked for: every count is compared with its bound before anything is allocated."""
 
-from dataclasses import dataclass
-
 from specsim.cli.output import Exit, Failed
 from specsim.config import MOST_NODES, SpecConfig
 from specsim.simulation.memory import required_row_width
@@ -27,16 +25,6 @@ MOST_PAGE = 1 << 12
 """Slots of a page."""
 
 
-@dataclass(frozen=True)
-class Count:
-    """One number that a user gave, the largest that it may be, and why."""
-
-    option: str
-    value: int
-    most: int
-    because: str
-
-
 def check_counts(
     *,
     num_requests: int,
@@ -56,22 +44,20 @@ def check_counts(
     Failed
         USAGE, with the option, its bound and the reason.
     """
-    for count in (
-        Count("--requests", num_requests, MOST_REQUESTS, "every request keeps its text and figures to the end"),
-        Count("--topk", topk, TEXT_VOCABULARY, "a draft cannot propose more tokens than the model has"),
-        Count("--steps", num_steps, MOST_NODES - 1, f"a path fits into a tree of {MOST_NODES} nodes"),
-        Count("--draft-tokens", num_draft_tokens, MOST_NODES, "one block of a kernel holds a tree"),
-        Count("--batch", max_batch, MOST_BATCH, "larger batches are not captured"),
-        Count("--prompt-length", prompt_length, max(text_length, SHORT_TEXT), "prompts are cut out of the text"),
-        Count("--prompt-length", prompt_length, MOST_TOKENS, "each of its tokens is decoded alone, too"),
-        Count("--max-new-tokens", max_new_tokens, MOST_TOKENS, "each of its tokens is decoded alone, too"),
-        Count("--page-size", page_size, MOST_PAGE, "a request owns whole pages"),
-    ):
-        if count.value > count.most:
-            raise Failed(
-                f"{count.option} is {count.value}, but should be at most {count.most}, because {count.because}",
-                Exit.USAGE,
-            )
+    bounds = (
+        ("--requests", num_requests, MOST_REQUESTS, "every request keeps its text and figures to the end"),
+        ("--topk", topk, TEXT_VOCABULARY, "a draft cannot propose more tokens than the model has"),
+        ("--steps", num_steps, MOST_NODES - 1, f"a path fits into a tree of {MOST_NODES} nodes"),
+        ("--draft-tokens", num_draft_tokens, MOST_NODES, "one block of a kernel holds a tree"),
+        ("--batch", max_batch, MOST_BATCH, "larger batches are not captured"),
+        ("--prompt-length", prompt_length, max(text_length, SHORT_TEXT), "prompts are cut out of the text"),
+        ("--prompt-length", prompt_length, MOST_TOKENS, "each of its tokens is decoded alone, too"),
+        ("--max-new-tokens", max_new_tokens, MOST_TOKENS, "each of its tokens is decoded alone, too"),
+        ("--page-size", page_size, MOST_PAGE, "a request owns whole pages"),
+    )
+    for option, value, most, because in bounds:
+        if value > most:
+            raise Failed(f"{option} is {value}, but should be at most {most}, because {because}", Exit.USAGE)
 
 
 def check_slots(config: SpecConfig, max_batch: int, longest: int, page_size: int) -> None:

@@ -22,6 +22,7 @@ from specsim.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from specsim.properties.mutants.kills import Kills
     from specsim.properties.mutants.matrix import Matrix
 
 SHOWN_PROPERTIES = 3
@@ -68,7 +69,7 @@ def mutants(
     if first_seed is None:
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
-    recorded = None if record is None or with_limits else kills.read_kills(record)
+    recorded = None if record is None or with_limits else _recorded(record)
     if not as_json:
         announce(_name(seeds))
     with progress("mutants") as on_progress:
@@ -95,6 +96,27 @@ def mutants(
         _print(found, unseen)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)
     finish(Exit.FAILURE if set(found.survivors) - unseen else Exit.CONFORMS, "; ".join([_last_line(found), *lives]))
+
+
+def _recorded(record: Path) -> "Kills":
+    """Read what a record says before anything is run.
+
+    Raises
+    ------
+    Failed
+        USAGE: it is no record of kills, or cannot be read.
+    """
+    from specsim.properties.mutants import kills
+
+    try:
+        return kills.read_kills(record)
+    except OSError as error:
+        raise Failed(f"--record {record}: {error.strerror}", Exit.USAGE) from error
+    except ValueError as error:
+        because = "what is written to it is what it says and what was found"
+        raise Failed(
+            f"--record {record} is no record of kills ({error}), but should be, because {because}", Exit.USAGE
+        ) from error
 
 
 def _document(found: "Matrix") -> dict[str, object]:

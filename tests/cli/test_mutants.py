@@ -100,6 +100,16 @@ def test_seeds_examples_and_processes_are_handed_on(specsim, asked):
     }
 
 
+@pytest.mark.parametrize("said", ["", "[1, 2]", '{"rows": {}}', '{"mutants": {"PV07": 3}, "victims": {}}', "\x80"])
+def test_a_record_of_another_format_is_refused_before_anything_runs(specsim, tmp_path, said):
+    path = tmp_path / "notes.json"
+    path.write_bytes(said.encode("latin-1"))
+    got = specsim("mutants", "PV07", "--record", path)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert f"--record {path} is no record of kills" in got.stderr and "Traceback" not in got.stderr
+    assert path.read_bytes() == said.encode("latin-1")
+
+
 def test_one_mutant_is_run_and_recorded(specsim, tmp_path):
     path = tmp_path / "kills.json"
     got = specsim("mutants", "PV07", "--seeds", 2, "--record", path)
