@@ -14,6 +14,7 @@ from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
+from specsim.simulation.models.frozen import accepting_unread_states
 
 LEAST = {"requests": 3, "iterations": 8, "partial_rejections": 1, "finishes": 1}
 """What every history has to come to, by the names under which it is counted."""
@@ -44,6 +45,7 @@ def least_of(cell: Cell) -> dict[str, int]:
     return LEAST | {counted: 1 for factor, counted in LEAST_OF_FACTORS.items() if vars(cell)[factor]}
 
 
+@accepting_unread_states()
 def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     """Run one history of a seed, the same in any process."""
     random = Random(f"{seed} {cell.name} {number}")

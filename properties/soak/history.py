@@ -14,6 +14,7 @@ from specsim.properties.soak.rules import STEP, Action, apply_action, draw_actio
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
+from specsim.simulation.models.frozen import accepting_unread_states
 
 MOST_STEPS_TO_THE_END = 3000
 """Steps after the last action before a machine is taken to go on for ever; the longest that are drawn take a tenth."""
@@ -52,6 +53,7 @@ class Played:
     failure: Failure | None = None
 
 
+@accepting_unread_states()
 def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
     """Draw a machine and its actions, and run it to its end."""
     setup = with_padding(with_algorithm(draw(random)))
@@ -89,6 +91,7 @@ def finish(machine: Machine) -> int:
     return num_applied
 
 
+@accepting_unread_states()
 def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure | None:
     """Run a history again; what cannot be applied is left out. Return where it fails, if it does."""
     applied: list[Action] = []

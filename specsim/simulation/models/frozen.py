@@ -1,7 +1,8 @@
 """The seam of a draft without KV: each of its layers reads one of the target's, and none writes."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -96,11 +97,24 @@ def require_frozen_model(model: Any, arrays: str, topk: int, has_dp_attention: b
     return told
 
 
+class UnreadState(UserWarning):
+    """A draft over the target's KV does not read its recurrent state."""
+
+
 def warn_of_states(description: ModelDescription) -> None:
-    """Warn of a target with recurrent state: a draft over its KV alone does not see what that says."""
+    """Warn whoever makes a worker of a target with recurrent state: a draft over its KV alone does not see that."""
     if description.state_components:
         because = "a draft over its KV does not read that"
-        warnings.warn(f"{description.name} has recurrent state: {because}", UserWarning, stacklevel=3)
+        # NOTE: whoever makes the worker stands behind its loop and the maker of its side.
+        warnings.warn(f"{description.name} has recurrent state: {because}", UnreadState, stacklevel=4)
+
+
+@contextmanager
+def accepting_unread_states() -> Iterator[None]:
+    """Keep quiet about targets with recurrent state, where somebody asks for every kind of pool."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadState)
+        yield
 
 
 def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:

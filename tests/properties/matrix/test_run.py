@@ -1,5 +1,6 @@
 """Histories come to what their cell is there for, and count the same in any process."""
 
+import warnings
 from collections import Counter
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.properties.matrix.factors import all_cells
-from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls
+from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls, try_history
 from specsim.properties.matrix.run import CellResult, run_matrix
 from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS, load_subject
 from specsim.properties.matrix.verdict import complaints_of
@@ -51,6 +52,13 @@ def test_a_failure_that_stops_in_the_middle_is_no_leak():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
     one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")))
     assert complaints_of(one) == ["v1-page1-topk1-mha, as it is, history 4: the output differs"]
+
+
+def test_a_cell_that_asks_for_a_draft_over_recurrent_state_is_not_warned_of_it():
+    cell = CELLS["frozen_kv_mtp-v1-page1-topk1-hybrid"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert try_history(Subject(load("specsim.reference")), cell, 1, 0).failure is None
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, refe
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.frozen import require_frozen_model
+from specsim.simulation.models.frozen import UnreadState, require_frozen_model
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.models.text_model import TextModel, default_text
@@ -136,8 +136,9 @@ def test_a_worker_of_other_sizes_goes_on_in_the_same_pools():
 
 def test_a_target_with_recurrent_state_is_warned_of():
     asked = [Request(0, [1, 2], 3)]
-    with pytest.warns(UserWarning, match="recurrent state"):
+    with pytest.warns(UnreadState, match="recurrent state") as told:
         worker_of(CHAIN, replace(PERFECT, target_pool=PoolKind.HYBRID), asked)
+    assert [one.filename for one in told] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         worker_of(CHAIN, PERFECT, asked)
