@@ -14,12 +14,12 @@ from specsim.simulation.models.pool_kinds import PoolKind
 def store_features(kind: PoolKind, kv: KV, batch: FeatureBatch[Tensor], num_words: int) -> None:
     """Write K and V of every layer: position, two words of the features, component; as the reference does.
 
-    The last ``num_words`` of the features are kept as they are; one word digests them all.
+    The ``num_words`` words of the features are kept as they are; one word digests them.
     """
     tags, slots = unpacked(kind, kv), batch.out_cache_loc
     num_free = WORDS_OF_A_LAYER * (len(tags) // 2)
     require_room(num_words, len(tags) // 2)
-    kept = [*batch.features[:, -num_words:].unbind(1), digest(batch.features.unbind(1))]
+    kept = [*batch.features[:, :num_words].unbind(1), digest(batch.features.unbind(1))]
     nothing = torch.zeros_like(batch.positions)
     words = [*kept, *[nothing] * num_free][:num_free]
     for component, buffer in enumerate(tags):
@@ -29,7 +29,7 @@ def store_features(kind: PoolKind, kv: KV, batch: FeatureBatch[Tensor], num_word
 
 
 def features_behind(kind: PoolKind, kv: KV, slots: Tensor, positions: Tensor, num_words: int) -> Tensor:
-    """Return the final layer's features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
+    """Return the features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
     found = [tags.index_select(0, slots) for tags in unpacked(kind, kv)]
     words = torch.cat([tags[:, 1:3] for tags in found], dim=1)[:, :num_words]
     misplaced = torch.stack([(tags[:, 0] - positions) * GOLDEN for tags in found]).sum(dim=0)

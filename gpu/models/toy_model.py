@@ -141,7 +141,9 @@ class ToyModel:
         return DraftOutput(self._propose(foreseen, context, batch.depth), hidden_states)
 
     def project_features(self, batch: FeatureBatch[Tensor], kv: KV) -> None:
-        """Store what the target's features say of each position."""
+        """Store what the target's features say of each position, those of several layers as one."""
+        if self.language_model.reads_all_layers:
+            batch = replace(batch, features=as_one(batch.features, self.description.draft_layers))
         store_features(self.language_model.draft_pool, kv, batch, self.description.hidden_width)
 
     def draft_block(self, batch: BlockBatch[Tensor], kv: KV) -> DraftOutput[Tensor]:

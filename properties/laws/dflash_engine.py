@@ -69,7 +69,7 @@ def dflash_runs(draw: DrawFn) -> DflashRun:
     text = np.random.default_rng(seed)
     shared = text.integers(0, 32, 9).tolist()
     own = [text.integers(0, 32, draw(st.sampled_from((1, 4, 7)))).tolist() for _ in range(num_requests)]
-    model = HashModel(32, seed % 50, draw(st.sampled_from((0.7, 1.0, 0.9))))
+    model = HashModel(32, seed % 50, draw(st.sampled_from((0.7, 1.0, 0.9))), reads_all_layers=seed % 4 < 3)
     return DflashRun(
         parameters=DflashParameters(size, draw(st.sampled_from((0, 31))), window),
         model=draw(st.sampled_from((model, model, replace(model, num_right=1)))),

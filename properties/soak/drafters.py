@@ -117,6 +117,11 @@ def draw_layers(model: HashModel, random: Random) -> HashModel:
     return replace(model, draft_source=DraftSource.LAYERS, num_draft_layers=LAYERS.num_steps)
 
 
+def draw_every_layer(model: HashModel, random: Random) -> HashModel:
+    """Return a model whose draft reads every layer of the target."""
+    return replace(model, reads_all_layers=True)
+
+
 def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
     """Return a model whose draft consumes tokens alone."""
     return replace(model, draft_source=DraftSource.TOKENS)
@@ -153,6 +158,7 @@ DRAFTERS = {
         SpeculativeAlgorithm.DFLASH,
         settings={"draft_model_path": "draft"},
         sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))},
+        model=draw_every_layer,
         parameters=draw_block,
         cuts_by_company=True,
         has_own_tags=False,

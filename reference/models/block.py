@@ -18,7 +18,7 @@ KV = Mapping[str, Sequence[Array]]
 def store_features(form: Form, kv: KV, batch: FeatureBatch[Array], num_words: int) -> None:
     """Write K and V of every layer: position, two words of the features, component.
 
-    The last ``num_words`` of the features, those of the final layer, are kept as they are; one word digests them all.
+    The ``num_words`` words of the features are kept as they are; one word digests them.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def store_features(form: Form, kv: KV, batch: FeatureBatch[Array], num_words: in
     layers = layers_of(form, kv)
     require_room(num_words, len(layers))
     words = np.zeros((len(batch.positions), WORDS_OF_A_LAYER * len(layers)), dtype=np.int64)
-    words[:, :num_words] = batch.features[:, -num_words:]
+    words[:, :num_words] = batch.features[:, :num_words]
     words[:, num_words : num_words + 1] = digest_rows(batch.features)[:, None]
     for layer, buffers in enumerate(layers):
         for which in (0, 1):
@@ -40,7 +40,7 @@ def store_features(form: Form, kv: KV, batch: FeatureBatch[Array], num_words: in
 
 
 def features_behind(form: Form, kv: KV, slots: Array, positions: Array, num_words: int) -> Array:
-    """Return the final layer's features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
+    """Return the features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
     found = [form.read(buffers, which, slots) for buffers in layers_of(form, kv) for which in (0, 1)]
     words = np.concatenate([tags[:, 1:3] for tags in found], axis=1)[:, :num_words]
     misplaced = sum((tags[:, 0] - positions) * GOLDEN for tags in found)

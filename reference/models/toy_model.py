@@ -160,7 +160,9 @@ class ToyModel:
         return DraftOutput(self._propose(selected, context[batch.select], layer + 1), None)
 
     def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
-        """Store what the target's features say of each position."""
+        """Store what the target's features say of each position, those of several layers as one."""
+        if self.language_model.reads_all_layers:
+            batch = replace(batch, features=as_one(batch.features, self.description.draft_layers))
         form = FORMS[kind_of(self.language_model, Side.DRAFT)]
         store_features(form, kv, batch, self.description.hidden_width)
 

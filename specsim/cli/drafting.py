@@ -35,6 +35,7 @@ DRAFT_PATH = "draft"
 """The draft model that a simulation tells the rules of, where an algorithm has one beside the target."""
 
 OF_THE_MODEL: Mapping[str, Mapping[str, Any]] = {
+    "DFLASH": {"reads_all_layers": True},
     "EAGLE3": {"reads_all_layers": True},
     "FROZEN_KV_MTP": {"kv_sharing": (1,)},
     "STANDALONE": {"draft_source": DraftSource.TOKENS},

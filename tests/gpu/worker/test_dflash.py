@@ -33,7 +33,7 @@ from tests.gpu.worker.v1_runs import Pair
 HAS_GPU = DEVICE.type == "cuda"
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="CUDA graphs exist on a GPU only")
 SMALL = DflashParameters(3, mask_token=2)
-MODEL = HashModel(32, 5, 0.8)
+MODEL = HashModel(32, 5, 0.8, reads_all_layers=True)
 EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
@@ -119,7 +119,15 @@ def test_every_kind_of_draft_pool_holds_features(kind):
 def test_blocks_of_real_text_are_those_of_the_reference(block_size, kinds):
     text = default_text()[:8000]
     asked = requests_from_text(text, 6, 24, 24)
-    both = beside(asked, 4, DflashParameters(block_size), TextModel.from_text(text), 4, kinds=kinds, use_graphs=True)
+    both = beside(
+        asked,
+        4,
+        DflashParameters(block_size),
+        replace(TextModel.from_text(text), reads_all_layers=True),
+        4,
+        kinds=kinds,
+        use_graphs=True,
+    )
     both.play(asked, [0, 0, 0, 1, 3, 5])
 
 

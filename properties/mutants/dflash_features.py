@@ -1,0 +1,81 @@
+"""Faults in what a draft of blocks is told of the layers of the target: another order, or not all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specsim.config import PoolSizes
+from specsim.conformance.arrays import Array
+from specsim.host.dflash import DflashParameters
+from specsim.properties.mutants.draft_sides import Spoil, SpoiltHiddenStates
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.dflash import ReferenceDflashWorker
+from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.simulation.models.batches import DraftOutput
+from specsim.simulation.models.block import BlockBatch, BlockModel, FeatureBatch
+from specsim.simulation.worker import Worker
+
+KV = Mapping[str, Sequence[Array]]
+
+
+class SpoiltFeatures(SpoiltHiddenStates):
+    """A model whose draft of blocks gets other features than those of its layers."""
+
+    def __init__(self, model: BlockModel[Array], spoil: Spoil) -> None:
+        super().__init__(model, spoil)
+        self._blocks = model
+
+    def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
+        """Project the other ones."""
+        count = len(self.description.draft_layers)
+        layers = batch.features.reshape(len(batch.features), count, -1)
+        spoilt = self._spoil(layers, count).reshape(batch.features.shape)
+        self._blocks.project_features(replace(batch, features=spoilt), kv)
+
+    def draft_block(self, batch: BlockBatch[Array], kv: KV) -> DraftOutput[Array]:
+        """Draft as the model does."""
+        return self._blocks.draft_block(batch, kv)
+
+
+def _upside_down(layers: Array, count: int) -> Array:
+    return layers[:, ::-1]
+
+
+def _last_alone(layers: Array, count: int) -> Array:
+    return np.repeat(layers[:, -1:], count, axis=1)
+
+
+def _first_lost(layers: Array, count: int) -> Array:
+    spoilt = layers.copy()
+    spoilt[:, : count - 1] = 0
+    return spoilt
+
+
+def _spoilt(
+    spoil: Spoil, loop: Callable[..., Worker], parameters: DflashParameters, model: Any, sizes: PoolSizes, **named: Any
+) -> Worker:
+    return loop(parameters, SpoiltFeatures(model, spoil), sizes, **named)
+
+
+_FAULTS: tuple[tuple[str, str, Spoil], ...] = (
+    ("OWN-1757", "The features of the target's layers arrive in the other order.", _upside_down),
+    ("OWN-1758", "The features of the last of the layers stand in the places of all.", _last_alone),
+    ("OWN-1759", "The features of all layers but the last are lost.", _first_lost),
+)
+
+MUTANTS = tuple(
+    Mutant(
+        number,
+        "prepare_block_draft",
+        summary,
+        unchanged,
+        workers={
+            "dflash": partial(_spoilt, spoil, ReferenceDflashWorker),
+            "dflash_v2": partial(_spoilt, spoil, ReferenceDflashWorkerV2),
+        },
+    )
+    for number, summary, spoil in _FAULTS
+)
