@@ -61,9 +61,9 @@ def _spoilt(
 
 
 _FAULTS: tuple[tuple[str, str, Spoil], ...] = (
-    ("OWN-1757", "The features of the target's layers arrive in the other order.", _upside_down),
-    ("OWN-1758", "The features of the last of the layers stand in the places of all.", _last_alone),
-    ("OWN-1759", "The features of all layers but the last are lost.", _first_lost),
+    ("OWN-1760", "The features of the target's layers arrive in the other order.", _upside_down),
+    ("OWN-1761", "The features of the last of the layers stand in the places of all.", _last_alone),
+    ("OWN-1762", "The features of all layers but the last are lost.", _first_lost),
 )
 
 MUTANTS = tuple(
