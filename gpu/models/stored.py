@@ -131,13 +131,13 @@ def _write_upside_down(buffers: Sequence[Tensor], slots: Tensor, keys: Tensor, v
 def _words(rows: Tensor) -> Tensor:
     """Return the words of four bytes that rows of bytes hold, lowest byte first."""
     shifts = 8 * torch.arange(WORD_BYTES, device=rows.device)
-    return (rows.view(rows.shape[0], -1, WORD_BYTES).long() << shifts).sum(dim=2)
+    return (rows.view(rows.shape[0], rows.shape[1] // WORD_BYTES, WORD_BYTES).long() << shifts).sum(dim=2)
 
 
 def _bytes(words: Tensor) -> Tensor:
     """Return the bytes of rows of words, lowest byte first."""
     shifts = 8 * torch.arange(WORD_BYTES, device=words.device)
-    return ((words[:, :, None] >> shifts) & 0xFF).to(torch.uint8).view(words.shape[0], -1)
+    return ((words[:, :, None] >> shifts) & 0xFF).to(torch.uint8).flatten(1)
 
 
 _FORMS = {

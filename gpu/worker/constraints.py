@@ -64,4 +64,4 @@ def allowed_tokens(vocab_mask: Tensor, vocab_size: int) -> Tensor:
     """Return bool [row, vocab] of packed rows."""
     place = torch.arange(BITS_PER_WORD, dtype=torch.int32, device=vocab_mask.device)
     bits = (vocab_mask[:, :, None] >> place) & 1
-    return bits.view(len(vocab_mask), -1)[:, :vocab_size].bool()
+    return bits.flatten(1)[:, :vocab_size].bool()

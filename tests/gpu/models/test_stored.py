@@ -26,8 +26,9 @@ def same(tensors, arrays):
     assert [one.tolist() for one in tensors] == [one.tolist() for one in arrays]
 
 
+@pytest.mark.parametrize("num_written", [5, 0])
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.value for kind in KINDS])
-def test_forms_store_and_read_the_same_bytes(kind):
+def test_forms_store_and_read_the_same_bytes(kind, num_written):
     random = np.random.default_rng(1)
     kv = {
         one.name: [
@@ -35,11 +36,11 @@ def test_forms_store_and_read_the_same_bytes(kind):
         ]
         for one in kv_components(kind, Side.TARGET, NUM_LAYERS)
     }
-    there, slots = to_device(kv), random.permutation(NUM_SLOTS)[:5]
+    there, slots = to_device(kv), random.permutation(NUM_SLOTS)[:num_written]
     tags, tags_there = unpacked_in_numpy(FORMS[kind], kv), unpacked(kind, there)
     same(tags_there, tags)
     for one, other in zip(tags, tags_there, strict=True):
-        one[slots] = random.integers(0, 1 << 32, (5, 4))
+        one[slots] = random.integers(0, 1 << 32, (num_written, 4))
         other[torch.tensor(slots, device=DEVICE)] = torch.tensor(one[slots], device=DEVICE)
     write_back_in_numpy(FORMS[kind], kv, tags, slots)
     write_back(kind, there, tags_there, torch.tensor(slots, device=DEVICE))
