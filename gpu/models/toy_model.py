@@ -169,7 +169,7 @@ class ToyModel:
         hidden_states = features_behind(kind, kv, slots, place - 1, num_words)
         rows = []
         for depth in range(1, num_nodes):
-            hidden_states = _advance(hidden_states, token, place + depth - 2)
+            hidden_states = _advance(hidden_states, token, (place + depth - 2).clamp(min=0))
             rows.append(self._probabilities(hidden_states, context[:, depth].contiguous(), depth))
             token = argmax_target_predict(rows[-1])
         return DraftOutput(torch.stack(rows, dim=1).view(-1, self.language_model.vocab_size), None)

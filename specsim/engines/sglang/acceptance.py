@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
 from specsim.engines.chains import by_length, drafted_lengths, one_hot
 from specsim.engines.sglang.release import engine, in_release
@@ -29,7 +30,7 @@ def chain_speculative_sampling(
     """
     import torch
 
-    output_tokens = draft_tokens.new_empty((len(cu_num_drafts) - 1, max_num_drafts + 1), dtype=torch.int32)
+    output_tokens = draft_tokens.new_empty((len(cu_num_drafts[1:]), count_tokens(max_num_drafts)), dtype=torch.int32)
     num_accepted_drafts = output_tokens.new_empty(len(output_tokens))
     _sample(
         draft_tokens,
@@ -65,7 +66,7 @@ def chain_speculative_sampling_out(
         target_probs,
         out,
         max_num_drafts,
-        width_of_rows=max(out[0].stride(0), max_num_drafts + 1),
+        width_of_rows=max(out[0].stride(0), count_tokens(max_num_drafts)),
     )
 
 
@@ -84,7 +85,7 @@ def _sample(
 
     chains = drafted_lengths(draft_tokens, cu_num_drafts)
     # A caller's buffers may be larger than the call; what lies behind is not ours to write.
-    output_tokens, num_accepted_drafts = out[0][: len(chains), : max_num_drafts + 1], out[1]
+    output_tokens, num_accepted_drafts = out[0][: len(chains), : count_tokens(max_num_drafts)], out[1]
     output_tokens.fill_(-1)
     if draft_probs is None:
         draft_probs = one_hot(draft_tokens, target_probs.shape[1])

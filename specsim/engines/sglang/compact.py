@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from specsim.counts import path_width
 from specsim.engines.adapter import Adapted
 from specsim.engines.sglang.release import engine, in_release
 
@@ -37,7 +38,7 @@ def fill_accept_target_cache_loc(
     num_accepted_tokens: "torch.Tensor", out_cache_loc: "torch.Tensor", num_steps: int
 ) -> "torch.Tensor":
     """List the slots that the accepted nodes move to; SGLang hands over a list of zeros."""
-    target_slots = out_cache_loc.new_zeros(len(num_accepted_tokens) * (num_steps + 1))
+    target_slots = out_cache_loc.new_zeros(len(num_accepted_tokens) * path_width(num_steps))
     engine().get(FRONT_SLOTS)(num_accepted_tokens, out_cache_loc, target_slots)
     return target_slots
 

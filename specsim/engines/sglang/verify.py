@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from specsim.counts import path_width
 from specsim.engines.adapter import Adapted
 from specsim.engines.sglang.release import engine, in_release
 
@@ -33,7 +34,7 @@ def verify_tree_greedy(
 
     num_requests = len(candidates)
     predict = candidates.new_zeros(candidates.numel(), dtype=torch.int32)
-    accept_index = predict.new_full((num_requests, num_steps + 1), -1)
+    accept_index = predict.new_full((num_requests, path_width(num_steps)), -1)
     num_accepted_drafts = predict.new_empty(num_requests)
     engine().get(GREEDY)(
         predict,

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
 from specsim.engines.chains import drafted_lengths, one_hot
 from specsim.engines.transformers.release import drawing_with, engine, in_release
@@ -29,7 +30,7 @@ def chain_speculative_sampling(
     import torch
 
     chains = drafted_lengths(draft_tokens, cu_num_drafts)
-    output_tokens = draft_tokens.new_full((len(chains), max_num_drafts + 1), -1, dtype=torch.int32)
+    output_tokens = draft_tokens.new_full((len(chains), count_tokens(max_num_drafts)), -1, dtype=torch.int32)
     num_accepted_drafts = output_tokens.new_zeros(len(chains))
     if draft_probs is None:
         draft_probs = one_hot(draft_tokens, target_probs.shape[1])

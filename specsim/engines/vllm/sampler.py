@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
 from specsim.engines.chains import drafted_lengths
 from specsim.engines.vllm.release import engine, in_release
@@ -34,9 +35,9 @@ def chain_speculative_sampling(
     """
     import torch
 
-    num_requests, vocab = len(cu_num_drafts) - 1, target_probs.shape[1]
+    num_requests, vocab = len(cu_num_drafts[1:]), target_probs.shape[1]
     device = target_probs.device
-    output_tokens = draft_tokens.new_full((num_requests, max_num_drafts + 1), -1, dtype=torch.int32)
+    output_tokens = draft_tokens.new_full((num_requests, count_tokens(max_num_drafts)), -1, dtype=torch.int32)
     rows, bonus_rows = _rows_of(draft_tokens, cu_num_drafts)
     drafted = target_probs[rows].contiguous()
     coins = uniform_samples_for_final_sampling.double()
@@ -82,7 +83,7 @@ def chain_speculative_sampling_without_coins(
     """Call the whole sampler, which draws its own coins, on the logarithms of the probabilities."""
     import torch
 
-    num_requests = len(cu_num_drafts) - 1
+    num_requests = len(cu_num_drafts[1:])
     torch.manual_seed(seed)
     rows, bonus_rows = _rows_of(draft_tokens, cu_num_drafts)
     bonus = engine().get(RANDOM_SAMPLE)(target_probs[bonus_rows].clone(), {})
