@@ -109,7 +109,8 @@ class ProcessGroup:
             dist.all_reduce(rows)
             return rows.cpu().numpy(), None
         except RuntimeError as failure:
-            return values, failure
+            # NOTE: frames of the collective hold its group, whose connections end with the last of its holders.
+            return values, failure.with_traceback(None)
 
     def _connect(self) -> None:
         """Connect those that are left, under a name that no group before had: all have seen as many of them fail."""
