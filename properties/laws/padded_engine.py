@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, require_equal
-from specsim.properties.laws.support.histories import play, start
+from specsim.properties.laws.support.histories import Scenario, play, start, trees_or_any_scenario
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
-from specsim.properties.laws.support.padded_runs import PaddedRun, padded_runs
+from specsim.properties.laws.support.padded_runs import V2_WORKERS, PaddedRun, padded_runs, run_of
 from specsim.properties.property import Property
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.models.agreement import Agreement, ForwardKind
@@ -69,6 +69,19 @@ def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, run: PaddedRun
             kept = {name: expected[name] for name in expected if not run.is_v1 or name not in CARRIED}
             _require_state(number, worker.state(), kept)
     _require_requests("a run with idle batches", engines[1].scheduler.finished, engines[0].scheduler.finished)
+
+
+def an_idle_rank_runs_each_forward(backend: Backend, scenario: Scenario) -> None:
+    """Every draft's forwards of an iteration run on rows of padding alone, each once, and no other does."""
+    for name in V2_WORKERS:
+        run = run_of(name, scenario)
+        _, padded = run.padded_worker(backend)
+        told = {ForwardKind.FROZEN_STEP: run.config.topk, ForwardKind.DRAFT_BLOCK: run.config.num_draft_tokens}
+        for kind in run.forwards_of_an_iteration():
+            width, before = run.rows_of_a_request(kind) or told.get(kind, 1), Counter(padded.forwards)
+            padded.run_padding(kind, ROWS_OF_AN_IDLE_RANK * width, width)
+            ran = padded.forwards - before
+            require(ran == Counter([kind]), f"forwards of an idle rank of {name}", ran, Counter([kind]))
 
 
 def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
@@ -172,5 +185,6 @@ def _state(law: Any, strategy: Any, operations: tuple[str, ...], number: str) ->
 PROPERTIES = (
     _state(padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
     _state(an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+    _state(an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
     _state(ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
 )
