@@ -1,15 +1,10 @@
 """Figures of speculation for Prometheus, under the names that users of engines already have."""
 
 import errno
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from socketserver import ThreadingMixIn
-from threading import Thread
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -17,11 +12,9 @@ from prometheus_client.registry import Collector
 
 from specsim.host.metrics import Rates
 from specsim.host.positions import PositionCounters
+from specsim.host.scraping import answering
 
 LOOPBACK = "127.0.0.1"
-
-LONGEST_SILENCE_S = 2.0
-"""How long a scrape waits for its client, and the end of a run for a scrape."""
 
 
 @dataclass(frozen=True)
@@ -123,33 +116,9 @@ def served(collector: SpecCollector, port: int, address: str = LOOPBACK) -> Iter
     OSError
         The address is not there, or the port is taken.
     """
-    family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-
-    class Server(ThreadingMixIn, WSGIServer):
-        """Answers every scrape in a thread of its own, and is closed when all are answered."""
-
-        address_family = family
-        daemon_threads = False
-
-    server = make_server(str(place[0]), port, make_wsgi_app(registry_of(collector)), Server, _Scrape)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
     host = f"[{address}]" if ":" in address else address
-    try:
-        yield f"http://{host}:{server.server_port}/metrics"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class _Scrape(WSGIRequestHandler):
-    """One scrape, which is not logged, and given up where the client says nothing."""
-
-    timeout = LONGEST_SILENCE_S
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing."""
+    with answering(make_wsgi_app(registry_of(collector)), port, address) as listened_at:
+        yield f"http://{host}:{listened_at}/metrics"
 
 
 def write_textfile(collector: SpecCollector, path: Path) -> None:
