@@ -11,12 +11,20 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, require_equal
-from specsim.properties.laws.support.histories import Scenario, play, start, trees_or_any_scenario
+from specsim.properties.laws.support.histories import (
+    Arrival,
+    Scenario,
+    play,
+    start,
+    tree_scenarios,
+    trees_or_any_scenario,
+)
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.support.padded_runs import V2_WORKERS, PaddedRun, padded_runs, run_of
 from specsim.properties.property import Property
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.models.agreement import Agreement, ForwardKind
+from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.ranks import run_rank
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import Worker
@@ -53,6 +61,12 @@ def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
                 require_equal(f"{name} of step {number}", vars(padded)[name], expected)
         _require_state(number, *(_without_free_rows(engine.worker.state(), taken) for engine in reversed(engines)))
     _require_requests("a padded run", engines[1].scheduler.finished, engines[0].scheduler.finished)
+
+
+def padded_drafts_of_each_kind_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
+    """Windows of layers, blocks, and rows of padding beside recurrent state change nothing, whoever comes late."""
+    for name, pool in _KINDS_OF_DRAFTS:
+        padded_runs_are_plain_runs(backend, run_of(name, scenario, pool))
 
 
 def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, run: PaddedRun) -> None:
@@ -173,6 +187,22 @@ def _ranked_runs(draw: st.DrawFn) -> RankedRun:
     return RankedRun(run, num_ranks, idle, draw(st.sampled_from((2, 1))))
 
 
+@st.composite
+def _with_somebody_late(draw: st.DrawFn) -> Scenario:
+    """Draw a run whose last request comes while the others decode, with a prompt that is no bucket long."""
+    scenario = draw(tree_scenarios())
+    late = Arrival((1, *draw(st.lists(st.integers(0, 9), min_size=2, max_size=2))), 4, None, 1)
+    lasting = [replace(one, max_new_tokens=12) for one in scenario.arrivals]
+    return replace(scenario, arrivals=(*lasting, late), max_batch=len(lasting) + 1)
+
+
+_KINDS_OF_DRAFTS = (
+    ("multi_layer_eagle_v2", PoolKind.MHA),
+    ("dflash_v2", PoolKind.MHA),
+    ("eagle_v2", PoolKind.HYBRID),
+)
+"""Workers whose forwards have other rows than EAGLE's, and the pool in which a row is a request."""
+
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
 
@@ -184,6 +214,7 @@ def _state(law: Any, strategy: Any, operations: tuple[str, ...], number: str) ->
 
 PROPERTIES = (
     _state(padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+    _state(padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
     _state(an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
     _state(an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
     _state(ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
