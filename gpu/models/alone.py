@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from specsim.gpu.models.recurrence import Recurrence, after_chunks, words_of
 from specsim.hashing import MASK
@@ -17,7 +18,8 @@ def hidden_before_steps(batch: DraftStepBatch[Tensor], keys: Tensor, num_layers:
     told, device = batch.keys, keys.device
     starts, ends = told.kv_indptr[:-1].long(), told.kv_indptr[1:].long()
     place = starts[:, None] + torch.arange(told.max_num_keys, device=device)
-    slots = told.kv_indices[place.clamp(max=told.kv_indices.shape[0] - 1)].long()
+    # NOTE: an entry behind the last one is there to be read where beams see nothing at all.
+    slots = pad(told.kv_indices, (0, 1))[place.clamp(max=told.kv_indices.shape[0])].long()
     is_seen = (place < ends[:, None]) & (slots != batch.out_cache_loc[:, None])
     return _behind(slots, is_seen, keys, num_layers).hidden_states()
 

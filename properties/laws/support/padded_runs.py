@@ -111,7 +111,7 @@ class PaddedRun:
         if build is None:
             return self.padded_worker(backend)
         padded = self._padded(backend, model_for(backend, self.scenario.model), **padding_for(backend))
-        worker: Worker = build(self.parameters, padded, self.sizes(), **options)
+        worker: Worker = build(self.parameters, padded, self.sizes(), **self.waiting, **options)
         return worker, padded
 
     def believed_padded_worker(self) -> tuple[Worker, Any]:

@@ -79,7 +79,7 @@ class Play:
         for case in self.cases:
             run = case.run
             if self.is_on_device:
-                worker, padded = run.own_padded_worker(load("specsim.gpu"), **run.waiting)
+                worker, padded = run.own_padded_worker(load("specsim.gpu"))
             else:
                 worker, padded = run.believed_padded_worker()
             meeting = Meeting(group, padded.run_padding, case.attn_tp_size)
