@@ -13,7 +13,19 @@ from specsim.contracts.kinds import ArrayKind, Memory
 from specsim.gpu.switches import debugging
 from specsim.gpu.switches import poisoned as poisoned_outputs
 
-__all__ = ["DEVICE", "KIND", "TENSORS", "debugging", "extent_of", "from_numpy", "poisoned_outputs", "to_numpy"]
+__all__ = [
+    "DEVICE",
+    "KIND",
+    "TENSORS",
+    "debugging",
+    "extent_of",
+    "fetch",
+    "from_numpy",
+    "is_capturing",
+    "keep",
+    "poisoned_outputs",
+    "to_numpy",
+]
 
 KIND = "torch"
 """What a module says as its ``ARRAYS`` to be called with these."""
@@ -43,6 +55,33 @@ def to_numpy(value: torch.Tensor) -> NDArray[Any]:
     if on_host.dtype is torch.bfloat16:
         return np.asarray(on_host.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
     return np.asarray(on_host.numpy())
+
+
+def keep(value: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the same device that later writes do not reach; it is queued, and nobody waits for it.
+
+    The copy goes into the caller's stream: what was queued there before is in it, and what is queued after is not.
+
+    Raises
+    ------
+    TypeError
+        It is no tensor.
+    """
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{type(value).__name__} is no tensor")
+    return value.detach().clone(memory_format=torch.contiguous_format)
+
+
+def fetch(kept: torch.Tensor) -> NDArray[Any]:
+    """Bring a kept copy to the host, whichever stream it was queued in; this waits for the device."""
+    if kept.device.type == "cuda":
+        torch.cuda.synchronize(kept.device)
+    return to_numpy(kept)
+
+
+def is_capturing() -> bool:
+    """Return whether a CUDA graph is captured in the caller's stream, where every copy would become a part of it."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
 
 
 def _is_reachable(device: torch.device) -> bool:

@@ -2,7 +2,8 @@
 
 Start with ``specsim.operations`` (what each operation takes and returns), ``specsim.reference`` (what it means),
 ``specsim.gpu`` (the Triton path) and ``specsim.properties`` (how the two are compared). ``specsim.load`` makes one of
-them, or a module of yours, callable on NumPy arrays.
+them, or a module of yours, callable on NumPy arrays. ``specsim.record`` keeps a sample of the calls of an engine that
+runs.
 """
 
 from specsim.rejection import Reason, SpecRejection
@@ -10,11 +11,12 @@ from specsim.rejection import Reason, SpecRejection
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from specsim.conformance.backend import load
+    from specsim.conformance.recording.session import record
 
-__all__ = ["Reason", "SpecRejection", "load"]
+__all__ = ["Reason", "SpecRejection", "load", "record"]
 __version__ = "0.1.0"
 
-_LAZY = {"load": "specsim.conformance.backend"}
+_LAZY = {"load": "specsim.conformance.backend", "record": "specsim.conformance.recording.session"}
 """Where the names stand that are imported when they are first asked for, because NumPy comes with them."""
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from specsim.cli.device import load_implementation, need_suite
+from specsim.cli.observed import replay_observed
 from specsim.cli.output import EXIT_CODES, Exit, finish, print_json
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Case, Replay, read_case, replay_case
@@ -14,12 +15,15 @@ from specsim.conformance.outcomes import first_line
 @click.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False), metavar="PATH...")
 @click.option("--impl", "implementation", metavar="MODULE", help="Replay against this module instead of the recorded.")
+@click.option("--observed", is_flag=True, help="Compare what was recorded with the reference; run no implementation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replay(paths: tuple[Path, ...], implementation: str | None, as_json: bool) -> None:
+def replay(paths: tuple[Path, ...], implementation: str | None, observed: bool, as_json: bool) -> None:
     """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it.
     """
+    if observed:
+        replay_observed(paths, implementation, as_json)
     cases = [(path, read_case(path)) for path in paths]
     lines = []
     for path, case in cases:

@@ -40,3 +40,26 @@ def debugging(is_on: bool = True) -> AbstractContextManager[None]:
     """Do nothing: entries are always checked."""
     del is_on
     return nullcontext()
+
+
+def keep(value: Array) -> Array:
+    """Return a copy that later writes do not reach.
+
+    Raises
+    ------
+    TypeError
+        It is no array.
+    """
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{type(value).__name__} is no array")
+    return value.copy(order="C")
+
+
+def fetch(kept: Array) -> Array:
+    """Return a copy that was kept."""
+    return kept
+
+
+def is_capturing() -> bool:
+    """Return False: calls on NumPy arrays are made when they are made."""
+    return False

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.stored import (
+    FAILURE,
+    OBSERVED,
     SCHEMA,
     Document,
     Provenance,
@@ -36,7 +38,9 @@ Compare = Callable[[str, Mapping[str, Any], Observation, Observation], str | Non
 class Case:
     """One call: its arguments by name, what the reference gives, what the implementation gave, and whence it came.
 
-    ``property_name`` says which property found it and ``message`` what that property said.
+    ``property_name`` says which property found it and ``message`` what that property said. A case of the kind
+    ``observed`` was recorded: it has none of the two expectations of its own, and what the reference gives is computed
+    when it is read. ``ties_are_free`` says that whoever was recorded may choose among equal scores.
     """
 
     operation: str
@@ -46,6 +50,8 @@ class Case:
     observed: Observation
     message: str
     provenance: Provenance
+    kind: str = FAILURE
+    ties_are_free: bool = False
 
     @property
     def id(self) -> str:
@@ -88,8 +94,15 @@ def case_id(operation: str, arguments: Mapping[str, Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_case(case: Case, directory: Path) -> Path:
+def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
     """Write a case as ``<operation>-<id>.json``, with large arrays in a safetensors file of the same stem.
+
+    Parameters
+    ----------
+    case, directory : Case, Path
+        What is written, and where.
+    stem : str or None
+        What the files are called before their dot; None for operation and id.
 
     Returns
     -------
@@ -97,7 +110,7 @@ def write_case(case: Case, directory: Path) -> Path:
         The JSON document.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{case.operation}-{case.id}.json"
+    path = directory / f"{stem or f'{case.operation}-{case.id}'}.json"
     beside = path.with_suffix(".safetensors")
     large: dict[str, Any] = {}
 
@@ -127,7 +140,7 @@ def write_case(case: Case, directory: Path) -> Path:
         "message": case.message,
         "parameters": scalars,
         "arrays": store("arrays", {name: value for name, value in case.arguments.items() if name not in scalars}),
-        "expected": store_observation("expected", case.expected),
+        "expected": None if case.kind == OBSERVED else store_observation("expected", case.expected),
         "observed": store_observation("observed", case.observed),
         "provenance": {
             "implementation": case.provenance.implementation,
@@ -135,13 +148,19 @@ def write_case(case: Case, directory: Path) -> Path:
             "versions": case.provenance.versions,
         },
     }
+    if case.kind != FAILURE:
+        document["kind"] = case.kind
+    if case.ties_are_free:
+        document["ties"] = "any"
     if large:
         from safetensors.numpy import save_file
 
         save_file(large, beside)
         document["arrays_file"] = beside.name
-    path.write_text(_lay_out(document) + "\n", encoding="utf-8")
-    return path
+    # NOTE: whoever is stopped in the middle leaves no half of a document.
+    partial = path.with_name(f"{path.name}.part")
+    partial.write_text(_lay_out(document) + "\n", encoding="utf-8")
+    return partial.replace(path)
 
 
 def read_case(path: Path) -> Case:
@@ -160,10 +179,14 @@ def read_case(path: Path) -> Case:
         operation=document.operation,
         property_name=document.property,
         arguments=arguments,
-        expected=_load_observation(path, document, "expected", document.expected),
+        expected=observe(load("specsim.reference"), document.operation, arguments)
+        if document.expected is None
+        else _load_observation(path, document, "expected", document.expected),
         observed=_load_observation(path, document, "observed", document.observed),
         message=document.message,
         provenance=document.provenance,
+        kind=document.kind,
+        ties_are_free=document.ties == "any",
     )
     document.check_id(path, case.id)
     return case

@@ -12,6 +12,9 @@ from specsim.operations import RECORDS
 from specsim.rejection import Reason, SpecRejection
 
 SCHEMA = "specsim.case/1"
+FAILURE, OBSERVED = "failure", "observed"
+"""The kinds of cases: found by a property, or recorded from calls that somebody made."""
+
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16).name
 DTYPES = frozenset(
     ["bool", BFLOAT16, "float16", "float32", "float64"]
@@ -58,10 +61,12 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message: str
     parameters: dict[str, int]
     arrays: dict[str, Stored]
-    expected: StoredObservation
+    expected: StoredObservation | None
     observed: StoredObservation
     provenance: Provenance
     arrays_file: str = ""
+    kind: Literal["failure", "observed"] = "failure"
+    ties: Literal["contract", "any"] = "contract"
 
     def check_id(self, path: Path, content_hash: str) -> None:
         """Check that the id names the content."""
@@ -87,12 +92,16 @@ def load_document(path: Path) -> Document:
         raise bad_case_file(path, f"{error}", f"a {SCHEMA} document", "it does not parse") from error
     if document.operation not in RECORDS:
         raise bad_case_file(path, document.operation, "an operation", "specsim has no operation of that name")
+    if (document.expected is None) != (document.kind == OBSERVED):
+        got = "nothing" if document.expected is None else "an observation"
+        wanted = "null in a case of the kind observed alone"
+        raise bad_case_file(path, f"expected, {got}", wanted, "of a recorded call nobody knew what to expect")
     contract = RECORDS[document.operation].contract
     produced = [*(spec.name for spec in contract.outputs), *contract.writes]
     groups: tuple[tuple[str, list[str], Any], ...] = (
         ("parameters", [spec.name for spec in contract.scalars], document.parameters),
         ("arrays", [spec.name for spec in contract.arrays], document.arrays),
-        ("expected.outputs", produced, document.expected.outputs),
+        ("expected.outputs", produced, {} if document.expected is None else document.expected.outputs),
         ("observed.outputs", produced, document.observed.outputs),
     )
     for where, names, given in groups:

@@ -156,6 +156,12 @@ def test_the_id_names_the_arguments():
         (lambda d: d.update(operation="frobnicate"), "frobnicate"),
         (lambda d: d.update(surplus=1), "surplus"),
         (lambda d: d.pop("expected"), "expected"),
+        (
+            lambda d: d.update(expected=None),
+            "expected, nothing, but should be null in a case of the",
+        ),
+        (lambda d: d.update(kind="observed"), "expected, an observation, but should be null"),
+        (lambda d: d.update(kind="heard"), "kind"),
         (lambda d: d.update(id="0" * 16), "the id 0000000000000000"),
         (lambda d: d["arrays"].update(values=None), "arrays.values"),
         (lambda d: d["parameters"].update(k=1), "parameters.k"),

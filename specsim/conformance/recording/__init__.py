@@ -1,0 +1,1 @@
+"""Calls of a running engine, sampled and written as case files: ``with specsim.record(folder, implementation): …``."""
