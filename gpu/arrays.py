@@ -18,6 +18,7 @@ __all__ = [
     "KIND",
     "TENSORS",
     "debugging",
+    "device_error",
     "extent_of",
     "fetch",
     "from_numpy",
@@ -82,6 +83,17 @@ def fetch(kept: torch.Tensor) -> NDArray[Any]:
 def is_capturing() -> bool:
     """Return whether a CUDA graph is captured in the caller's stream, where every copy would become a part of it."""
     return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()  # type: ignore[no-untyped-call]
+
+
+def device_error() -> str:
+    """Return what the device answers to every further call of this process, or nothing while it works."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return ""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        return (str(error).splitlines() or [type(error).__name__])[0]
+    return ""
 
 
 def _is_reachable(device: torch.device) -> bool:

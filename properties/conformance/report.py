@@ -1,9 +1,13 @@
 """What a run of the suite found."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected"]
+from specsim.conformance.cases import Case
+from specsim.properties.property import Property
+
+Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,8 @@ class PropertyReport:
     ``margin_cases`` counts the examples in which outputs differed where rounding decides, and nowhere else.
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
     came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
-    declares that it does not take them, by what it declares.
+    declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
+    were through, ``not_run`` why it got none at all, or is empty.
     """
 
     examples: int
@@ -32,6 +37,8 @@ class PropertyReport:
     inconclusive: str = ""
     reach: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    cut: bool = False
+    not_run: str = ""
 
     @property
     def is_excluded(self) -> bool:
@@ -44,7 +51,9 @@ class Failure:
     """One broken property with its smallest case.
 
     ``case`` holds the arguments of ``operation``, or is None where the case is no call of one operation; ``operation``
-    is empty where the case is a whole run. ``message`` is the assertion's, and ``error`` the traceback.
+    is empty where the case is a whole run. ``message`` is the assertion's, and ``error`` the traceback. ``fate`` says
+    whether a law broke, ``FAILED``, or the process did: ``CRASHED`` or ``TIMED OUT``. ``kept`` is the case with what
+    came of it, and ``difference`` where that differs first, if the process that ran it has found out.
     """
 
     operation: str
@@ -52,6 +61,9 @@ class Failure:
     message: str
     case: dict[str, Any] | None
     error: str
+    fate: str = "FAILED"
+    kept: Case | None = None
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,3 +78,58 @@ class Report:
     properties: dict[str, PropertyReport]
     failures: tuple[Failure, ...]
     margin_cases: int = 0
+
+
+def assemble(
+    implementation: str,
+    seed: int,
+    chosen: Sequence[Property],
+    reports: Mapping[str, PropertyReport],
+    failures: Mapping[str, Failure],
+    reported: Mapping[str, bool],
+    is_interrupted: bool = False,
+) -> Report:
+    """Put the reports of properties together.
+
+    Parameters
+    ----------
+    reported : mapping
+        Whether the implementation has each name that is listed.
+    """
+    by_operation = {
+        name: _operation_report(has, [reports[one.name] for one in chosen if has and name in one.operations])
+        for name, has in reported.items()
+    }
+    examples = sum(report.examples for report in reports.values())
+    verdict = _verdict(examples, by_operation, bool(failures), reports.values())
+    return Report(
+        implementation=implementation,
+        seed=seed,
+        verdict="interrupted" if is_interrupted else verdict,
+        examples=examples,
+        operations=by_operation,
+        properties={one.name: reports[one.name] for one in chosen},
+        failures=tuple(failures[one.name] for one in chosen if one.name in failures),
+        margin_cases=sum(report.margin_cases for report in reports.values()),
+    )
+
+
+def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:
+    return OperationReport(
+        examples=sum(report.examples for report in named),
+        failures=sum(report.failed for report in named),
+        missing=not has,
+    )
+
+
+def _verdict(
+    examples: int, operations: Mapping[str, OperationReport], failed: bool, reports: Collection[PropertyReport]
+) -> Verdict:
+    if failed:
+        return "fails"
+    undecided = any(one.inconclusive or (one.cut and not one.examples) for one in reports)
+    if examples == 0 and not undecided:
+        return "nothing selected"
+    if undecided or any(report.examples == 0 and not report.missing for report in operations.values()):
+        return "inconclusive"
+    return "conforms"

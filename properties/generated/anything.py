@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
+from specsim.conformance.isolation.beats import begin_call
 from specsim.conformance.outside import require_inside
 from specsim.contracts.extents import overlap
 from specsim.operations import RECORDS
@@ -42,6 +43,7 @@ def returns_or_is_refused(operation: str, backend: Backend, case: MutatedCall) -
     """A call of anything returns, or raises SpecRejection and has written nothing."""
     arguments = case.arguments()
     require_inside(backend.limits, RECORDS[operation], arguments)
+    begin_call(operation, arguments)
     given = handed_over(backend, arguments)
     before = _contents(backend, given)
     try:

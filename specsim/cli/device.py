@@ -7,6 +7,7 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed
 from specsim.conformance.backend import Backend, BackendUnavailable, load
+from specsim.conformance.isolation.beats import is_watched
 from specsim.conformance.limits import BadLimits
 from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing
@@ -73,6 +74,10 @@ def load_implementation(name: str) -> Backend:
         raise Failed(f"{error}", Exit.UNAVAILABLE) from error
     except BadLimits as error:
         raise Failed(f"{error}", Exit.USAGE) from error
+    except KeyboardInterrupt as interrupt:
+        if not is_watched():
+            raise
+        raise Failed(f"{name} does not import: KeyboardInterrupt", Exit.UNAVAILABLE) from interrupt
     except SystemExit as left:  # NOTE: a script that is mistaken for a module may leave when it is imported.
         raise Failed(f"{name} does not import: it exits with {left.code}", Exit.UNAVAILABLE) from left
 

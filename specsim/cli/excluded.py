@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.limits import Limits
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Report
@@ -25,11 +25,11 @@ def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--strict", "is_strict", is_flag=True, help=declared)(command)
 
 
-def beyond(backend: Backend) -> dict[str, str]:
+def beyond(limits: Limits, implementation: str) -> dict[str, str]:
     """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is."""
     found: dict[str, str] = {}
-    while not backend.limits.are_none:
-        command = [sys.executable, "-m", "specsim.properties.conformance.beyond", backend.name, str(len(found))]
+    while not limits.are_none:
+        command = [sys.executable, "-m", "specsim.properties.conformance.beyond", implementation, str(len(found))]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         try:
             ended = subprocess.run(command, env=environment, timeout=TIME_OF_TRIALS, check=False, capture_output=True)
@@ -44,11 +44,11 @@ def beyond(backend: Backend) -> dict[str, str]:
     return found
 
 
-def document(backend: Backend, report: "Report") -> dict[str, Any]:
+def document(limits: Limits, report: "Report") -> dict[str, Any]:
     """Return what was left out for JSON: what is declared, and by property how many examples were not tried."""
     return {
-        "declared": backend.limits.in_words(),
-        "beyond": beyond(backend),
+        "declared": limits.in_words(),
+        "beyond": beyond(limits, report.implementation),
         "properties": {
             name: {"whole": one.is_excluded, "examples": one.left_out}
             for name, one in report.properties.items()
@@ -57,15 +57,15 @@ def document(backend: Backend, report: "Report") -> dict[str, Any]:
     }
 
 
-def lines(backend: Backend, report: "Report") -> Iterator[str]:
+def lines(limits: Limits, report: "Report") -> Iterator[str]:
     """Yield what was left out: a line for everything that is declared, and one for each property that was not tried."""
     counts = Counter[str]()
     for one in report.properties.values():
         counts.update(one.left_out)
-    for words in backend.limits.in_words():
+    for words in limits.in_words():
         not_tried = f"; examples not tried: {counts[words]:,}" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
-    for words, outcome in beyond(backend).items():
+    for words, outcome in beyond(limits, report.implementation).items():
         yield f"tried once: {words}: {outcome}"
     for name, one in report.properties.items():
         if one.is_excluded:

@@ -1,6 +1,5 @@
 """``--known`` and ``--write-known`` of a check: failures that are expected, and those that are not any more."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from packaging.version import Version
 
 from specsim.cli.output import Exit, Failed, remark
-from specsim.conformance.backend import Backend
 from specsim.conformance.known import (
     BadKnownFailures,
     KnownFailure,
     entry_of,
     read_known,
-    version_of,
     write_known,
 )
 
@@ -53,7 +51,7 @@ def known_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--known", "known_file", type=PATH, metavar="FILE", help=reading)(command)
 
 
-def read(path: Path | None, implementation: str) -> tuple[KnownFailure, ...]:
+def read(path: Path | None, version: Version | None) -> tuple[KnownFailure, ...]:
     """Read a file before anything is run.
 
     Raises
@@ -65,18 +63,17 @@ def read(path: Path | None, implementation: str) -> tuple[KnownFailure, ...]:
         return ()
     from specsim.properties.catalogue import all_properties
 
-    version = version_of(importlib.import_module(implementation))
     try:
         return read_known(path, (one.name for one in all_properties()), version)
     except BadKnownFailures as error:
         raise Failed(f"{error}", Exit.USAGE) from error
 
 
-def judge(report: "Report", entries: tuple[KnownFailure, ...], backend: Backend) -> Judged:
+def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version | None) -> Judged:
     """Take the expected failures out of a report, and see which entries do not hold any more."""
     if not entries:
         return Judged(report)
-    version, today = version_of(importlib.import_module(backend.name)), datetime.now(UTC).date()
+    today = datetime.now(UTC).date()
     entries = tuple(entry for entry in entries if entry.concerns(version))
     found = [(failure, next((entry for entry in entries if _is(entry, failure)), None)) for failure in report.failures]
     expected = tuple((failure, entry) for failure, entry in found if entry is not None)
@@ -92,11 +89,11 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], backend: Backend)
     return Judged(judged, expected, tuple(complaints))
 
 
-def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, backend: Backend) -> None:
+def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, version: Version | None) -> None:
     """Write what failed as known failures; entries of what was not tried, or still fails, are kept as they are."""
     if path is None:
         return
-    version, today = version_of(importlib.import_module(backend.name)), datetime.now(UTC).date()
+    today = datetime.now(UTC).date()
     met = [entry for _, entry in judged.expected]
     kept = [
         entry

@@ -33,7 +33,7 @@ class Exit(IntEnum):
 
 EXIT_CODES = (
     "Exit codes: 0 conforms; 1 a failure; 2 usage, or results that cannot be written; 3 inconclusive; "
-    "4 implementation unavailable or crashed; "
+    "4 implementation cannot be started; "
     "5 nothing was selected; 130 interrupted."
 )
 

@@ -1,52 +1,91 @@
-"""``specsim replay``: run saved cases again."""
+"""``specsim replay``: run saved cases again, in processes that may die."""
 
 from pathlib import Path
 
 import click
 
 from specsim.cli.device import load_implementation, need_suite
+from specsim.cli.isolation import replay_workers, with_limits
 from specsim.cli.observed import replay_observed
-from specsim.cli.output import EXIT_CODES, Exit, finish, print_json
+from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, print_json
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Case, Replay, read_case, replay_case
+from specsim.conformance.isolation.jobs import Fate, Job, Limits, Lost, Skipped
+from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.outcomes import first_line
+
+REPLAY = "specsim.cli.replay:replay_in_worker"
+OF_FATE = {Fate.CRASHED: Replay.CRASHED, Fate.TIMED_OUT: Replay.TIMED_OUT, Fate.CUT: Replay.TIMED_OUT}
+UNAVAILABLE = "UNAVAILABLE"
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False), metavar="PATH...")
 @click.option("--impl", "implementation", metavar="MODULE", help="Replay against this module instead of the recorded.")
 @click.option("--observed", is_flag=True, help="Compare what was recorded with the reference; run no implementation.")
+@with_limits
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replay(paths: tuple[Path, ...], implementation: str | None, observed: bool, as_json: bool) -> None:
-    """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED.
+def replay(
+    paths: tuple[Path, ...], implementation: str | None, observed: bool, limits: Limits, as_json: bool
+) -> None:
+    """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it.
     """
     if observed:
         replay_observed(paths, implementation, as_json)
+    need_suite()
     cases = [(path, read_case(path)) for path in paths]
     lines = []
-    for path, case in cases:
-        backend = load_implementation(implementation or case.provenance.implementation)
-        outcome, words = _replay(backend, case)
-        lines.append({"path": str(path), "outcome": outcome.name, "difference": words})
-        if not as_json:
-            click.echo(
-                f"{outcome.value} {outcome.name:7} {path}  {case.property_name}" + (f"\n    {words}" if words else "")
-            )
+    with replay_workers() as supervisor:
+        for path, case in cases:
+            outcome, words = _outcome_of(supervisor, path, case, implementation, limits)
+            lines.append({"path": str(path), "outcome": outcome.name, "difference": words})
+            if not as_json:
+                click.echo(f"{outcome.value:9} {path}  {case.property_name}" + (f"\n    {words}" if words else ""))
     if as_json:
         print_json({"cases": lines})
     outcomes = {line["outcome"] for line in lines}
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
-    if Replay.CRASHED.name in outcomes:
-        finish(Exit.UNAVAILABLE, summary)
     finish(Exit.CONFORMS if outcomes == {Replay.FIXED.name} else Exit.FAILURE, summary)
+
+
+def replay_in_worker(path: str, implementation: str) -> tuple[str, str]:
+    """Run a case here; return the name of what became of it, or UNAVAILABLE, and words."""
+    try:
+        backend = load_implementation(implementation)
+    except Failed as failed:
+        return UNAVAILABLE, str(failed)
+    outcome, words = _replay(backend, read_case(Path(path)))
+    return outcome.name, words
+
+
+def _outcome_of(
+    supervisor: Supervisor, path: Path, case: Case, implementation: str | None, limits: Limits
+) -> tuple[Replay, str]:
+    """Run a case in a worker; whoever dies or hangs before anything is called cannot be started.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE.
+    """
+    name = implementation or case.provenance.implementation
+    supervisor.submit(Job(str(path), REPLAY, (str(path), name), limits))
+    (event,) = supervisor.events()
+    if isinstance(event, Lost):
+        if event.call is None:
+            raise Failed(f"{name} does not import: {event.words}", Exit.UNAVAILABLE)
+        return OF_FATE[event.fate], event.words
+    outcome, words = event.answer if not isinstance(event, Skipped) else (UNAVAILABLE, event.words)
+    if outcome == UNAVAILABLE:
+        raise Failed(words, Exit.UNAVAILABLE)
+    return Replay[outcome], words
 
 
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
     if not backend.has(case.operation):
         return Replay.CRASHED, f"{backend.name} does not define {case.operation}"
-    need_suite()
     from specsim.properties.generated.margin_cases import difference_beyond_margins
 
     with backend.arrays.debugging():
@@ -58,7 +97,6 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
-    need_suite()
     from specsim.properties.catalogue import all_properties
 
     for found in all_properties():

@@ -14,6 +14,7 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.carrying import as_list, check_written, copy_in_place, plain_scalar
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
+from specsim.conformance.isolation.beats import begin_call, end_call, staying
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.contracts.contract import ArraySpec, ScalarSpec
@@ -107,6 +108,7 @@ class Backend(CallsByName):
         """
         if name not in self.functions:
             raise NotImplementedError(f"{self.name} does not define {name}")
+        begin_call(name)
         return self.functions[name]
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
@@ -135,26 +137,28 @@ class Backend(CallsByName):
         arguments = name_arguments(record, positional, named)
         require_inside(self.limits, record, arguments)
         check_written(record, arguments)
+        begin_call(name, arguments)
         carried = self._carry_named(record, arguments)
         returned = self._returned(record, carried)
         for written in record.contract.writes:
             for target, source in zip(as_list(arguments[written]), as_list(carried[written]), strict=True):
                 target[...] = self._fetch(source)
         outputs = [self._fetch(value) for value in returned]
+        end_call()
         if len(outputs) > 1:
             return outputs_of(name.removesuffix(SUFFIX))(*outputs)
         return outputs[0] if outputs else None
 
     def run(self, operation: str, arguments: Mapping[str, Any]) -> Outcome:
         """Call an operation on copies of NumPy arrays and report what it returned and what it wrote."""
-        record = self._defined(operation)
-        contract = record.contract
+        contract = (record := self._defined(operation)).contract
         require_inside(self.limits, record, arguments)
         carried = self.carry(operation, arguments)
         returned = self._returned(record, carried)
         after = self.fetch(operation, carried)
         outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, returned, strict=True)}
         outputs.update({name: after[name] for name in contract.writes})
+        end_call()
         return Outcome(outputs=outputs, arguments=after)
 
     def carry(self, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,8 +166,8 @@ class Backend(CallsByName):
 
         Integers and truth values of NumPy become those of Python: kernels and their launchers know no others.
         """
-        record = record_of(operation)
-        return self._carry_named(record, name_arguments(record, (), arguments))
+        begin_call(operation, named := name_arguments(record := record_of(operation), (), arguments))
+        return self._carry_named(record, named)
 
     def fetch(self, operation: str, carried: Mapping[str, Any]) -> dict[str, Any]:
         """Bring carried arguments back to the host."""
@@ -181,10 +185,8 @@ class Backend(CallsByName):
     def _returned(self, record: Operation, carried: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call an operation on carried arguments and return its outputs, as many as it has."""
         name, num_outputs = record.name, len(record.contract.outputs)
-        try:
+        with staying(name):
             returned = self.functions[name](**carried)
-        except SystemExit as left:
-            raise RuntimeError(f"{name} exits with {left.code}") from left
         values = returned if isinstance(returned, tuple) else (returned,) if num_outputs else ()
         if len(values) != num_outputs:
             raise AssertionError(f"{name} returned {len(values)} arrays, but should return {num_outputs}")

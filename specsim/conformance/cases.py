@@ -60,12 +60,13 @@ class Case:
 
 
 class Replay(Enum):
-    """What became of a case; the value is the mark that a replay prints."""
+    """What became of a case; the value is what a replay prints."""
 
-    FIXED = "+"
-    FAILED = "x"
-    CHANGED = "~"
-    CRASHED = "!"
+    FIXED = "+ FIXED"
+    FAILED = "x FAILED"
+    CHANGED = "~ CHANGED"
+    CRASHED = "! CRASHED"
+    TIMED_OUT = "! TIMED OUT"
 
 
 def case_arguments(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from specsim.assertion import require, require_kind
 from specsim.conformance.host_protocol import HostFunctions
+from specsim.conformance.isolation.beats import begin_call, end_call
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.memory import SlotRange
@@ -53,7 +54,9 @@ class Launcher:
                 worker.assign_choices([row for row, _ in joining], [choice for _, choice in joining])
 
         def run() -> list[int]:
+            begin_call("prefill")
             following = worker.prefill(rows, batch.chunks)
+            end_call()
             require(len(following) == len(rows), "tokens that prefill returns", len(following), len(rows))
             self._tell(told, len(rows))
             return following
@@ -84,7 +87,9 @@ class Launcher:
             event = self._event(reads_map=True, writes_slots=True)
 
         def run() -> Iteration:
+            begin_call("decode")
             iteration = require_kind("what decode returns", decode(), Iteration)
+            end_call()
             iteration.check(len(rows))
             self._tell(told, len(rows))
             return iteration

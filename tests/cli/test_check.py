@@ -109,7 +109,7 @@ def test_a_function_that_raises_is_a_failure(specsim, module):
     assert got.exit_code == 1
     (first, *_) = json.loads(got.stdout)["failures"]
     again = specsim("replay", first["case"])
-    assert (again.exit_code, again.stdout[:9]) == (4, "! CRASHED")
+    assert (again.exit_code, again.stdout[:9]) == (1, "! CRASHED")
     assert "KeyError: 'no such thing'" in again.stdout
 
 

@@ -76,12 +76,21 @@ def test_a_reader_that_leaves_is_no_failure(run, arguments):
     assert run(None, *arguments) == (0, f"specsim: stdout: closed{summary}\n")
 
 
+def told_as_found(stderr):
+    """Return the lines that name failures when they are found, and the rest."""
+    lines = stderr.splitlines(keepends=True)
+    found = [line for line in lines if line.startswith("FAILED ")]
+    return found, "".join(line for line in lines if line not in found)
+
+
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
 def test_a_failure_is_saved_and_named_whatever_becomes_of_the_report(run, tmp_path, number, options):
     name = f"faulty_{number}_{len(options)}"
     (tmp_path / f"{name}.py").write_text(FAULTY)
     code, told = run(Failing(number, 1 - len(options)), "check", name, *ONE, *options)
+    found, told = told_as_found(told)
+    assert bool(found) is bool(options), "a document is for stdout alone, so that failures are told on stderr as found"
     assert (code, told.count("\n")) == (1, 1), told
     assert told.startswith(f"specsim: stdout: {WORDS[number]}; fails: ")
     (path,) = re.findall(r"failed agreement\.fill_bonus_tokens \((\S+)\)", told)

@@ -1,0 +1,147 @@
+"""One property against an implementation: what it came to, with the smallest case of its failure."""
+
+import hashlib
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis.errors import StopTest, Unsatisfiable
+
+from specsim.conformance.backend import Backend
+from specsim.conformance.isolation.beats import Cut, Poisoned, begin_example, is_watched
+from specsim.conformance.outside import OutsideLimits
+from specsim.contracts.contract import Contract
+from specsim.operations import RECORDS
+from specsim.properties.conformance.excluded import leave_out, why_excluded
+from specsim.properties.conformance.report import Failure, PropertyReport
+from specsim.properties.conformance.selection import is_runnable
+from specsim.properties.generated.margin_cases import counting
+from specsim.properties.laws.support.frequencies import Inconclusive
+from specsim.properties.property import Property
+from specsim.properties.reach.counting import counting_reach, require_reach
+from specsim.properties.reach.sizes import is_interpreted
+from specsim.properties.strategies.limits import drawing_within
+from specsim.properties.strategies.scale import drawing_for_interpreter
+
+
+def run_property(
+    one: Property, backend: Backend, seed: int | str, max_examples: int, must_reach: bool = True
+) -> tuple[PropertyReport, Failure | None]:
+    """Run one property; whatever it or the implementation raises becomes a failure with the smallest case.
+
+    Entries are checked at every call, where the layer can: what no contract allows is named instead of read. A run
+    that is cut has nothing that it must reach; ``must_reach`` says whether others have.
+    """
+    if max_examples < 1 or not is_runnable(one, backend):
+        return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
+    excluded = why_excluded(one, backend.limits)
+    if excluded:
+        return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
+    examples = held = margin_cases = 0
+    undecided = ""
+    left_out = Counter[str]()
+    smallest: Any = None
+    broken: Exception | None = None
+
+    def law(case: Any) -> None:
+        nonlocal examples, held, margin_cases, smallest, undecided, broken
+        begin_example()
+        examples += 1
+        try:
+            with counting() as near, backend.arrays.debugging():
+                call_law(one, backend, case)
+        except Inconclusive as reason:
+            undecided = str(reason)
+        except OutsideLimits as outside:
+            examples -= 1
+            leave_out(left_out, outside)
+        except Exception as error:
+            require_device(backend)
+            smallest, broken = case, error
+            raise
+        held += 1
+        margin_cases += near.calls > 0
+
+    reach: dict[str, int] = {}
+    is_cut = False
+    try:
+        with warnings.catch_warnings(), counting_reach() as counts, drawing_for_interpreter(is_interpreted(backend)):
+            warnings.simplefilter("ignore")
+            try:
+                with drawing_within(backend.limits, one.operations):
+                    explore(one, law, seed, max_examples)
+            except Cut:
+                is_cut = True
+                if broken is not None:
+                    raise broken from None
+        if one.must_reach is not None and must_reach and not is_cut:
+            reach = require_reach(one.must_reach(backend), counts)
+    except NotImplementedError as error:
+        # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
+        if held == 0:
+            return PropertyReport(0, False, True), None
+        return PropertyReport(examples, True, False, margin_cases), failure_of(one, error, smallest)
+    except Unsatisfiable:
+        return PropertyReport(0, False, False, left_out=dict(left_out)), None
+    except Exception as error:  # NOTE: an implementation under test may raise anything at all.
+        return PropertyReport(examples, True, False, margin_cases), failure_of(one, error, smallest)
+    done = held if is_cut else examples
+    return PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut), None
+
+
+def call_law(one: Property, backend: Backend, case: Any) -> None:
+    """Call a law on a case; an implementation that leaves, or interrupts a process that nobody else can, raises."""
+    try:
+        one.law(backend, case)
+    except (Exception, Cut, Poisoned, StopTest):
+        raise
+    except BaseException as left:
+        if isinstance(left, KeyboardInterrupt) and not is_watched():
+            raise
+        words = f"exits with {left.code}" if isinstance(left, SystemExit) else f"raises {type(left).__name__}"
+        raise RuntimeError(f"{one.operations[0]} {words}") from left
+
+
+def require_device(backend: Backend) -> None:
+    """Leave a process whose device refuses every further call, where somebody watches who starts another."""
+    if is_watched() and (error := backend.arrays.device_error()):
+        raise Poisoned(error)
+
+
+def explore(one: Property, law: Callable[[Any], None], seed: int | str, max_examples: int) -> None:
+    """Call a law on the examples of a seed, and on smaller ones where it fails."""
+    quietly = settings(
+        max_examples=max_examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        report_multiple_bugs=False,
+        verbosity=Verbosity.quiet,
+        phases=(Phase.generate, Phase.shrink),
+    )
+    digest = hashlib.sha256(f"{seed} {one.name}".encode()).digest()
+    seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()
+
+
+def failure_of(one: Property, error: Exception, case: Any) -> Failure:
+    """Return the failure of a property, with its case where that is a call of an operation."""
+    operation = next(
+        (name for name in one.operations if name in RECORDS and _is_call(RECORDS[name].contract, case)), None
+    )
+    return Failure(
+        operation=operation or ("" if one.fills_missing else one.operations[0]),
+        property=one.name,
+        message=str(error) or type(error).__name__,
+        case=None if operation is None else case,
+        error="".join(traceback.format_exception(error)),
+    )
+
+
+def _is_call(contract: Contract, case: Any) -> bool:
+    return isinstance(case, dict) and case.keys() == {spec.name for spec in contract.parameters}

@@ -1,0 +1,164 @@
+"""The unit of work: one property with some seeds, and what it came to as plain values that JSON can hold."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.cases import read_case, write_case
+from specsim.conformance.stored import Provenance
+from specsim.operations import RECORDS
+from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.report import Failure, PropertyReport
+from specsim.properties.conformance.running import run_property
+from specsim.properties.conformance.saving import case_of
+from specsim.properties.property import Property
+from specsim.rejection import Reason, SpecRejection
+
+
+@dataclass(frozen=True)
+class UnitLimits:
+    """How much of a property is run, and where its cases are left.
+
+    Parameters
+    ----------
+    examples : tuple of int
+        How many with each seed.
+    folder : str
+        Where the case of a failure is written; a folder of the run.
+    seed : int
+        That of the run, which cases name.
+    versions : mapping
+        What cases say is installed.
+    must_reach : bool
+        Whether a property has to come to what it says; not where its examples are spread over several units.
+    without : tuple of str
+        Operations that are taken away from the implementation.
+    is_strict : bool
+        Whether what the implementation declares not to take is ignored.
+    """
+
+    examples: tuple[int, ...]
+    folder: str
+    seed: int
+    versions: dict[str, str] = field(default_factory=dict)
+    must_reach: bool = True
+    without: tuple[str, ...] = ()
+    is_strict: bool = False
+
+
+@cache
+def property_named(name: str) -> Property:
+    """Return a property of the suite."""
+    return next(one for one in all_properties() if one.name == name)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that no property has.
+
+    Raises
+    ------
+    SpecRejection
+        UNKNOWN_NAME.
+    """
+    known = [one.name for one in all_properties()]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 3)
+            expected = f"a property, such as {', '.join(close or known[:3])}"
+            because = "the report of a run names them"
+            raise SpecRejection(Reason.UNKNOWN_NAME, what="property", got=name, expected=expected, because=because)
+
+
+def loaded(implementation: str, limits: UnitLimits) -> Backend:
+    """Return an implementation as a unit tries it."""
+    backend = _loaded(implementation)
+    if limits.is_strict:
+        backend = backend.without_limits()
+    kept = {name: function for name, function in backend.functions.items() if name not in limits.without}
+    return replace(backend, functions=kept) if limits.without else backend
+
+
+@cache
+def _loaded(implementation: str) -> Backend:
+    return load(implementation)
+
+
+def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: UnitLimits) -> dict[str, Any]:
+    """Run a property with some seeds, until one finds a failure; what is returned is plain values.
+
+    Parameters
+    ----------
+    implementation, name : str
+        The module, and the property.
+    seeds : sequence of int or str
+        Each decides the examples of a run of its own.
+
+    Returns
+    -------
+    outcome : dict
+        The fields of a ``PropertyReport``, ``duration`` in seconds, and ``failure``, None or what ``failure_from``
+        reads.
+    """
+    started = time.monotonic()
+    backend, one = loaded(implementation, limits), property_named(name)
+    reports: list[PropertyReport] = []
+    failure: Failure | None = None
+    for seed, examples in zip(seeds, limits.examples, strict=True):
+        report, failure = run_property(one, backend, seed, examples, limits.must_reach)
+        reports.append(report)
+        if failure is not None or report.cut:
+            break
+    told = None if failure is None else _tell(failure, backend, limits)
+    return {**asdict(together(reports)), "duration": time.monotonic() - started, "failure": told}
+
+
+def together(reports: Sequence[PropertyReport]) -> PropertyReport:
+    """Return what several runs of a property came to."""
+    reach, left_out = Counter[str](), Counter[str]()
+    for report in reports:
+        reach.update(report.reach)
+        left_out.update(report.left_out)
+    examples = sum(report.examples for report in reports)
+    return PropertyReport(
+        examples=examples,
+        failed=any(report.failed for report in reports),
+        missing=any(report.missing for report in reports),
+        margin_cases=sum(report.margin_cases for report in reports),
+        inconclusive=next((report.inconclusive for report in reports if report.inconclusive), ""),
+        reach=dict(reach),
+        left_out=dict(left_out),
+        cut=any(report.cut for report in reports),
+        not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
+    )
+
+
+def report_from(outcome: Mapping[str, Any]) -> PropertyReport:
+    """Return the report in the outcome of a unit."""
+    return PropertyReport(**{name: value for name, value in outcome.items() if name not in ("duration", "failure")})
+
+
+def failure_from(told: Mapping[str, Any]) -> Failure:
+    """Return the failure in the outcome of a unit, with its case."""
+    kept = read_case(Path(told["case"])) if told["case"] else None
+    words = {name: told[name] for name in ("operation", "property", "message", "error", "fate", "difference")}
+    return Failure(case=None if kept is None else kept.arguments, kept=kept, **words)
+
+
+def tell(failure: Failure, path: Path | None) -> dict[str, Any]:
+    """Return a failure as plain values, with the file of its case."""
+    words = {name: vars(failure)[name] for name in ("operation", "property", "message", "error", "fate", "difference")}
+    return {**words, "case": None if path is None else str(path)}
+
+
+def _tell(failure: Failure, backend: Backend, limits: UnitLimits) -> dict[str, Any]:
+    if failure.case is None or failure.operation not in RECORDS:
+        return tell(failure, None)
+    case, difference = case_of(failure, backend, Provenance(backend.name, limits.seed, limits.versions))
+    path = write_case(case, Path(limits.folder) / failure.property)
+    return tell(replace(failure, difference=difference), path)

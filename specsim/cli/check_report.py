@@ -1,0 +1,143 @@
+"""What ``specsim check`` says of a run: a table and the failures, or one JSON document."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from specsim.cli.failures import CaseFolder
+from specsim.cli.output import console, plain_table
+from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
+
+if TYPE_CHECKING:
+    from specsim.properties.conformance.report import Failure, Report
+
+
+def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, object]:
+    """Return the JSON document."""
+    return {
+        "verdict": verdict,
+        "implementation": report.implementation,
+        "seed": report.seed,
+        "examples": report.examples,
+        "margin_cases": report.margin_cases,
+        "operations": {
+            name: {"examples": entry.examples, "failures": entry.failures, "missing": entry.missing}
+            for name, entry in report.operations.items()
+        },
+        "properties": {
+            name: {
+                "examples": entry.examples,
+                "failed": entry.failed,
+                "missing": entry.missing,
+                "margin_cases": entry.margin_cases,
+                "inconclusive": entry.inconclusive,
+                "reach": entry.reach,
+                "cut": entry.cut,
+                "not_run": entry.not_run,
+            }
+            for name, entry in report.properties.items()
+        },
+        "failures": [
+            {
+                "operation": failure.operation,
+                "property": failure.property,
+                "fate": failure.fate,
+                "message": failure.message,
+                "error": failure.error,
+                "difference": failure.difference,
+                "case": str(cases.paths[failure.property]) if failure.property in cases.paths else None,
+            }
+            for failure in report.failures
+        ],
+    }
+
+
+def print_report(report: "Report", cases: CaseFolder, options: str) -> None:
+    """Print the table of the operations, every failure, and what was left out."""
+    table = plain_table("operation", "group", "#examples", "#failures", "missing")
+    for name, entry in report.operations.items():
+        table.add_row(
+            name, _group_of(name), f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else ""
+        )
+    console().print(table)
+    for failure in report.failures:
+        fate = "" if failure.fate == "FAILED" else f" ! {failure.fate}"
+        click.echo(f"\nFAILURE of {failure.operation or 'a whole run'}: {failure.property}{fate}")
+        click.echo(_indented(failure.message or failure.error))
+        if failure.case is not None:
+            click.echo("  smallest case:")
+            for name, value in failure.case.items():
+                click.echo(f"    {name} = {_short(value)}")
+        if failure.difference:
+            click.echo(f"  first difference from the reference: {failure.difference}")
+        click.echo(f"  {_line_that_replays(failure, report, cases.paths.get(failure.property), options)}")
+    for name, one in report.properties.items():
+        if one.inconclusive:
+            click.echo(f"\nINCONCLUSIVE: {name}")
+            click.echo(_indented(one.inconclusive))
+    _print_left_out(report)
+    unrun = sum(1 for entry in report.properties.values() if entry.missing)
+    failed = sum(1 for entry in report.properties.values() if entry.failed)
+    undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
+    untried = sum(1 for entry in report.properties.values() if not (entry.examples or entry.missing or entry.failed))
+    held = len(report.properties) - unrun - failed - undecided - untried
+    click.echo(f"\n{report.implementation} defines {_defined(report)}")
+    left_out = f", {untried} got no example" if untried else ""
+    click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing{left_out}")
+    reach = [count for entry in report.properties.values() for count in entry.reach.values()]
+    if reach:
+        click.echo(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
+    click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
+
+
+def _defined(report: "Report") -> str:
+    """Count what is defined, of the kinds that the report lists."""
+    words = []
+    for kind in (Kind.OPERATION, Kind.MODEL_OPERATION):
+        listed = [report.operations[name] for name in names_of(kind) if name in report.operations]
+        if listed or kind is Kind.OPERATION:
+            words.append(f"{sum(not entry.missing for entry in listed)} of {len(listed)} {kind}s")
+    samplers_there = len(report.operations.keys() & set(names_of(Kind.SAMPLER_WITHOUT_COINS)))
+    words += [f"{samplers_there} samplers without coins"] if samplers_there else []
+    of_the_host = len(report.operations.keys() & set(names_of(Kind.HOST_FUNCTION)))
+    parts = len(report.operations.keys() & set(names_of(Kind.PART)))
+    return f"{', '.join(words)}, {of_the_host} host functions and {parts} parts of an engine"
+
+
+def _group_of(name: str) -> str:
+    entry = CATALOGUE[name]
+    return f"{entry.group} (host)" if entry.kind in (Kind.HOST_FUNCTION, Kind.PART) else entry.group
+
+
+def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, options: str) -> str:
+    if path is not None:
+        return f"specsim replay {shlex.quote(str(path))}"
+    return f"specsim check {report.implementation} --seed {report.seed} {options} --property {failure.property}"
+
+
+def _print_left_out(report: "Report") -> None:
+    """Say which properties were cut, and which were not run and why."""
+    why: dict[str, list[str]] = {}
+    for name, one in report.properties.items():
+        if one.cut and one.examples:
+            click.echo(f"cut: {name} after {one.examples:,} examples")
+        elif (one.cut or one.not_run) and not one.left_out:
+            why.setdefault(one.not_run or "cut before its first example was through", []).append(name)
+    for because, names in why.items():
+        click.echo(f"not run: {len(names)} properties, {because}: {', '.join(names)}")
+
+
+def _indented(message: str) -> str:
+    return "\n".join(f"  {line}" for line in message.splitlines())
+
+
+def _short(value: object, width: int = 400) -> str:
+    if isinstance(value, list | tuple):
+        words = f"{len(value)} arrays: " + "; ".join(_short(entry, width // 4) for entry in value)
+    elif hasattr(value, "dtype") and hasattr(value, "tolist"):
+        words = f"{value.dtype} {list(getattr(value, 'shape', ()))} {value.tolist()}"
+    else:
+        words = repr(value)
+    return words if len(words) <= width else words[:width] + " …"

@@ -1,0 +1,174 @@
+"""The options that bound what an implementation may take, and the workers that it runs in."""
+
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from specsim.cli.device import choose_device, load_implementation
+from specsim.cli.output import Exit, Failed, remark
+from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
+from specsim.conformance.isolation.nature import cores
+from specsim.conformance.isolation.supervisor import Supervisor
+from specsim.conformance.known import version_of
+
+if TYPE_CHECKING:
+    from specsim.properties.conformance.isolated import Prepared, Unprepared
+
+MIB = 2**20
+SHARE_OF_MEMORY = 0.75
+PRELOAD = ("specsim.cli.isolation", "specsim.properties.conformance.preload", "torch")
+PREPARE = "specsim.cli.isolation:prepare"
+SECONDS = click.FloatRange(0, min_open=True)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a check takes where nothing else is said: examples, and seconds of a property and of the run."""
+
+    examples: int
+    slow_examples: int | None = None
+    timeout: float | None = None
+    budget: float | None = None
+
+
+PROFILES = {
+    "smoke": Profile(examples=10, slow_examples=1, timeout=20.0, budget=50.0),
+    "ci": Profile(examples=40, timeout=60.0),
+    "full": Profile(examples=300),
+}
+DEFAULT = Profile(examples=40)
+
+_OPTIONS = (
+    click.option("--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Seconds that a call may take."),
+    click.option("--timeout", type=SECONDS, help="Seconds after which a property, or a case, is cut."),
+    click.option("--max-memory", type=click.IntRange(64), metavar="MIB", help="That a process may hold.  [3/4 of all]"),
+    click.option("--start-timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds of an import."),
+)
+
+
+def with_limits(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``limits``."""
+
+    @functools.wraps(command)
+    def called(
+        *,
+        call_timeout: float,
+        timeout: float | None,
+        max_memory: int | None,
+        start_timeout: float,
+        **others: Any,
+    ) -> None:
+        memory = default_memory() if max_memory is None else max_memory * MIB
+        command(limits=Limits(call_timeout, timeout, memory, start_timeout), **others)
+
+    return functools.reduce(lambda function, option: option(function), reversed(_OPTIONS), called)
+
+
+def default_memory() -> int:
+    """Return the bytes that a worker may hold where nobody says so: most of what this machine has."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
+
+
+def bounded_jobs(jobs: int) -> int:
+    """Return how many processes are started: no more than can run at once."""
+    most = cores()
+    if jobs > most:
+        remark(f"--jobs is {jobs}, and {most} processes can run at once: {most} are started")
+    return min(jobs, most)
+
+
+def prepare(implementation: str) -> "Prepared | Unprepared":
+    """Load an implementation in a worker, and say what it is."""
+    from specsim.properties.conformance.isolated import Prepared, Unprepared
+    from specsim.properties.conformance.selection import Described
+    from specsim.properties.reach.sizes import is_interpreted
+
+    try:
+        backend = load_implementation(implementation)
+    except Failed as failed:
+        return Unprepared(str(failed), failed.code)
+    device = choose_device()
+    uses_gpu = device != "absent" and not device.startswith("CPU")
+    version = version_of(sys.modules[implementation])
+    # NOTE: views of mappings cannot be sent.
+    declared = replace(backend.limits, values={name: dict(taken) for name, taken in backend.limits.values.items()})
+    return Prepared(
+        Described.of(backend),
+        device,
+        is_interpreted(backend),
+        uses_gpu,
+        declared,
+        "" if version is None else str(version),
+    )
+
+
+@contextmanager
+def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Supervisor, "Prepared"]]:
+    """Start workers that have loaded an implementation; whatever becomes of the block, none of them is left.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: it does not import, or the process that imports it dies or hangs; USAGE: what it declares makes no
+        sense.
+    """
+    from specsim.properties.conformance.isolated import Unprepared
+
+    job = Job("start", PREPARE, (implementation,), replace(limits, job=None))
+    with ended_by_sigterm(), Supervisor(jobs, job, PRELOAD, on_output=pass_on) as supervisor:
+        try:
+            prepared = supervisor.start()
+            if isinstance(prepared, Unprepared):
+                raise Failed(prepared.words, Exit(prepared.code))
+            yield supervisor, prepared  # type: ignore[misc]
+        except DiedAtStart as error:
+            raise Failed(f"{implementation} does not import: {error}", Exit.UNAVAILABLE) from error
+        except CannotStart as error:
+            raise Failed(str(error), Exit.UNAVAILABLE) from error
+        finally:
+            supervisor.close()
+            for process in supervisor.held:
+                remark(f"process {process} does not end: a driver holds it")
+
+
+@contextmanager
+def replay_workers() -> Iterator[Supervisor]:
+    """Start a worker that loads whatever it is asked to."""
+    job = Job("start", "specsim.cli.isolation:nothing")
+    with ended_by_sigterm(), Supervisor(1, job, PRELOAD, on_output=pass_on) as supervisor:
+        yield supervisor
+
+
+def nothing() -> None:
+    """Be ready as it is."""
+
+
+def pass_on(printed: bytes) -> None:
+    """Show on stderr what an implementation prints: stdout is for the report alone."""
+    sys.stderr.write(printed.decode(errors="replace"))
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let a block that is asked to end do so as with Ctrl-C, so that it can say what it has found."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

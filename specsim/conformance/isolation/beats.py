@@ -1,0 +1,162 @@
+"""Signs of life: what is about to be called is said before every call, to whoever watches this process."""
+
+import os
+import pickle
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from mmap import mmap
+from typing import Any
+
+HEADER = struct.Struct("<QQQQ")
+"""Beats, examples, whether a call is going on, and the length of what is told of the last call."""
+CALLING = struct.Struct("<QQQ")
+SMALLEST = 1 << 16
+
+
+class Cut(BaseException):
+    """Time is up: what runs ends at its next call. No ``Exception``, so that nobody takes it for a failure."""
+
+
+class Poisoned(BaseException):
+    """The device refuses every further call of this process."""
+
+
+class Heart:
+    """Memory that a process shares with the one that watches it: counts of beats and examples, and the last call.
+
+    The watcher reads the counts at any time, and the call once the process has been stopped.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._memory: mmap | None = None
+        self._beats = self._examples = 0
+        self._deadline: float | None = None
+
+    @classmethod
+    def new(cls) -> "Heart":
+        """Return one in memory of its own."""
+        descriptor = os.memfd_create("specsim-heart", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, SMALLEST)
+        return cls(descriptor)
+
+    def fileno(self) -> int:
+        """Return the descriptor, which another process may be handed."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Give the memory back."""
+        os.close(self._descriptor)
+
+    def start(self, seconds: float | None) -> None:
+        """Begin a job that is cut after so many seconds."""
+        self._examples = 0
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._write(b"")
+
+    def example(self) -> None:
+        """Say that an example begins."""
+        self._check_deadline()
+        self._examples += 1
+        self._write(b"")
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None) -> None:
+        """Say that a function is called, and with what, as far as that can be kept."""
+        self._check_deadline()
+        try:
+            told = pickle.dumps((name, arguments), protocol=5)
+        except Exception:  # NOTE: whatever cannot be kept, the call is named.
+            told = pickle.dumps((name, None))
+        self._write(told, is_calling=True)
+
+    def returned(self) -> None:
+        """Say that the call has returned; what it was is kept, because a device may answer later."""
+        self._beats += 1
+        if self._memory is not None:
+            CALLING.pack_into(self._memory, 0, self._beats, self._examples, False)
+
+    def counts(self) -> tuple[int, int]:
+        """Return the beats so far, and the examples of the job at hand that have begun."""
+        beats, examples, _, _ = self._header()
+        return beats, examples
+
+    def is_calling(self) -> bool:
+        """Return whether a call is going on; outside of one nobody but us is slow."""
+        return bool(self._header()[2])
+
+    def last_call(self) -> tuple[str, dict[str, Any] | None] | None:
+        """Return the name and the arguments of the call that began last in the example at hand."""
+        _, _, _, length = self._header()
+        told = os.pread(self._descriptor, length, HEADER.size)
+        if not length or len(told) < length:
+            return None
+        name, arguments = pickle.loads(told)
+        return name, arguments
+
+    def _check_deadline(self) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self._deadline = None
+            raise Cut
+
+    def _header(self) -> tuple[int, int, int, int]:
+        beats, examples, is_calling, length = HEADER.unpack(os.pread(self._descriptor, HEADER.size, 0))
+        return beats, examples, is_calling, length
+
+    def _write(self, told: bytes, is_calling: bool = False) -> None:
+        needed = HEADER.size + len(told)
+        if self._memory is None or len(self._memory) < needed:
+            size = max(SMALLEST, 1 << (needed - 1).bit_length())
+            if os.fstat(self._descriptor).st_size < size:
+                os.ftruncate(self._descriptor, size)
+            self._memory = mmap(self._descriptor, size)
+        self._beats += 1
+        memory = self._memory
+        memory[HEADER.size : needed] = told
+        HEADER.pack_into(memory, 0, self._beats, self._examples, is_calling, len(told))
+
+
+_heart: Heart | None = None
+
+
+def listen(heart: Heart | None) -> None:
+    """Let this process tell its signs of life from now on."""
+    global _heart
+    _heart = heart
+
+
+def is_watched() -> bool:
+    """Return whether somebody watches this process."""
+    return _heart is not None
+
+
+def begin_example() -> None:
+    """Say that an example begins; nothing happens where nobody watches."""
+    if _heart is not None:
+        _heart.example()
+
+
+def begin_call(name: str, arguments: Mapping[str, Any] | None = None) -> None:
+    """Say that a function is about to be called; nothing happens where nobody watches."""
+    if _heart is not None:
+        _heart.call(name, arguments)
+
+
+def end_call() -> None:
+    """Say that what was called has returned; nothing happens where nobody watches."""
+    if _heart is not None:
+        _heart.returned()
+
+
+@contextmanager
+def staying(name: str) -> Iterator[None]:
+    """Let a function that leaves raise RuntimeError; so does one that interrupts a process that nobody else can."""
+    try:
+        yield
+    except SystemExit as left:
+        raise RuntimeError(f"{name} exits with {left.code}") from left
+    except KeyboardInterrupt as left:
+        if not is_watched():
+            raise
+        raise RuntimeError(f"{name} raises KeyboardInterrupt") from left

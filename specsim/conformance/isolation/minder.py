@@ -1,0 +1,104 @@
+"""One worker from outside: its job, since when it has been silent, what it prints, and what it did last."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from specsim.conformance.isolation.jobs import Fate, Job
+from specsim.conformance.isolation.nature import bytes_held, describe_status
+from specsim.conformance.isolation.nursery import Hatched
+
+CHUNK = 1 << 16
+MOST_SHOWN = 1 << 16
+"""Bytes of a job that are passed on; the rest of what it prints is counted and dropped."""
+
+TAIL = 4096
+GRACE = 2.0
+"""Seconds that a job is given to end by itself once its time is up."""
+
+
+class Minder:
+    """Watches one worker on the clock of the supervisor, which stands still while the supervisor does."""
+
+    def __init__(self, hatched: Hatched, on_output: Callable[[bytes], None] | None) -> None:
+        self.hatched = hatched
+        self.process = hatched.process
+        self.job: Job | None = None
+        self.following: Job | None = None
+        self.is_starting = False
+        self.counts = (0, 0)
+        self.last_call: tuple[str, dict[str, Any] | None] | None = None
+        self._on_output = on_output
+        self._since = self._silent_since = 0.0
+        self._num_printed = 0
+        self._tail = b""
+
+    @property
+    def printed(self) -> str:
+        """The end of what the job at hand has printed."""
+        return self._tail.decode(errors="replace")
+
+    def give(self, job: Job, now: float) -> None:
+        """Send a job."""
+        self.job = job
+        self._since = self._silent_since = now
+        self._num_printed, self._tail = 0, b""
+        with suppress(OSError):  # NOTE: one that has died meanwhile is found dead at the next look.
+            self.hatched.connection.send(job)
+
+    def receive(self) -> tuple[str, Any] | None:
+        """Return what the worker answers, if it does."""
+        try:
+            if not self.hatched.connection.poll():
+                return None
+            answer: tuple[str, Any] = self.hatched.connection.recv()
+        except (OSError, EOFError):
+            return None
+        self.drain()
+        return answer
+
+    def drain(self) -> bool:
+        """Take in what the worker prints; return False where nobody can print any more."""
+        while True:
+            try:
+                printed = os.read(self.hatched.output, CHUNK)
+            except BlockingIOError:
+                return True
+            if not printed:
+                return False
+            shown = printed[: max(0, MOST_SHOWN - self._num_printed)]
+            self._num_printed += len(printed)
+            self._tail = (self._tail + printed)[-TAIL:]
+            if self._on_output is not None and shown:
+                self._on_output(shown)
+
+    def loss(self, now: float) -> tuple[Fate, str] | None:
+        """Say why the worker has to be killed, if it has to."""
+        counts = self.hatched.heart.counts()
+        if counts != self.counts:
+            self.counts, self._silent_since = counts, now
+        if self.job is None:
+            return None
+        limits = self.job.limits
+        held = 0 if limits.memory is None else bytes_held(self.process)
+        if limits.memory is not None and held > limits.memory:
+            return Fate.CRASHED, f"holds {held / 2**20:,.0f} MiB, but should hold at most {limits.memory / 2**20:,.0f}"
+        longest = limits.longest_call
+        if self.is_starting or (longest is not None and not self.hatched.heart.is_calling()):
+            longest = limits.start
+        if longest is not None and now - self._silent_since > longest:
+            return Fate.TIMED_OUT, f"has not returned after {longest:g} seconds"
+        if limits.job is not None and not self.is_starting and now - self._since > limits.job + GRACE:
+            return Fate.CUT, f"its {limits.job:g} seconds are over"
+        return None
+
+    def describe_end(self, status: int | None) -> str:
+        """Say how the process ended by itself."""
+        return "gone" if status is None else describe_status(status)
+
+    def remember(self) -> None:
+        """Read what the worker did last, before its heart is gone."""
+        self.drain()
+        self.counts = self.hatched.heart.counts()
+        self.last_call = self.hatched.heart.last_call()

@@ -1,0 +1,65 @@
+"""What processes of this system can be told and asked: to die with their parent, and how much they hold."""
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Let this process be killed when its parent ends, where the system can do that."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def go_first() -> None:
+    """Be the process that ends when the whole machine runs out of memory."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def bytes_held(process: int) -> int:
+    """Return the memory that a process holds, 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_there(process: int) -> bool:
+    """Return whether a process is alive; one that has ended and waits to be collected is not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in ("Z", "X")
+
+
+def kill_group(process: int) -> None:
+    """Kill a process that leads a group, and everything in the group."""
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(process, signal.SIGKILL)
+
+
+def describe_status(status: int) -> str:
+    """Say how a process ended."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        with suppress(ValueError):
+            return f"killed by {signal.Signals(number).name}"
+        return f"killed by signal {number}"
+    return f"left with exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def cores() -> int:
+    """Return how many processes can run at once."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -1,0 +1,131 @@
+"""The supervising side of the process that workers are forked from."""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from specsim.conformance.isolation.beats import Heart
+from specsim.conformance.isolation.jobs import CannotStart
+from specsim.conformance.isolation.nature import kill_group
+from specsim.conformance.isolation.worker import Surroundings
+
+ROOT = Path(__file__).parents[3]
+MOST_BYTES = 1 << 20
+
+
+class Hatched:
+    """A worker as its supervisor holds it: its process, the way to talk to it, its heart, and what it prints."""
+
+    def __init__(self, process: int, connection: Connection, heart: Heart, output: int) -> None:
+        self.process = process
+        self.connection = connection
+        self.heart = heart
+        self.output = output
+
+    def close(self) -> None:
+        """Let go of everything but the process."""
+        with suppress(OSError):
+            self.connection.close()
+        self.heart.close()
+        os.close(self.output)
+
+
+class Nursery:
+    """Forks workers off a process that has imported some modules; ``ends`` has the statuses of those that ended."""
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self.ends: dict[int, int] = {}
+        self._born: list[int] = []
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.setblocking(False)
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        self._zygote = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "specsim.conformance.isolation.zygote",
+                str(theirs.fileno()),
+                str(os.getpid()),
+            ],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        theirs.close()
+        self.control.send(pickle.dumps((sys.path, tuple(preload))))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can fork another."""
+        return self._zygote.poll() is None
+
+    def hatch(self, surroundings: Surroundings) -> Hatched:
+        """Fork a worker.
+
+        Raises
+        ------
+        CannotStart
+            The process that workers are forked from is gone.
+        """
+        mine, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        heart = Heart.new()
+        try:
+            self.control.setblocking(True)
+            socket.send_fds(self.control, [pickle.dumps(surroundings)], [theirs.fileno(), heart.fileno(), writing])
+            while not self._born:
+                self._receive()
+        except OSError as error:
+            raise CannotStart(f"no process can be started: {error.strerror}") from error
+        finally:
+            self.control.setblocking(False)
+            theirs.close()
+            os.close(writing)
+        return Hatched(self._born.pop(), Connection(mine.detach()), heart, reading)
+
+    def look(self) -> None:
+        """Take in which workers have ended."""
+        with suppress(BlockingIOError):
+            while True:
+                self._receive()
+
+    def close(self) -> None:
+        """End the process, and with it every worker."""
+        self.control.close()
+        kill_group(self._zygote.pid)
+        with suppress(subprocess.TimeoutExpired):
+            self._zygote.wait(1.0)
+
+    def _receive(self) -> None:
+        message = self.control.recv(MOST_BYTES)
+        if not message:
+            raise CannotStart("the process that workers are forked from is gone")
+        kind, process, status = pickle.loads(message)
+        if kind == "born":
+            self._born.append(process)
+        else:
+            self.ends[process] = status
+
+
+@cache
+def _warm(preload: tuple[str, ...]) -> list[Nursery]:
+    return []
+
+
+def warm_nursery(preload: Sequence[str]) -> Nursery:
+    """Return the nursery of this process for some modules; it ends with this process."""
+    kept = _warm(tuple(preload))
+    if not kept or not kept[0].is_alive:
+        kept[:] = [Nursery(preload)]
+    return kept[0]

@@ -1,0 +1,103 @@
+"""Trials: something is done in a fork of this process, which may die of it."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specsim.conformance.isolation.beats import Heart, Poisoned, begin_example, listen
+from specsim.conformance.isolation.jobs import Fate
+from specsim.conformance.isolation.nature import bytes_held, describe_status, die_with_parent, kill_group
+
+PAUSE = 0.002
+LONGEST_PAUSE = 0.05
+"""Seconds that count at most between two looks, as in the supervisor."""
+
+MOST_WORDS = 4096
+POISONED = "poisoned: "
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a trial died, and what it called last."""
+
+    fate: Fate
+    words: str
+    call: tuple[str, dict[str, Any] | None] | None
+
+
+def try_apart(action: Callable[[], None], seconds: float, memory: int | None = None) -> Death | None:
+    """Do something in a fork of this process.
+
+    Parameters
+    ----------
+    action : callable
+        What it raises is forgotten.
+    seconds : float
+        After which it is killed.
+    memory : int or None
+        Bytes beyond which it is killed.
+
+    Returns
+    -------
+    death : Death or None
+        None where it came to its end.
+    """
+    reading, writing = os.pipe()
+    heart = Heart.new()
+    parent = os.getpid()
+    process = os.fork()
+    if not process:
+        try:
+            os.setpgid(0, 0)
+            die_with_parent(parent)
+            _print_nothing()
+            listen(heart)
+            begin_example()
+            action()
+        except Poisoned as poisoned:
+            os.write(writing, f"{POISONED}{poisoned}".encode())
+        except BaseException:  # NOTE: an implementation may raise anything at all, and a trial asks who survives.
+            os.write(writing, b"raised")
+        else:
+            os.write(writing, b"returned")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        fate, words = _wait(process, seconds, memory)
+        last_words = os.read(reading, MOST_WORDS).decode(errors="replace")
+        if last_words.startswith(POISONED):
+            words = last_words.removeprefix(POISONED)
+        elif last_words and fate is Fate.CRASHED:
+            return None
+        return Death(fate, words, heart.last_call())
+    finally:
+        os.close(reading)
+        heart.close()
+
+
+def _print_nothing() -> None:
+    """Spare everybody what was printed when the case was found."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+
+
+def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str]:
+    waited, before = 0.0, time.monotonic()
+    fate, words = Fate.CRASHED, ""
+    while True:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return fate, words or describe_status(status)
+        now = time.monotonic()
+        waited, before = waited + min(now - before, LONGEST_PAUSE), now
+        if not words and waited > seconds:
+            fate, words = Fate.TIMED_OUT, f"has not returned after {seconds:g} seconds"
+        elif not words and memory is not None and (held := bytes_held(process)) > memory:
+            words = f"holds {held / 2**20:,.0f} MiB, but should hold at most {memory / 2**20:,.0f}"
+        if words:
+            kill_group(process)
+        time.sleep(PAUSE)

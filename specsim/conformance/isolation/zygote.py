@@ -1,0 +1,75 @@
+"""A process that has imported what workers need and runs nothing of it: every worker is a fork of it, ready at once.
+
+``python -m specsim.conformance.isolation.zygote DESCRIPTOR`` talks over a socket, a message a line of pickled bytes.
+"""
+
+import importlib
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from specsim.conformance.isolation.nature import die_with_parent
+from specsim.conformance.isolation.worker import Surroundings, live
+
+MOST_BYTES = 1 << 20
+NUM_DESCRIPTORS = 3
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Fork a worker for every message, and tell how each of them ends."""
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=descriptor)
+    path, preload = pickle.loads(control.recv(MOST_BYTES))
+    sys.path[:] = path
+    for name in preload:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    alive: set[int] = set()
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([control.fileno(), wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            _tell_ends(control, alive)
+        if control.fileno() in ready:
+            message, descriptors, _, _ = socket.recv_fds(control, MOST_BYTES, NUM_DESCRIPTORS)
+            if not message:
+                os._exit(0)
+            alive.add(_fork(control, (wake, woken), pickle.loads(message), descriptors))
+
+
+def _fork(control: socket.socket, pipe: tuple[int, int], surroundings: Surroundings, descriptors: list[int]) -> int:
+    parent = os.getpid()
+    process = os.fork()
+    if not process:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        control.close()
+        for end in pipe:
+            os.close(end)
+        live(surroundings, parent, *descriptors)
+    for one in descriptors:
+        os.close(one)
+    control.send(pickle.dumps(("born", process, 0)))
+    return process
+
+
+def _tell_ends(control: socket.socket, alive: set[int]) -> None:
+    for process in list(alive):
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            alive.discard(process)
+            control.send(pickle.dumps(("ended", process, status)))
+
+
+if __name__ == "__main__":
+    with suppress(ConnectionError):  # NOTE: whoever supervises has ended.
+        main(*map(int, sys.argv[1:]))
