@@ -131,14 +131,14 @@ def check(
             click.echo(line, file=results)
 
     with workers(implementation, wanted.jobs, wanted.limits) as (supervisor, prepared):
-        if not as_json:
-            announce(f"{implementation} on {prepared.device}, seed {seed}")
         described = prepared.described
         if prepared.is_interpreted:
             os.environ.setdefault(INTERPRETER, "1")
         version = Version(prepared.version) if prepared.version else None
         entries = known.read(known_file, version)
         operations = samplers.with_forms(operations, described)
+        if not as_json:
+            announce(f"{implementation} on {prepared.device}, seed {seed}")
         wanted = replace(wanted, operations=operations or None, spent=time.monotonic() - started)
         with progress("check") as on_progress:
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
