@@ -17,6 +17,7 @@ from specsim.conformance.outcomes import first_line
 REPLAY = "specsim.cli.replay:replay_in_worker"
 OF_FATE = {Fate.CRASHED: Replay.CRASHED, Fate.TIMED_OUT: Replay.TIMED_OUT, Fate.CUT: Replay.TIMED_OUT}
 UNAVAILABLE = "UNAVAILABLE"
+MISSING = "MISSING"
 
 
 @click.command(epilog=EXIT_CODES)
@@ -25,9 +26,7 @@ UNAVAILABLE = "UNAVAILABLE"
 @click.option("--observed", is_flag=True, help="Compare what was recorded with the reference; run no implementation.")
 @with_limits
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replay(
-    paths: tuple[Path, ...], implementation: str | None, observed: bool, limits: Limits, as_json: bool
-) -> None:
+def replay(paths: tuple[Path, ...], implementation: str | None, observed: bool, limits: Limits, as_json: bool) -> None:
     """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it.
@@ -36,10 +35,11 @@ def replay(
         replay_observed(paths, implementation, as_json)
     need_suite()
     cases = [(path, read_case(path)) for path in paths]
-    lines = []
+    lines, is_missing = [], False
     with replay_workers() as supervisor:
         for path, case in cases:
-            outcome, words = _outcome_of(supervisor, path, case, implementation, limits)
+            told, words = _outcome_of(supervisor, path, case, implementation, limits)
+            outcome, is_missing = (Replay.CRASHED, True) if told == MISSING else (Replay[told], is_missing)
             lines.append({"path": str(path), "outcome": outcome.name, "difference": words})
             if not as_json:
                 click.echo(f"{outcome.value:9} {path}  {case.property_name}" + (f"\n    {words}" if words else ""))
@@ -47,23 +47,32 @@ def replay(
         print_json({"cases": lines})
     outcomes = {line["outcome"] for line in lines}
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
-    finish(Exit.CONFORMS if outcomes == {Replay.FIXED.name} else Exit.FAILURE, summary)
+    is_fixed = outcomes == {Replay.FIXED.name}
+    finish(Exit.UNAVAILABLE if is_missing else Exit.CONFORMS if is_fixed else Exit.FAILURE, summary)
 
 
 def replay_in_worker(path: str, implementation: str) -> tuple[str, str]:
-    """Run a case here; return the name of what became of it, or UNAVAILABLE, and words."""
+    """Run a case here; return the name of what became of it, or UNAVAILABLE, or MISSING, and words."""
     try:
         backend = load_implementation(implementation)
     except Failed as failed:
         return UNAVAILABLE, str(failed)
-    outcome, words = _replay(backend, read_case(Path(path)))
+    case = read_case(Path(path))
+    if not backend.has(case.operation):
+        return MISSING, f"{backend.name} does not define {case.operation}"
+    outcome, words = _replay(backend, case)
     return outcome.name, words
 
 
 def _outcome_of(
     supervisor: Supervisor, path: Path, case: Case, implementation: str | None, limits: Limits
-) -> tuple[Replay, str]:
+) -> tuple[str, str]:
     """Run a case in a worker; whoever dies or hangs before anything is called cannot be started.
+
+    Returns
+    -------
+    outcome, words : str
+        The name of what became of it, or MISSING, and what there is to say.
 
     Raises
     ------
@@ -76,16 +85,14 @@ def _outcome_of(
     if isinstance(event, Lost):
         if event.call is None:
             raise Failed(f"{name} does not import: {event.words}", Exit.UNAVAILABLE)
-        return OF_FATE[event.fate], event.words
+        return OF_FATE[event.fate].name, event.words
     outcome, words = event.answer if not isinstance(event, Skipped) else (UNAVAILABLE, event.words)
     if outcome == UNAVAILABLE:
         raise Failed(words, Exit.UNAVAILABLE)
-    return Replay[outcome], words
+    return str(outcome), str(words)
 
 
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
-    if not backend.has(case.operation):
-        return Replay.CRASHED, f"{backend.name} does not define {case.operation}"
     from specsim.properties.generated.margin_cases import difference_beyond_margins
 
     with backend.arrays.debugging():
