@@ -3,10 +3,9 @@
 ``docs/case-format.md`` describes the file. Reading checks everything: a file that is read can be replayed.
 """
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,26 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend, load
+from specsim.conformance.case_ids import case_id, labelled
 from specsim.conformance.outcomes import Observation, first_difference, observe
+from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.stored import (
     FAILURE,
+    LONGEST_TEXT,
     OBSERVED,
     SCHEMA,
-    Document,
     Provenance,
     StoredObservation,
-    load_arrays,
+    Unset,
     load_document,
-    store_array,
 )
+from specsim.conformance.stored_arrays import StoredArrays, form_of, is_storable, store_array
+from specsim.conformance.well_formed import check_expected
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
 
-LARGEST_INLINE = 64 * 1024
+LARGEST_INLINE, MOST_INLINE = 1 << 16, 1 << 20
+"""Bytes of an array that stands in the document, and of all of them together."""
 
 Compare = Callable[[str, Mapping[str, Any], Observation, Observation], str | None]
 
@@ -55,8 +58,8 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of operation and arguments."""
-        return case_id(self.operation, self.arguments)
+        """The first 16 hexadecimal digits of the SHA-256 of operation, property, arguments and their layouts."""
+        return case_id(self.operation, self.property_name, self.arguments)
 
 
 class Replay(Enum):
@@ -82,19 +85,6 @@ def case_arguments(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def case_id(operation: str, arguments: Mapping[str, Any]) -> str:
-    """Return the content hash that names a case."""
-    digest = hashlib.sha256(operation.encode())
-    for name, value in arguments.items():
-        if isinstance(value, list | np.ndarray) or value is None:
-            for label, array in _labelled(name, value):
-                digest.update(f"\n{label} {array.dtype.name} {list(array.shape)}\n".encode())
-                digest.update(_little_endian(array))
-        else:
-            digest.update(f"\n{name} {value}".encode())
-    return digest.hexdigest()[:16]
-
-
 def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
     """Write a case as ``<operation>-<id>.json``, with large arrays in a safetensors file of the same stem.
 
@@ -109,37 +99,51 @@ def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
     -------
     path : Path
         The JSON document.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE: an array is of a type that no case file holds.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{stem or f'{case.operation}-{case.id}'}.json"
     beside = path.with_suffix(".safetensors")
     large: dict[str, Any] = {}
+    room = MOST_INLINE
 
     def store(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal room
         stored: dict[str, Any] = {}
         for name, value in values.items():
             entries = []
-            for label, array in _labelled(name, value):
-                key = f"{group}.{label}" if array.nbytes > LARGEST_INLINE else ""
+            for label, array in labelled(name, value):
+                if not is_storable(array):
+                    got = f"{group}.{label} {form_of(array)}"
+                    raise bad_case_file(path, got, "an array of numbers or truth values", "a case file holds no other")
+                key = f"{group}.{label}" if array.nbytes > min(LARGEST_INLINE, room) else ""
                 if key:
                     large[key] = np.ascontiguousarray(array)
+                else:
+                    room -= array.nbytes
                 entries.append(store_array(array, key))
             stored[name] = entries if isinstance(value, list) else entries[0] if entries else None
         return stored
 
     def store_observation(group: str, observation: Observation) -> dict[str, Any]:
         if observation.rejection or observation.error:
-            return {"rejection": observation.rejection} if observation.rejection else {"error": observation.error}
-        return {"outputs": store(group, observation.outputs)}
+            error = {"error": _kept(observation.error)}
+            return {"rejection": observation.rejection} if observation.rejection else error
+        return {"outputs": store(f"{group}.outputs", observation.outputs)}
 
-    scalars = {name: value for name, value in case.arguments.items() if isinstance(value, int)}
+    contract = RECORDS[case.operation].contract
+    scalars = {spec.name: case.arguments[spec.name] for spec in contract.scalars}
     document = {
         "schema": SCHEMA,
         "id": case.id,
         "operation": case.operation,
         "property": case.property_name,
-        "message": case.message,
-        "parameters": scalars,
+        "message": _kept(case.message),
+        "parameters": {name: value for name, value in scalars.items() if value is not None},
         "arrays": store("arrays", {name: value for name, value in case.arguments.items() if name not in scalars}),
         "expected": None if case.kind == OBSERVED else store_observation("expected", case.expected),
         "observed": store_observation("observed", case.observed),
@@ -170,26 +174,30 @@ def read_case(path: Path) -> Case:
     Raises
     ------
     SpecRejection
-        BAD_CASE_FILE: unreadable, of another schema, or with a content that its id does not name.
+        BAD_CASE_FILE: unreadable, of another schema, with anything that the format does not have or without what it
+        has, larger than it may be, or with a content that its id does not name.
     """
     document = load_document(path)
-    arguments = case_arguments(
-        document.operation, {**document.parameters, **load_arrays(path, document, "arrays", document.arrays)}
-    )
+    arrays = StoredArrays(path, document)
+    given = {name: arrays.load(f"arrays.{name}", value) for name, value in document.arrays.items()}
+    arguments = case_arguments(document.operation, {**document.parameters, **given})
     case = Case(
         operation=document.operation,
         property_name=document.property,
         arguments=arguments,
-        expected=observe(load("specsim.reference"), document.operation, arguments)
+        expected=Observation()
         if document.expected is None
-        else _load_observation(path, document, "expected", document.expected),
-        observed=_load_observation(path, document, "observed", document.observed),
+        else _load_observation(arrays, "expected", document.expected),
+        observed=_load_observation(arrays, "observed", document.observed),
         message=document.message,
         provenance=document.provenance,
         kind=document.kind,
         ties_are_free=document.ties == "any",
     )
     document.check_id(path, case.id)
+    if case.kind == OBSERVED:
+        return replace(case, expected=observe(load("specsim.reference"), case.operation, arguments))
+    check_expected(path, case.operation, arguments, case.expected)
     return case
 
 
@@ -221,22 +229,18 @@ def replay_case(backend: Backend, case: Case, compare: Compare = first_differenc
     return (Replay.FAILED if difference == recorded else Replay.CHANGED), difference
 
 
-def _labelled(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield f"{name}.{index}", entry
-    elif value is not None:
-        yield name, value
-
-
-def _little_endian(array: Any) -> bytes:
-    return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
-
-
-def _load_observation(path: Path, document: Document, group: str, stored: StoredObservation) -> Observation:
+def _load_observation(arrays: StoredArrays, group: str, stored: StoredObservation) -> Observation:
+    outputs = {} if isinstance(stored.outputs, Unset) else stored.outputs
     return Observation(
-        outputs=load_arrays(path, document, group, stored.outputs), rejection=stored.rejection, error=stored.error
+        outputs={name: arrays.load(f"{group}.outputs.{name}", value) for name, value in outputs.items()},
+        rejection="" if isinstance(stored.rejection, Unset) else stored.rejection,
+        error="" if isinstance(stored.error, Unset) else stored.error,
     )
+
+
+def _kept(text: str) -> str:
+    """Return as much of a text as a case file holds, without halves of characters."""
+    return text[:LONGEST_TEXT].encode(errors="backslashreplace").decode()[:LONGEST_TEXT]
 
 
 def _lay_out(value: Any, depth: int = 0) -> str:

@@ -1,26 +1,35 @@
-"""The JSON document of a case file and its arrays, as msgspec structures, with every check that reading needs."""
+"""The JSON document of a case file, as msgspec structures, with every check that needs none of its arrays."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import ml_dtypes
 import msgspec
-import numpy as np
 
+from specsim.conformance.plain_files import bad_case_file, read_plain_file
 from specsim.operations import RECORDS
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason
 
 SCHEMA = "specsim.case/1"
 FAILURE, OBSERVED = "failure", "observed"
 """The kinds of cases: found by a property, or recorded from calls that somebody made."""
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16).name
-DTYPES = frozenset(
-    ["bool", BFLOAT16, "float16", "float32", "float64"]
-    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-)
-NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+MOST_BYTES = 1 << 26
+"""Of a document. What is written is far below it, because larger arrays stand beside."""
+
+LONGEST_NAME, LONGEST_TEXT, MOST_VERSIONS, MOST_IN_LIST = 300, 1 << 14, 64, 4096
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,250}")
+Unset = msgspec.UnsetType
+
+
+class StoredLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a view lies in a block of entries of its type: entries between entries, before the first, and in all."""
+
+    strides: tuple[int, ...]
+    offset: int
+    size: int
 
 
 class StoredArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,19 +37,20 @@ class StoredArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     dtype: str
     shape: tuple[int, ...]
-    values: list[Any] | int | float | bool | None = None
-    key: str = ""
+    values: Any = msgspec.UNSET
+    key: str | Unset = msgspec.UNSET
+    layout: StoredLayout | Unset = msgspec.UNSET
 
 
 Stored = StoredArray | list[StoredArray] | None
 
 
 class StoredObservation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Arrays, or the name of a rejection's reason, or the words of an error."""
+    """One of three: arrays, the name of a rejection's reason, or the words of an error."""
 
-    outputs: dict[str, Stored] = {}
-    rejection: str = ""
-    error: str = ""
+    outputs: dict[str, Stored] | Unset = msgspec.UNSET
+    rejection: str | Unset = msgspec.UNSET
+    error: str | Unset = msgspec.UNSET
 
 
 class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,119 +74,162 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: StoredObservation | None
     observed: StoredObservation
     provenance: Provenance
-    arrays_file: str = ""
+    arrays_file: str | Unset = msgspec.UNSET
     kind: Literal["failure", "observed"] = "failure"
     ties: Literal["contract", "any"] = "contract"
 
     def check_id(self, path: Path, content_hash: str) -> None:
         """Check that the id names the content."""
         if self.id != content_hash:
-            raise bad_case_file(path, f"the id {self.id}", content_hash, "the id hashes operation and arguments")
+            raise bad_case_file(
+                path, f"the id {self.id}", content_hash, "the id hashes operation, property, layouts and arguments"
+            )
 
+    def observations(self) -> Iterator[tuple[str, StoredObservation]]:
+        """Yield what is expected, if it is known, and what was observed, with their places in the document."""
+        if self.expected is not None:
+            yield "expected", self.expected
+        yield "observed", self.observed
 
-def store_array(array: Any, key: str) -> dict[str, Any]:
-    """Return an array as JSON; under ``key`` in the file beside it, if there is a key."""
-    form: dict[str, Any] = {"dtype": array.dtype.name, "shape": list(array.shape)}
-    return {**form, "key": key} if key else {**form, "values": _jsonable(array.tolist())}
+    def groups(self) -> Iterator[tuple[str, Mapping[str, Stored]]]:
+        """Yield each mapping of arrays with its place in the document."""
+        yield "arrays", self.arrays
+        yield from (
+            (f"{name}.outputs", stored.outputs)
+            for name, stored in self.observations()
+            if not isinstance(stored.outputs, Unset)
+        )
+
+    def stored_arrays(self) -> Iterator[tuple[str, StoredArray]]:
+        """Yield every array with its place in the document."""
+        for where, values in self.groups():
+            for name, value in values.items():
+                entries = value if isinstance(value, list) else [] if value is None else [value]
+                for index, entry in enumerate(entries):
+                    yield f"{where}.{name}.{index}" if isinstance(value, list) else f"{where}.{name}", entry
 
 
 def load_document(path: Path) -> Document:
-    """Read the JSON document and check it against the table."""
+    """Read the JSON document and check it against the table.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE.
+    """
+    content = parse_json(path, read_plain_file(path, MOST_BYTES, "larger arrays stand beside a document"))
     try:
-        if path.is_char_device() or path.is_block_device() or path.is_fifo():
-            raise bad_case_file(path, "a device or a pipe", "a file", "reading it might not end")
-        document = msgspec.json.decode(path.read_bytes(), type=Document)
-    except OSError as error:
-        raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        document = msgspec.convert(content, type=Document)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise bad_case_file(path, f"{error}", f"a {SCHEMA} document", "it does not parse") from error
-    if document.operation not in RECORDS:
-        raise bad_case_file(path, document.operation, "an operation", "specsim has no operation of that name")
+    _check_names(path, document)
+    _check_texts(path, document)
     if (document.expected is None) != (document.kind == OBSERVED):
         got = "nothing" if document.expected is None else "an observation"
         wanted = "null in a case of the kind observed alone"
         raise bad_case_file(path, f"expected, {got}", wanted, "of a recorded call nobody knew what to expect")
-    contract = RECORDS[document.operation].contract
-    produced = [*(spec.name for spec in contract.outputs), *contract.writes]
-    groups: tuple[tuple[str, list[str], Any], ...] = (
-        ("parameters", [spec.name for spec in contract.scalars], document.parameters),
-        ("arrays", [spec.name for spec in contract.arrays], document.arrays),
-        ("expected.outputs", produced, {} if document.expected is None else document.expected.outputs),
-        ("observed.outputs", produced, document.observed.outputs),
-    )
-    for where, names, given in groups:
-        for name in given:
-            if name not in names:
-                raise bad_case_file(path, f"{where}.{name}", f"one of {names}", f"{document.operation} has these")
+    for name, observation in document.observations():
+        _check_observation(path, name, observation)
     return document
 
 
-def load_arrays(path: Path, document: Document, group: str, stored: Mapping[str, Stored]) -> dict[str, Any]:
-    """Turn stored arrays into NumPy arrays, lists of them, or None."""
-    beside: dict[str, Any] | None = None
+def parse_json(path: Path, content: bytes) -> Any:
+    """Parse a document in which every key stands once and every number is one.
 
-    def load(label: str, array: StoredArray) -> Any:
-        nonlocal beside
-        if array.dtype not in DTYPES:
-            raise bad_case_file(path, f"{label}.dtype {array.dtype}", f"one of {sorted(DTYPES)}", "only these are kept")
-        if array.key:
-            beside = _load_beside(path, document) if beside is None else beside
-            loaded = beside.get(array.key)
-            if loaded is None or (loaded.dtype.name, loaded.shape) != (array.dtype, array.shape):
-                raise bad_case_file(path, f"{label}.key {array.key}", "that array", f"{document.arrays_file} lacks it")
-            return loaded
-        return _from_values(path, label, array)
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE.
+    """
 
-    arrays: dict[str, Any] = {}
-    for name, value in stored.items():
-        if isinstance(value, StoredArray):
-            arrays[name] = load(f"{group}.{name}", value)
-        elif value is None:
-            arrays[name] = None
-        else:
-            arrays[name] = [load(f"{group}.{name}.{index}", entry) for index, entry in enumerate(value)]
-    return arrays
+    def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            raise ValueError(f"the key {twice!r} twice")
+        return members
 
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant}, which is no number of JSON")
 
-def bad_case_file(path: Path, got: object, expected: str, because: str) -> SpecRejection:
-    """Return the rejection of a case file."""
-    return SpecRejection(Reason.BAD_CASE_FILE, what=str(path), got=got, expected=expected, because=because)
-
-
-def _load_beside(path: Path, document: Document) -> dict[str, Any]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    name = document.arrays_file
-    if not name or Path(name).name != name:
-        raise bad_case_file(path, f"arrays_file {name!r}", "a file name", "large arrays stand beside the document")
     try:
-        return dict(load_file(path.parent / name))
-    except (OSError, SafetensorError, ValueError) as error:
-        raise bad_case_file(path.parent / name, f"{error}", "a safetensors file", "the case names it") from error
+        text = content.decode()
+        parsed = json.loads(text, object_pairs_hook=object_of, parse_constant=refuse)
+        if "\\ud" in text.lower():
+            # NOTE: half of a character that takes two can be escaped, and is no text that anybody could print.
+            json.dumps(parsed, ensure_ascii=False).encode()
+        return parsed
+    except RecursionError as error:
+        raise bad_case_file(path, "nested too deep", f"a {SCHEMA} document", "it does not parse") from error
+    except ValueError as error:
+        raise bad_case_file(path, f"{error}", f"a {SCHEMA} document", "it does not parse") from error
 
 
-def _from_values(path: Path, label: str, array: StoredArray) -> Any:
-    try:
-        loaded = np.array(_from_json(array.values), dtype=array.dtype)
-        if loaded.size == 0:
-            loaded = loaded.reshape(array.shape)
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
-        raise bad_case_file(path, f"{label}.values", f"{array.dtype} entries", f"{error}") from error
-    if loaded.shape != array.shape:
-        raise bad_case_file(path, f"{label}.values {list(loaded.shape)}", f"{list(array.shape)}", "its shape says so")
-    return loaded
+def _check_names(path: Path, document: Document) -> None:
+    """Check that everything that the operation has is there, and nothing else."""
+    if document.operation not in RECORDS:
+        raise bad_case_file(path, document.operation, "an operation", "specsim has no operation of that name")
+    contract = RECORDS[document.operation].contract
+    arrays, scalars = [spec.name for spec in contract.arrays], [spec.name for spec in contract.scalars]
+    produced = [*(spec.name for spec in contract.outputs), *contract.writes]
+    names = {"arrays": arrays, "expected.outputs": produced, "observed.outputs": produced}
+    for where, given, wanted in (
+        ("parameters", document.parameters, scalars),
+        *((where, values, names[where]) for where, values in document.groups()),
+    ):
+        for name in given:
+            if name not in wanted:
+                raise bad_case_file(path, f"{where}.{name}", f"one of {wanted}", f"{document.operation} has these")
+        for name in wanted:
+            if name not in given and where != "parameters":
+                raise bad_case_file(path, f"without {where}.{name}", "there", f"{document.operation} has it")
+    for where, values in document.groups():
+        for name, value in values.items():
+            if isinstance(value, list) and len(value) > MOST_IN_LIST:
+                got = f"{where}.{name} with {len(value):,} arrays"
+                raise bad_case_file(path, got, f"at most {MOST_IN_LIST:,}", "no operation takes more")
 
 
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_jsonable(entry) for entry in value]
-    if isinstance(value, float) and value - value != 0.0:
-        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    return value
+def _check_texts(path: Path, document: Document) -> None:
+    """Check that texts are short, and that names are printable."""
+    origin = document.provenance
+    names = {"property": document.property, "provenance.implementation": origin.implementation}
+    names |= {
+        f"provenance.versions, {place}": f"{of} {version}"
+        for place, (of, version) in enumerate(origin.versions.items())
+    }
+    texts = {"message": document.message}
+    for name, observation in document.observations():
+        if not isinstance(observation.error, Unset):
+            texts[f"{name}.error"] = observation.error
+    for most, group in ((LONGEST_NAME, names), (LONGEST_TEXT, texts)):
+        for label, text in group.items():
+            if len(text) > most:
+                got = f"{label} of {len(text):,} characters"
+                raise bad_case_file(path, got, f"at most {most:,}", "more of it says no more")
+    for label, text in names.items():
+        if not text or not text.isprintable():
+            raise bad_case_file(path, f"{label} {text!r}", "a name in printable characters", "it is shown in lines")
+    if len(origin.versions) > MOST_VERSIONS:
+        got = f"provenance.versions with {len(origin.versions):,} entries"
+        raise bad_case_file(path, got, f"at most {MOST_VERSIONS}", "no more distributions matter")
+    if origin.seed < 0:
+        raise bad_case_file(path, f"provenance.seed {origin.seed}", "at least 0", "seeds of runs are")
 
 
-def _from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_json(entry) for entry in value]
-    return NUMBERS[value] if isinstance(value, str) else value
+def _check_observation(path: Path, name: str, observation: StoredObservation) -> None:
+    """Check that exactly one of the three is there."""
+    given = [field for field in observation.__struct_fields__ if not isinstance(vars_of(observation)[field], Unset)]
+    if len(given) != 1:
+        got = f"{name} with {' and '.join(given) or 'nothing'}"
+        raise bad_case_file(path, got, "one of outputs, rejection and error", "a call comes to one of them")
+    if not isinstance(observation.rejection, Unset) and observation.rejection not in Reason.__members__:
+        got = f"{name}.rejection {observation.rejection}"
+        raise bad_case_file(path, got, "the name of a reason", "specsim.rejection lists them")
+    if observation.error == "":
+        raise bad_case_file(path, f"{name}.error ''", "the type and words of an error", "it says what was raised")
+
+
+def vars_of(struct: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a structure by name."""
+    return msgspec.structs.asdict(struct)

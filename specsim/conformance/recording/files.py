@@ -14,7 +14,8 @@ import specsim
 from specsim.conformance.cases import Case, write_case
 from specsim.conformance.outcomes import Observation
 from specsim.conformance.recording.kept import Kept, NotUnderstood
-from specsim.conformance.stored import DTYPES, OBSERVED, Provenance
+from specsim.conformance.stored import OBSERVED, Provenance
+from specsim.conformance.stored_arrays import is_storable
 
 DISTRIBUTIONS = ("numpy", "torch", "triton")
 
@@ -118,7 +119,7 @@ def _on_host(value: Any, fetch: Fetch) -> Any:
         array = np.asarray(fetch(value))
     except TypeError as error:
         raise NotUnderstood(f"{error}") from error
-    if array.dtype.name not in DTYPES:
+    if not is_storable(array):
         raise NotUnderstood(f"no case file keeps {array.dtype.name}")
     return array
 

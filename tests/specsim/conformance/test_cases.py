@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,6 +138,84 @@ def test_nan_and_infinities(tmp_path):
     case = make_case("fast_topk", values=values, k=1)
     assert case.expected == Observation(rejection="NAN_SCORE")
     assert_round_trip(case, tmp_path)
+
+
+def laid_out(layout):
+    tokens = np.array([[5, 6, 9], [7, 0, 0]], dtype=np.int32)
+    if layout == "transposed":
+        return np.ascontiguousarray(tokens.T).T
+    wide = np.full((5, 8), 3, dtype=np.int32)
+    view = {
+        "gapped": wide[:2, 1:7:2],
+        "offset": np.full((5, 3), 3, dtype=np.int32)[2:4],
+        "backwards": wide[3:1:-1, 6:0:-2],
+        "one row": wide[1:2, :3],
+        "part of a large pool": np.full((5000, 3), 3, dtype=np.int32)[2500:2502],
+    }[layout]
+    view[...] = tokens[: len(view)]
+    return view
+
+
+@pytest.mark.parametrize("layout", ["transposed", "gapped", "offset", "backwards", "one row", "part of a large pool"])
+def test_a_view_is_a_view_again(layout, tmp_path):
+    tokens = laid_out(layout)
+    counts = np.array([2, 1], dtype=np.int32)[: len(tokens)]
+    case = make_case("fill_bonus_tokens", accept_tokens=tokens, num_accepted_tokens=counts)
+    got = read_case(assert_round_trip(case, tmp_path)).arguments["accept_tokens"]
+    assert got.base is not None
+    assert tuple(np.array(got.strides)[np.array(got.shape) > 1]) == tuple(
+        np.array(tokens.strides)[np.array(tokens.shape) > 1]
+    )
+    plain = make_case("fill_bonus_tokens", accept_tokens=tokens.copy(), num_accepted_tokens=counts)
+    assert plain.id != case.id
+
+
+def test_a_view_of_many_entries_stands_beside(tmp_path):
+    values = np.arange(80000, dtype=np.float32).reshape(4, 20000)[:, ::2]
+    case = make_case("compact_accepted_to_front", values=values, accept_index=np.array([[0, 2]], dtype=np.int32))
+    path = assert_round_trip(case, tmp_path)
+    assert path.with_suffix(".safetensors").exists()
+    assert read_case(path).arguments["values"].strides == values.strides
+
+
+def test_many_small_arrays_stand_beside_too(tmp_path):
+    buffers = [np.full((6000, 2), place, dtype=np.float32) for place in range(30)]
+    slots = np.array([1], dtype=np.int64)
+    case = make_case("move_kv_cache", kv_buffers=buffers, target_slots=slots, source_slots=slots)
+    path = assert_round_trip(case, tmp_path)
+    assert path.with_suffix(".safetensors").exists()
+
+
+def test_an_absent_size_is_absent(tmp_path):
+    path = assert_round_trip(make_case("fast_topk", values=np.ones((1, 2), dtype=np.float32)), tmp_path)
+    document = json.loads(path.read_text())
+    assert (document["parameters"], document["expected"]) == ({}, {"rejection": "MISSING_ARGUMENT"})
+
+
+def test_every_nan_is_one(tmp_path):
+    values = np.array([[0x7FC00001, 0xFFC00000]], dtype=np.uint32).view(np.float32)
+    assert np.isnan(values).all()
+    assert_round_trip(make_case("fast_topk", values=values, k=1), tmp_path)
+
+
+def test_what_no_file_holds_is_not_written(tmp_path):
+    case = bonus_case()
+    case.arguments["accept_tokens"] = case.arguments["accept_tokens"].astype(complex)
+    with pytest.raises(SpecRejection, match=r"arrays\.accept_tokens complex128 \[2, 2\]") as caught:
+        write_case(case, tmp_path)
+    assert (caught.value.reason, list(tmp_path.iterdir())) == (Reason.BAD_CASE_FILE, [])
+
+
+def test_long_words_are_cut(tmp_path):
+    path = write_case(
+        replace(bonus_case(Observation(error="E: " + "x" * 10**6)), message="\ud800" + "m" * 10**6), tmp_path
+    )
+    got = read_case(path)
+    assert len(got.message) == len(got.observed.error) == 1 << 14
+
+
+def test_the_id_names_the_property():
+    assert replace(bonus_case(), property_name="strided.fill_bonus_tokens").id != bonus_case().id
 
 
 def test_the_id_names_the_arguments():

@@ -1,0 +1,63 @@
+"""Files that others wrote: read whole or refused, and never followed to somewhere else."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from specsim.conformance.plain_text import shown, shown_path
+from specsim.rejection import Reason, SpecRejection
+
+
+def bad_case_file(path: Path, got: object, expected: str, because: str) -> SpecRejection:
+    """Return the rejection of a case file; what the file says is shown without control characters."""
+    return SpecRejection(
+        Reason.BAD_CASE_FILE,
+        what=shown_path(path),
+        got=shown(str(got)),
+        expected=shown(expected),
+        because=shown(because),
+    )
+
+
+def read_plain_file(path: Path, most: int, because: str) -> bytes:
+    """Return the bytes of a file.
+
+    Parameters
+    ----------
+    path : Path
+        A link is not followed, a device or a pipe not read.
+    most : int
+        How many bytes it may have; of a longer one nothing is read.
+    because : str
+        Where that bound comes from.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE.
+    """
+    try:
+        _require_file(path, os.lstat(path).st_mode)
+        # NOTE: what stands here may be another thing by now, and opening a pipe would wait for somebody to write.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with os.fdopen(descriptor, "rb") as file:
+            about = os.fstat(descriptor)
+            _require_file(path, about.st_mode)
+            content = file.read(most + 1) if about.st_size <= most else b""
+    except OSError as error:
+        raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error
+    except (ValueError, UnicodeError) as error:
+        raise bad_case_file(path, f"{error}", "a file", "it cannot be opened") from error
+    if max(about.st_size, len(content)) > most:
+        raise bad_case_file(path, f"{max(about.st_size, len(content)):,} bytes", f"at most {most:,}", because)
+    return content
+
+
+def _require_file(path: Path, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        raise bad_case_file(path, "a link", "a file", "links are not followed")
+    if stat.S_ISDIR(mode):
+        raise bad_case_file(path, os.strerror(errno.EISDIR), "a file", "it cannot be opened")
+    if not stat.S_ISREG(mode):
+        raise bad_case_file(path, "a device or a pipe", "a file", "reading it might not end")
