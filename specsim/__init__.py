@@ -6,18 +6,25 @@ them, or a module of yours, callable on NumPy arrays. ``specsim.record`` keeps a
 runs.
 """
 
-from specsim.rejection import Reason, SpecRejection
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from specsim.conformance.backend import load
     from specsim.conformance.recording.session import record
+    from specsim.rejection import Reason, SpecRejection
 
 __all__ = ["Reason", "SpecRejection", "load", "record"]
 __version__ = "0.1.0"
 
-_LAZY = {"load": "specsim.conformance.backend", "record": "specsim.conformance.recording.session"}
-"""Where the names stand that are imported when they are first asked for, because NumPy comes with them."""
+_LAZY = {
+    "load": "specsim.conformance.backend",
+    "record": "specsim.conformance.recording.session",
+    "Reason": "specsim.rejection",
+    "SpecRejection": "specsim.rejection",
+}
+"""Where the names stand, which are imported when they are first asked for.
+
+NumPy comes with some of them; and ``python -m specsim`` has to set right where modules are found before anything else.
+"""
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,30 @@
-"""``python -m specsim`` is the command ``specsim``."""
+"""``python -m specsim`` is the command ``specsim``; nothing is imported from the working directory unasked."""
 
-from specsim.cli.main import main
+import os
+import sys
+
+
+def leave_working_directory() -> None:
+    """Take back that Python looks for modules in the working directory first, before what is installed.
+
+    Where specsim itself stands there, as in its repository, the directory comes last.
+    """
+    if sys.flags.safe_path:
+        return
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    if sys.path[:1] not in ([here], [""]):
+        return
+    first = sys.path.pop(0)
+    if first == os.path.dirname(os.path.dirname(os.path.abspath(__file__))) and first not in sys.path:
+        sys.path.append(first)
+
 
 if __name__ == "__main__":
+    leave_working_directory()
+    # NOTE: whatever is imported, is imported behind that.
+    from specsim.cli.main import main
+
     main(prog_name="specsim")

@@ -1,11 +1,13 @@
 """What the Triton path runs on, decided before anything imports Triton, and the loading of implementations."""
 
+import importlib
 import os
 import sys
 import tempfile
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from specsim.cli.output import Exit, Failed
+from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.backend import Backend, BackendUnavailable, load
 from specsim.conformance.isolation.beats import is_watched
 from specsim.conformance.limits import BadLimits
@@ -55,15 +57,15 @@ def need_device(who: str = OURS) -> str:
 
 
 def load_implementation(name: str) -> Backend:
-    """Import an implementation; modules of the working directory are found as well.
+    """Import an implementation; modules of the working directory are found as well, behind those that are installed.
 
     Raises
     ------
     Failed
         UNAVAILABLE: it does not import; USAGE: what it declares makes no sense.
     """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if not name.startswith("specsim."):
+        _look_into_working_directory(name)
     if name == OURS or name.startswith(f"{OURS}."):
         need_device()
     else:
@@ -80,6 +82,18 @@ def load_implementation(name: str) -> Backend:
         raise Failed(f"{name} does not import: KeyboardInterrupt", Exit.UNAVAILABLE) from interrupt
     except SystemExit as left:  # NOTE: a script that is mistaken for a module may leave when it is imported.
         raise Failed(f"{name} does not import: it exits with {left.code}", Exit.UNAVAILABLE) from left
+
+
+def _look_into_working_directory(name: str) -> None:
+    """Let modules of the working directory be imported, and say so where one of that name stands behind another."""
+    here, package = os.getcwd(), name.partition(".")[0]
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    importlib.invalidate_caches()
+    own, found = (PathFinder.find_spec(package, path) for path in ([here], sys.path))
+    files = [spec.origin for spec in (found, own) if spec is not None and spec.origin is not None]
+    if len(files) == 2 and not os.path.samefile(*files):
+        remark(f"{package} is {files[0]}: what is installed goes before {files[1]}")
 
 
 def need_suite() -> None:

@@ -11,6 +11,7 @@ from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
 from specsim.conformance.page import signature_of, summary_of
+from specsim.conformance.plain_text import shown
 from specsim.operations.page import describe_requirement, rows_of
 from specsim.operations.record import Operation
 from specsim.validation import STRUCTURE
@@ -61,9 +62,9 @@ def _show_case(path: Path) -> None:
     case = read_case(path)
     out = console()
     out.print(f"[bold]{case.operation}[/bold]  case {case.id}, found by {escape(case.property_name)}")
-    out.print(escape(f"{case.provenance.implementation}, seed {case.provenance.seed}"))
+    out.print(escape(f"{shown(case.provenance.implementation)}, seed {case.provenance.seed}"))
     if case.message:
-        out.print(escape(case.message))
+        out.print(escape(shown(case.message)))
     for tree in draw_trees(case):
         out.print(tree)
     out.print(arrays_table("\narguments", case.arguments))
@@ -71,4 +72,4 @@ def _show_case(path: Path) -> None:
         if observation.outputs:
             out.print(arrays_table(f"\n{title}", observation.outputs))
         else:
-            out.print(escape(f"\n{title}: {observation.in_words()}"))
+            out.print(escape(f"\n{title}: {shown(observation.in_words())}"))

@@ -80,3 +80,16 @@ def test_lists_are_shown_entry_by_entry_and_long_arrays_with_their_beginning():
 def test_a_case_without_links_has_no_tree_to_draw():
     case = Case("fast_topk", "law", {"k": 1}, Observation(), Observation(), "", Provenance("my_kernels", 7))
     assert draw_trees(case) == []
+
+
+def test_words_of_a_stranger_are_shown_in_one_line_without_control_characters(specsim, tmp_path):
+    values = {"accept_tokens": np.array([[5]], dtype=np.int32), "num_accepted_tokens": np.array([1], dtype=np.int32)}
+    arguments = case_arguments("fill_bonus_tokens", values)
+    expected = observe(load("specsim.reference"), "fill_bonus_tokens", arguments)
+    nasty = "\x1b[2Jgone\r\n+ FIXED \u202eereh\u2066\x07\x9b1m [bold]"
+    words = Observation(error=nasty)
+    case = Case("fill_bonus_tokens", "law", arguments, expected, words, nasty, Provenance("my_kernels", 7))
+    got = specsim("show", write_case(case, tmp_path))
+    assert got.exit_code == 0
+    assert all(line.isprintable() for line in got.stdout.splitlines())
+    assert got.stdout.count(r"\x1b[2Jgone\r\n+ FIXED \u202eereh\u2066\x07\x9b1m [bold]") == 2

@@ -1,49 +1,28 @@
 """Case files from strangers: each fault is refused by one line that names it, and nothing else comes of any file."""
 
-import copy
 import json
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from specsim.conformance import stored, stored_arrays
-from specsim.conformance.backend import load
-from specsim.conformance.cases import Case, case_arguments, read_case, replay_case, write_case
-from specsim.conformance.outcomes import Observation, observe
-from specsim.conformance.stored import Provenance
+from specsim.conformance.cases import read_case, write_case
+from specsim.conformance.outcomes import Observation
 from specsim.rejection import Reason, SpecRejection
-
-ORACLE = load("specsim.reference")
-DOCUMENTS = ("fast_topk", "fill_bonus_tokens", "move_kv_cache", "a view")
+from tests.specsim.conformance.some_cases import bonus_case, make_case
 
 
-def case_of(operation, observed=None, **values):
-    arguments = case_arguments(operation, values)
-    expected = observe(ORACLE, operation, arguments)
-    provenance = Provenance("my_kernels", 7, {"numpy": "2.4.6"})
-    return Case(operation, f"agreement.{operation}", arguments, expected, observed or expected, "words", provenance)
-
-
-def bonus_case(layout=lambda values: values):
-    tokens, counts = np.array([[5, 6], [7, 0]], dtype=np.int32), np.array([2, 1], dtype=np.int32)
-    return case_of(
-        "fill_bonus_tokens", Observation(error="E: no"), accept_tokens=layout(tokens), num_accepted_tokens=counts
-    )
-
-
-def transposed(values):
-    return np.ascontiguousarray(values.T).T
+def failing_case():
+    return bonus_case(Observation(error="E: no"))
 
 
 def large_case():
     values = np.arange(40000, dtype=np.float32).reshape(4, 10000)
     accept_index = np.array([[0, 2]], dtype=np.int32)
-    return case_of("compact_accepted_to_front", Observation(error="E: no"), values=values, accept_index=accept_index)
+    return make_case("compact_accepted_to_front", Observation(error="E: no"), values=values, accept_index=accept_index)
 
 
 def written(case, folder):
@@ -147,7 +126,7 @@ def laid(strides=(1, 2), offset=0, size=4):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_refused_by_name(fault, tmp_path):
     change, words = FAULTS[fault]
-    path, document = written(bonus_case(), tmp_path)
+    path, document = written(failing_case(), tmp_path)
     change(document)
     path.write_text(json.dumps(document))
     with pytest.raises(SpecRejection, match=words) as caught:
@@ -168,21 +147,21 @@ def test_a_fault_is_refused_by_name(fault, tmp_path):
     ],
 )
 def test_what_is_no_plain_json_is_refused(before, after, words, tmp_path):
-    path, _ = written(bonus_case(), tmp_path)
+    path, _ = written(failing_case(), tmp_path)
     content = path.read_text().replace(before, after)
     path.write_bytes(content.encode(errors="surrogateescape"))
     assert words in reason_for(path)
 
 
 def test_outputs_are_expected_of_no_call_outside_the_domain(tmp_path):
-    case = bonus_case()
+    case = failing_case()
     case.arguments["num_accepted_tokens"][0] = 9
     path, _ = written(case, tmp_path)
     assert "expected.outputs of a call that is outside the domain" in reason_for(path)
 
 
 def test_links_devices_and_pipes_are_not_read(tmp_path):
-    path, _ = written(bonus_case(), tmp_path)
+    path, _ = written(failing_case(), tmp_path)
     link, pipe = tmp_path / "link.json", tmp_path / "pipe.json"
     link.symlink_to(path)
     os.mkfifo(pipe)
@@ -251,118 +230,3 @@ def test_nothing_is_allocated_for_what_is_declared(tmp_path, monkeypatch):
     path, _ = written(large_case(), tmp_path)
     path.with_suffix(".safetensors").unlink()
     assert "at most 1,000 bytes in all" in reason_for(path)
-
-
-def as_written(name, folder):
-    if name == "a view":
-        return written(bonus_case(transposed), folder)
-    if name == "fast_topk":
-        values = np.array([[np.nan, -np.inf, 0.1]], dtype=np.float32)
-        return written(case_of("fast_topk", values=values, k=1), folder)
-    if name == "move_kv_cache":
-        slots = np.array([1], dtype=np.int64)
-        buffers = [np.array([[1], [2]], dtype=dtype) for dtype in ("uint8", "float16", "bool")]
-        return written(case_of(name, kv_buffers=buffers, target_slots=slots, source_slots=slots - 1), folder)
-    return written(bonus_case(), folder)
-
-
-def places_in(value, place=()):
-    yield place
-    if isinstance(value, dict | list):
-        for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places_in(inside, (*place, key))
-
-
-STRANGE = st.one_of(
-    st.sampled_from(
-        [
-            None,
-            True,
-            0,
-            -1,
-            0.5,
-            1e308,
-            2**31,
-            2**63,
-            2**64,
-            "",
-            "NaN",
-            "Infinity",
-            "int8",
-            "bool",
-            "\ud800",
-            "\x1b",
-            [],
-            {},
-        ]
-    ),
-    st.text(max_size=3),
-    st.integers(-3, 3),
-    st.integers(0, 1000).map(nested),
-    st.dictionaries(st.sampled_from(["dtype", "shape", "values", "key", "layout", "error", "outputs"]), st.integers()),
-)
-
-
-@st.composite
-def mutated(draw, document):
-    document = copy.deepcopy(document)
-    for _ in range(draw(st.integers(1, 3))):
-        *way, last = draw(st.sampled_from([place for place in places_in(document) if place]))
-        holder = document
-        for key in way:
-            holder = holder[key]
-        change = draw(st.sampled_from(["replace", "remove", "add", "copy"]))
-        if change == "remove":
-            del holder[last]
-        elif change == "replace":
-            holder[last] = draw(STRANGE)
-        elif isinstance(holder, list):
-            holder.insert(last, draw(STRANGE) if change == "add" else holder[last])
-        elif change == "add":
-            holder[draw(st.text(max_size=4))] = draw(STRANGE)
-        else:
-            *others, source = draw(st.sampled_from([place for place in places_in(document) if place]))
-            taken = document
-            for key in (*others, source):
-                taken = taken[key]
-            holder[last] = copy.deepcopy(taken)
-    return document
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("with_id", [False, True], ids=["as it is", "with its id"])
-def test_a_mutated_file_is_refused_in_one_line_or_is_a_case(name, with_id, tmp_path, monkeypatch):
-    path, document = as_written(name, tmp_path)
-    if with_id:
-        monkeypatch.setattr(stored.Document, "check_id", lambda *_: None)
-
-    @settings(max_examples=40, database=None)
-    @given(mutated(document))
-    def try_one(changed):
-        path.write_text(json.dumps(changed))
-        try:
-            case = read_case(path)
-        except SpecRejection as rejection:
-            assert rejection.reason is Reason.BAD_CASE_FILE
-            assert str(rejection).isprintable()
-        else:
-            replay_case(ORACLE, case)
-
-    try_one()
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_other_bytes_are_refused_or_change_nothing(name, tmp_path):
-    path, _ = as_written(name, tmp_path)
-    content, id_of = path.read_bytes(), read_case(path).id
-
-    @settings(max_examples=40, database=None)
-    @given(st.integers(0, len(content) - 1), st.binary(max_size=2), st.integers(0, 2))
-    def try_one(place, put, num_taken):
-        path.write_bytes(content[:place] + put + content[place + num_taken :])
-        try:
-            assert read_case(path).id == id_of
-        except SpecRejection as rejection:
-            assert rejection.reason is Reason.BAD_CASE_FILE
-
-    try_one()

@@ -5,54 +5,10 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from specsim.conformance.backend import load
-from specsim.conformance.cases import Case, Replay, case_arguments, read_case, replay_case, write_case
+from specsim.conformance.cases import Replay, read_case, replay_case, write_case
 from specsim.conformance.outcomes import Observation, first_difference, observe
-from specsim.conformance.stored import Provenance
 from specsim.rejection import Reason, SpecRejection
-
-ORACLE = load("specsim.reference")
-
-
-def make_case(operation, observed=None, **values):
-    arguments = case_arguments(operation, values)
-    expected = observe(ORACLE, operation, arguments)
-    provenance = Provenance("my_kernels", 7, {"specsim": "0.1.0"})
-    return Case(operation, f"agreement.{operation}", arguments, expected, observed or expected, "words", provenance)
-
-
-def bonus_case(observed=None):
-    accept_tokens, counts = np.array([[5, 6], [7, 0]], dtype=np.int32), np.array([2, 1], dtype=np.int32)
-    return make_case("fill_bonus_tokens", observed, accept_tokens=accept_tokens, num_accepted_tokens=counts)
-
-
-def bonus_backend(function):
-    return ORACLE.with_function("fill_bonus_tokens", function, "faulty")
-
-
-def same(one, other):
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, np.ndarray):
-        return (one.dtype, one.shape) == (other.dtype, other.shape) and np.array_equal(
-            one, other, equal_nan=one.dtype.kind == "f"
-        )
-    return one == other
-
-
-def assert_round_trip(case, directory):
-    path = write_case(case, directory)
-    got = read_case(path)
-    assert got.id == case.id
-    assert same(got.arguments, case.arguments)
-    for one, other in ((got.expected, case.expected), (got.observed, case.observed)):
-        assert same(one.outputs, other.outputs)
-        assert (one.rejection, one.error) == (other.rejection, other.error)
-    assert (got.operation, got.property_name, got.message) == (case.operation, case.property_name, case.message)
-    assert got.provenance == case.provenance
-    return path
+from tests.specsim.conformance.some_cases import ORACLE, assert_round_trip, bonus_backend, bonus_case, make_case
 
 
 def test_a_small_case_is_one_readable_document(tmp_path):
@@ -138,44 +94,6 @@ def test_nan_and_infinities(tmp_path):
     case = make_case("fast_topk", values=values, k=1)
     assert case.expected == Observation(rejection="NAN_SCORE")
     assert_round_trip(case, tmp_path)
-
-
-def laid_out(layout):
-    tokens = np.array([[5, 6, 9], [7, 0, 0]], dtype=np.int32)
-    if layout == "transposed":
-        return np.ascontiguousarray(tokens.T).T
-    wide = np.full((5, 8), 3, dtype=np.int32)
-    view = {
-        "gapped": wide[:2, 1:7:2],
-        "offset": np.full((5, 3), 3, dtype=np.int32)[2:4],
-        "backwards": wide[3:1:-1, 6:0:-2],
-        "one row": wide[1:2, :3],
-        "part of a large pool": np.full((5000, 3), 3, dtype=np.int32)[2500:2502],
-    }[layout]
-    view[...] = tokens[: len(view)]
-    return view
-
-
-@pytest.mark.parametrize("layout", ["transposed", "gapped", "offset", "backwards", "one row", "part of a large pool"])
-def test_a_view_is_a_view_again(layout, tmp_path):
-    tokens = laid_out(layout)
-    counts = np.array([2, 1], dtype=np.int32)[: len(tokens)]
-    case = make_case("fill_bonus_tokens", accept_tokens=tokens, num_accepted_tokens=counts)
-    got = read_case(assert_round_trip(case, tmp_path)).arguments["accept_tokens"]
-    assert got.base is not None
-    assert tuple(np.array(got.strides)[np.array(got.shape) > 1]) == tuple(
-        np.array(tokens.strides)[np.array(tokens.shape) > 1]
-    )
-    plain = make_case("fill_bonus_tokens", accept_tokens=tokens.copy(), num_accepted_tokens=counts)
-    assert plain.id != case.id
-
-
-def test_a_view_of_many_entries_stands_beside(tmp_path):
-    values = np.arange(80000, dtype=np.float32).reshape(4, 20000)[:, ::2]
-    case = make_case("compact_accepted_to_front", values=values, accept_index=np.array([[0, 2]], dtype=np.int32))
-    path = assert_round_trip(case, tmp_path)
-    assert path.with_suffix(".safetensors").exists()
-    assert read_case(path).arguments["values"].strides == values.strides
 
 
 def test_many_small_arrays_stand_beside_too(tmp_path):
