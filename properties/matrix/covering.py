@@ -43,10 +43,20 @@ def cover(cells: Sequence[Cell], strength: int) -> list[Cell]:
 
 
 def _numbered(cells: Sequence[Cell], strength: int) -> NDArray[np.int64]:
-    """Return the combinations of each cell, int64 [cell, combination], as numbers."""
-    numbers: dict[Combination, int] = {}
-    rows = [[numbers.setdefault(one, len(numbers)) for one in combinations_of(cell, strength)] for cell in cells]
-    return np.array(rows, dtype=np.int64)
+    """Return the combinations of each cell, int64 [cell, combination], as numbers from 0 without gaps."""
+    known: list[dict[Value, int]] = [{} for _ in NAMES]
+    rows = [[of.setdefault(value, len(of)) for of, value in zip(known, cell.values, strict=True)] for cell in cells]
+    columns = np.array(rows, dtype=np.int64).T
+    tables: list[NDArray[np.int64]] = []
+    first = 0
+    for places in combinations(range(len(NAMES)), strength):
+        chosen = np.zeros(len(cells), dtype=np.int64)
+        for place in places:
+            chosen = chosen * len(known[place]) + columns[place]
+        distinct, numbers = np.unique(chosen, return_inverse=True)
+        tables.append(numbers + first)
+        first += len(distinct)
+    return np.stack(tables, axis=1)
 
 
 def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Combination]:
@@ -54,7 +64,8 @@ def smallest_absent(cells: Sequence[Cell], allowed: Sequence[Cell]) -> list[Comb
 
     They are all of them up to three values, and of more values as many as it takes to find one in every missing cell.
     """
-    missing = sorted(set(cells) - set(allowed), key=cells.index)
+    present_cells = set(allowed)
+    missing = [cell for cell in dict.fromkeys(cells) if cell not in present_cells]
     found: list[Combination] = []
     for strength in range(1, len(NAMES) + 1):
         if strength > ALL_UP_TO:
@@ -74,4 +85,4 @@ def has_combination(cell: Cell, combination: Combination) -> bool:
 
 
 def _is_part(part: Combination, whole: Combination) -> bool:
-    return set(part) <= set(whole)
+    return all(one in whole for one in part)

@@ -108,8 +108,12 @@ class Hunt:
         if leaves_out(one.name, self.options.limits):
             return None
         with drawing_within(self.options.limits, one.operations):
-            place = find_breaking(one, self.faulty(mutant), self._cases[name])
-        return None if place is None else Kill(name, place + 1)
+            cases = self._cases[name]
+            place = find_breaking(one, self.faulty(mutant), cases)
+            if place is None:
+                return None
+            cases.require_sound(place)
+        return Kill(name, place + 1)
 
     def faulty(self, mutant: str) -> Backend:
         """Return the reference with the fault of a mutant."""

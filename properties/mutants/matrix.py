@@ -84,7 +84,8 @@ def kill_matrix(
     """Show every mutant, once a seed, to the properties of its operation.
 
     The cases of a property are drawn once a seed, as they are needed, and shown to every mutant in the order in which
-    they were drawn. A property that has no kill then, over all seeds, is shown to one mutant after the other.
+    they were drawn. A case on which a mutant breaks a property is tried on the reference, too. A property that has no
+    kill then, over all seeds, is shown to one mutant after the other.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def kill_matrix(
     Raises
     ------
     AssertionError
-        A property fails on the reference itself.
+        A property fails on the reference itself, on a case on which it fails on a mutant.
     """
     chosen = all_mutants() if mutants is None else mutants
     suite = all_properties() if properties is None else properties

@@ -38,7 +38,7 @@ def places_of(entry: Entry) -> list[Place]:
     places = [Place("table", operation, _shown(table_file), _line_of_record(table_file, operation))]
     for layer in LAYERS if entry.name == operation else ():
         for path in _sources(root / layer):
-            for name, line in _functions(path):
+            for name, line in _functions(path, operation):
                 if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):
                     places.append(Place(layer, name, _shown(path), line))
     return places
@@ -49,8 +49,10 @@ def _sources(folder: Path) -> list[Path]:
     return sorted((*folder.glob("*.py"), *folder.glob("models/*.py")))
 
 
-def _functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+def _functions(path: Path, word: str) -> Iterator[tuple[str, int]]:
+    """Yield the functions of a module that mentions a word, and their lines; to parse every module would take long."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.parse(text).body if word in text else ():
         if isinstance(node, ast.FunctionDef):
             yield node.name, node.lineno
 

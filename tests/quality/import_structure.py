@@ -8,6 +8,7 @@ An arrow that follows from others is left out.
 import ast
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -27,15 +28,21 @@ def imports():
     """Return the rooms that each room imports, itself left out; imports inside functions count."""
     rooms = {room for floor in floors() for room in floor}
     found = {room: set() for room in rooms}
-    for path in sources():
+    for path, names in names_imported().items():
         room = path.relative_to(ROOT).parts[0]
         if room == "specsim":
             room = path.relative_to(ROOT / "specsim").parts[0].removesuffix(".py")
         if room not in rooms:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            found[room] |= {name for name in imported(node) if name in rooms and name != room}
+        found[room] |= {name for name in names if name in rooms and name != room}
     return found
+
+
+@cache
+def names_imported():
+    """Return the first names below ``specsim`` that each source file imports."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sources()}
+    return {path: {name for node in ast.walk(tree) for name in imported(node)} for path, tree in trees.items()}
 
 
 def sources():
