@@ -15,6 +15,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, read_case
 from specsim.conformance.limits import Limits
 from specsim.conformance.outcomes import observe
+from specsim.conformance.plain_text import shown, shown_path
 from specsim.conformance.stored import OBSERVED
 
 
@@ -54,7 +55,7 @@ def replay_observed(paths: Sequence[Path], implementation: str | None, as_json: 
         for done, path in enumerate(files):
             if on_progress is not None:
                 on_progress(path.name, done, len(files))
-            judged.append(_judge(path, read_case(path)))
+            judged.append(judge(path, read_case(path)))
     if as_json:
         print_json({"cases": [_document(one) for one in judged]})
     else:
@@ -70,11 +71,11 @@ def _files_of(path: Path) -> Iterator[Path]:
         return
     found = sorted(path.glob("*.json"))
     if not found:
-        raise Failed(f"{path} has no case files", Exit.NOTHING_SELECTED)
+        raise Failed(f"{shown_path(path)} has no case files", Exit.NOTHING_SELECTED)
     yield from found
 
 
-def _judge(path: Path, case: Case) -> Judged:
+def judge(path: Path, case: Case) -> Judged:
     """Compare as ``agreement.*`` does; a call that both refuse is no difference, however an engine refuses it."""
     from specsim.properties.generated.margin_cases import counting, difference_beyond_margins
     from specsim.properties.strategies.limits import drawing_within
@@ -82,20 +83,20 @@ def _judge(path: Path, case: Case) -> Judged:
     is_recorded = case.kind == OBSERVED
     expected = case.expected if is_recorded else observe(load("specsim.reference"), case.operation, case.arguments)
     if expected.error:
-        return Judged(path, case.operation, Said.UNDECIDED, f"the reference raises {expected.error}", False)
+        return Judged(path, case.operation, Said.UNDECIDED, shown(f"the reference raises {expected.error}"), False)
     if expected.rejection and case.observed.error:
         return Judged(path, case.operation, Said.AGREES, "", False)
     limits = Limits(ties_are_free=case.ties_are_free)
     with drawing_within(limits, (case.operation,)), counting() as count:
         difference = difference_beyond_margins(case.operation, case.arguments, expected, case.observed)
     said = Said.AGREES if difference is None else Said.CONTRADICTED
-    return Judged(path, case.operation, said, _printable(difference or ""), count.calls > 0)
+    return Judged(path, case.operation, said, shown(difference or ""), count.calls > 0)
 
 
 def _print(judged: Sequence[Judged]) -> None:
     for one in judged:
         if one.said is not Said.AGREES:
-            click.echo(f"{one.said.value} {one.path}  {one.operation}\n    {one.difference}")
+            click.echo(f"{one.said.value} {shown_path(one.path)}  {one.operation}\n    {one.difference}")
     table = plain_table("operation", "#recorded", "#contradicted", "#margin cases")
     for name in dict.fromkeys(one.operation for one in judged):
         of_it = [one for one in judged if one.operation == name]
@@ -119,7 +120,3 @@ def _document(one: Judged) -> dict[str, object]:
         "difference": one.difference,
         "margin_case": one.is_excused,
     }
-
-
-def _printable(words: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in words)

@@ -88,7 +88,7 @@ def test_an_error_agrees_with_a_rejection_and_with_nothing_else(specsim, write):
     )
     assert outcome_of(specsim, write("fill_bonus_tokens", BONUS, Observation(error="ValueError: \x1b[2J"))) == (
         *(1, "CONTRADICTED"),
-        "fill_bonus_tokens = ValueError: ?[2J, but should be arrays",
+        "fill_bonus_tokens = ValueError: \\x1b[2J, but should be arrays",
     )
 
 

@@ -86,9 +86,10 @@ class Held:
             self._kept[kept.operation][place] = kept
             if before is None:
                 return
-            if before.path is None:
+            if before.path is not None:
+                self._outdated.append(before)
+            else:
                 self._num_bytes -= before.num_bytes
-            self._outdated.append(before)
 
     def waiting(self) -> list[Kept]:
         """Return the calls that are not written."""
@@ -101,27 +102,23 @@ class Held:
             found, self._outdated = self._outdated, []
             return found
 
-    def let_go(self, kept: Kept) -> None:
-        """Take note that the copies of a call are no longer held."""
+    def let_go(self, kept: Kept) -> bool:
+        """Take note that the copies of a call are no longer held, and return whether it still has its place."""
         with self._lock:
-            if kept in self._kept[kept.operation].values():
-                self._num_bytes -= kept.num_bytes
+            is_kept = kept in self._kept[kept.operation].values()
+            self._num_bytes -= kept.num_bytes * is_kept
+            return is_kept
 
     def forget(self, kept: Kept) -> None:
         """Drop a call that no case file can tell."""
-        self.let_go(kept)
+        self._drop(kept)
         with self._lock:
             self._tallies[kept.operation].not_understood += 1
-            places = self._kept[kept.operation]
-            self._kept[kept.operation] = {place: one for place, one in places.items() if one is not kept}
 
     def clear(self) -> None:
         """Let go of all that is not written."""
         for kept in self.waiting():
-            self.let_go(kept)
-            with self._lock:
-                places = self._kept[kept.operation]
-                self._kept[kept.operation] = {place: one for place, one in places.items() if one is not kept}
+            self._drop(kept)
 
     def in_words(self) -> list[str]:
         """Return what was kept and what was not, a line each."""
@@ -132,3 +129,9 @@ class Held:
             kept = f"{len(self._kept[name]):,} of {tally.calls:,} calls kept"
             lines.append(f"{name}: {', '.join([kept, *counts])}")
         return lines
+
+    def _drop(self, kept: Kept) -> None:
+        self.let_go(kept)
+        with self._lock:
+            places = self._kept[kept.operation]
+            self._kept[kept.operation] = {place: one for place, one in places.items() if one is not kept}

@@ -27,7 +27,7 @@ def find(tap: Tap) -> Found | None:
     for name in tap.modules:
         try:
             holder: Any = import_module(name)
-        except ImportError:
+        except Exception:  # NOTE: what is imported of an engine asks for parts of it, and may raise anything without.
             continue
         owner, _, attribute = tap.name.rpartition(".")
         holder = vars(holder).get(owner) if owner else holder

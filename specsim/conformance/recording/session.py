@@ -190,7 +190,8 @@ class Recording:
             except NotUnderstood:
                 self._held.forget(kept)
             else:
-                self._held.let_go(kept)
+                if not self._held.let_go(kept):
+                    self._folder.remove(kept)
         self._folder.tell(self.in_words())
 
     def _watching(self, tap: Tap, function: Function) -> Function:

@@ -1,6 +1,7 @@
 """SGLang: Triton kernels and Python functions of speculative decoding, from its Python files alone."""
 
 from specsim.engines.sglang import acceptance, compact, dflash, draft, draft_cache, slots, tree, verify
+from specsim.engines.sglang.calls import CALLS as CALLS
 from specsim.engines.sglang.release import engine
 
 ARRAYS = "torch"

@@ -15,7 +15,7 @@ from specsim.conformance import arrays
 from specsim.conformance.backend import BackendUnavailable
 from specsim.conformance.cases import read_case
 from specsim.conformance.recording import files
-from specsim.conformance.recording.sample import Sample
+from specsim.conformance.recording.kept import Tally
 from specsim.rejection import Reason, SpecRejection
 
 KERNELS = """
@@ -101,7 +101,7 @@ def test_a_call_is_seen_wherever_the_function_was_imported_to_and_the_function_i
     assert case.observed.outputs["bonus_tokens"].tolist() == case.expected.outputs["bonus_tokens"].tolist() == [6, 7]
     assert (case.kind, case.property_name) == ("observed", "agreement.fill_bonus_tokens")
     assert case.provenance.implementation == "kernels_of_test"
-    assert vars(recording.tallies["fill_bonus_tokens"])["calls"] == 1
+    assert recording.tallies == {"fill_bonus_tokens": Tally(calls=1)}
 
 
 def test_arguments_are_those_before_the_call_and_outputs_those_after_it(engine, tmp_path):
@@ -160,28 +160,6 @@ def test_the_first_calls_are_kept_and_a_sample_of_all_later_ones(engine, tmp_pat
     assert "the first 3 calls of each operation, and 2 of all later ones drawn with seed 3" in words.read_text()
 
 
-def test_every_later_call_has_the_same_chance():
-    drawn = [0] * 12
-    for seed in range(600):
-        sample, places = Sample(1, 3, str(seed)), {}
-        for call in range(13):
-            place = sample.place()
-            if place is not None:
-                places[place] = call
-        assert places.pop(0) == 0
-        assert sorted(places) == [1, 2, 3]
-        for call in places.values():
-            drawn[call - 1] += 1
-    assert all(110 <= count <= 190 for count in drawn)
-
-
-def test_a_place_that_is_given_back_is_the_next_ones():
-    sample = Sample(1, 0, "")
-    assert sample.place() == 0
-    sample.give_back(0)
-    assert [sample.place(), sample.place()] == [0, None]
-
-
 def test_calls_that_cannot_be_kept_are_made_and_counted(engine, tmp_path, monkeypatch):
     _, loop = engine
     with recording_of(tmp_path / "calls", max_call_bytes=32, max_held_bytes=40) as recording:
@@ -195,8 +173,7 @@ def test_calls_that_cannot_be_kept_are_made_and_counted(engine, tmp_path, monkey
         recording.flush()
         assert recorded(tmp_path / "calls") == []
         monkeypatch.undo()
-    tally = recording.tallies["fill_bonus_tokens"]
-    assert vars(tally) == {"calls": 5, "in_captures": 1, "not_understood": 1, "too_large": 1, "no_room": 1}
+    assert recording.tallies == {"fill_bonus_tokens": Tally(5, in_captures=1, not_understood=1, too_large=1, no_room=1)}
     assert recording.in_words()[1] == (
         "fill_bonus_tokens: 1 of 5 calls kept, 1 made while a graph was captured, 1 not understood, 1 too large, "
         "1 without room"
@@ -277,7 +254,7 @@ def test_an_adapter_says_which_functions_of_classes_and_modules_are_calls(tmp_pa
         classes.Sampler().into(TOKENS, COUNTS, bonus)
         assert classes.Sampler().last(TOKENS, COUNTS) == [6, 7]
     assert dict(vars(classes.Sampler)) == before
-    assert vars(recording.tallies["fill_bonus_tokens"])["not_understood"] == 1
+    assert recording.tallies == {"fill_bonus_tokens": Tally(calls=3, not_understood=1)}
     assert [case.observed.outputs["bonus_tokens"].tolist() for case in recorded(tmp_path / "calls")] == [[6, 7]] * 2
 
 
