@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
-from hypothesis.errors import StopTest, Unsatisfiable
+from hypothesis.errors import HypothesisException, StopTest, Unsatisfiable
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.isolation.beats import Cut, Poisoned, begin_example, is_watched
@@ -19,6 +19,7 @@ from specsim.operations import RECORDS
 from specsim.properties.conformance.excluded import leave_out, why_excluded
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.selection import is_runnable
+from specsim.properties.conformance.smaller import TRIES, Broken, smaller
 from specsim.properties.generated.margin_cases import counting
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
@@ -73,7 +74,14 @@ def run_property(
             warnings.simplefilter("ignore")
             try:
                 with drawing_within(backend.limits, one.operations):
-                    explore(one, law, seed, max_examples)
+                    try:
+                        explore(one, law, seed, max_examples, is_shrunk=one.is_slow)
+                    except Exception as error:
+                        if one.is_slow or error is not broken or isinstance(error, NotImplementedError):
+                            raise
+                        found = smallest_failure(one, backend, seed, max_examples, Broken(smallest, error))
+                        smallest, broken = found.case, found.error
+                        raise broken from None
             except Cut:
                 is_cut = True
                 if broken is not None:
@@ -91,6 +99,43 @@ def run_property(
         return PropertyReport(examples, True, False, margin_cases), failure_of(one, error, smallest)
     done = held if is_cut else examples
     return PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut), None
+
+
+def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examples: int, found: Broken) -> Broken:
+    """Return the failure of the smallest structure that has one, else the one that was found, shrunk as it is.
+
+    Where time is up, that is the one that was found.
+    """
+
+    def broken_by(seed: int | str, max_examples: int) -> Broken | None:
+        broken: Broken | None = None
+
+        def law(case: Any) -> None:
+            nonlocal broken
+            begin_example()
+            try:
+                with backend.arrays.debugging():
+                    call_law(one, backend, case)
+            except (Inconclusive, OutsideLimits):
+                return
+            except Exception as error:
+                require_device(backend)
+                broken = Broken(case, error)
+                raise
+
+        try:
+            explore(one, law, seed, max_examples)
+        except HypothesisException:
+            return None
+        except Exception:  # NOTE: an implementation under test may raise anything at all.
+            return broken
+        return None
+
+    try:
+        other = smaller(found, one.operations, lambda number: broken_by(f"{seed} {number}", TRIES))
+        return other if other is not found else broken_by(seed, max_examples) or found
+    except Cut:
+        return found
 
 
 def call_law(one: Property, backend: Backend, case: Any) -> None:
@@ -112,8 +157,10 @@ def require_device(backend: Backend) -> None:
         raise Poisoned(error)
 
 
-def explore(one: Property, law: Callable[[Any], None], seed: int | str, max_examples: int) -> None:
-    """Call a law on the examples of a seed, and on smaller ones where it fails."""
+def explore(
+    one: Property, law: Callable[[Any], None], seed: int | str, max_examples: int, is_shrunk: bool = True
+) -> None:
+    """Call a law on the examples of a seed, and where it fails on smaller ones, unless that is left to the caller."""
     quietly = settings(
         max_examples=max_examples,
         database=None,
@@ -123,7 +170,7 @@ def explore(one: Property, law: Callable[[Any], None], seed: int | str, max_exam
         print_blob=False,
         report_multiple_bugs=False,
         verbosity=Verbosity.quiet,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if is_shrunk else (Phase.generate,),
     )
     digest = hashlib.sha256(f"{seed} {one.name}".encode()).digest()
     seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()

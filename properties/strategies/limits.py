@@ -1,7 +1,8 @@
 """What an implementation declares that it does not take: strategies draw inside it, and laws know of it.
 
 A size is drawn as ever and moved to the nearest one that is taken, so that nothing is drawn in vain and without limits
-the draws are the same. Calls that come to lie outside in another way are not made (``OutsideLimits``).
+the draws are the same. Calls that come to lie outside in another way are not made (``OutsideLimits``). Who looks for a
+smaller case keeps sizes below ceilings in the same way; what is declared goes before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ class Inside:
 NOTHING = Inside()
 _INSIDE: ContextVar[Inside] = ContextVar("inside", default=NOTHING)
 
+ANY_SIZE: Mapping[str, int] = {}
+_AT_MOST: ContextVar[Mapping[str, int]] = ContextVar("at_most", default=ANY_SIZE)
+
 
 @contextmanager
 def drawing_within(limits: Limits, operations: Sequence[str]) -> Iterator[None]:
@@ -41,6 +45,16 @@ def drawing_within(limits: Limits, operations: Sequence[str]) -> Iterator[None]:
         _INSIDE.reset(token)
 
 
+@contextmanager
+def drawing_at_most(sizes: Mapping[str, int]) -> Iterator[None]:
+    """Let strategies draw, inside, no size of an axis and no value of a scalar above the one that is named."""
+    token = _AT_MOST.set(sizes)
+    try:
+        yield
+    finally:
+        _AT_MOST.reset(token)
+
+
 def limits() -> Limits:
     """Return what is declared."""
     return _INSIDE.get().limits
@@ -48,6 +62,7 @@ def limits() -> Limits:
 
 def nearest(name: str, value: int) -> int:
     """Return the size of an axis, or the value of a scalar, that is taken and next to a given one."""
+    value = min(value, _AT_MOST.get().get(name, value))
     values = _INSIDE.get().values.get(name)
     if values is None or value in values:
         return value
@@ -58,7 +73,8 @@ def nearest(name: str, value: int) -> int:
 
 def sized(name: str, sizes: SearchStrategy[int]) -> SearchStrategy[int]:
     """Return the strategy of sizes of an axis, or values of a scalar, each moved to the nearest that is taken."""
-    return sizes.map(lambda value: nearest(name, value)) if name in _INSIDE.get().values else sizes
+    is_bound = name in _INSIDE.get().values or name in _AT_MOST.get()
+    return sizes.map(lambda value: nearest(name, value)) if is_bound else sizes
 
 
 def taken(name: str, choices: Sequence[T]) -> Sequence[T]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from specsim.cli.drawing import arrays_table, draw_trees
+from specsim.cli.drawing import arrays_table, draw_requests
 from specsim.cli.output import EXIT_CODES, Exit, Failed, console, plain_table
 from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
@@ -65,8 +65,8 @@ def _show_case(path: Path) -> None:
     out.print(escape(f"{shown(case.provenance.implementation)}, seed {case.provenance.seed}"))
     if case.message:
         out.print(escape(shown(case.message)))
-    for tree in draw_trees(case):
-        out.print(tree)
+    for drawing in draw_requests(case):
+        click.echo(drawing)
     out.print(arrays_table("\narguments", case.arguments))
     for title, observation in (("expected", case.expected), ("observed", case.observed)):
         if observation.outputs:
