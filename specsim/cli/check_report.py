@@ -1,17 +1,16 @@
 """What ``specsim check`` says of a run: a table and the failures, or one JSON document."""
 
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from specsim.cli.explained import causes_of, indented, lines_of
 from specsim.cli.failures import CaseFolder
 from specsim.cli.output import console, plain_table
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.report import Failure, Report
+    from specsim.properties.conformance.report import Report
 
 
 def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, object]:
@@ -51,6 +50,14 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
             }
             for failure in report.failures
         ],
+        "groups": [
+            {
+                "operation": cause.operation,
+                "first": cause.first.property,
+                "properties": [failure.property for failure in (cause.first, *cause.others)],
+            }
+            for cause in causes_of(report)
+        ],
     }
 
 
@@ -62,21 +69,12 @@ def print_report(report: "Report", cases: CaseFolder, options: str) -> None:
             name, _group_of(name), f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else ""
         )
     console().print(table)
-    for failure in report.failures:
-        fate = "" if failure.fate == "FAILED" else f" ! {failure.fate}"
-        click.echo(f"\nFAILURE of {failure.operation or 'a whole run'}: {failure.property}{fate}")
-        click.echo(_indented(failure.message or failure.error))
-        if failure.case is not None:
-            click.echo("  smallest case:")
-            for name, value in failure.case.items():
-                click.echo(f"    {name} = {_short(value)}")
-        if failure.difference:
-            click.echo(f"  first difference from the reference: {failure.difference}")
-        click.echo(f"  {_line_that_replays(failure, report, cases.paths.get(failure.property), options)}")
+    for cause in causes_of(report):
+        click.echo("\n" + "\n".join(lines_of(cause, report, cases, options)))
     for name, one in report.properties.items():
         if one.inconclusive:
             click.echo(f"\nINCONCLUSIVE: {name}")
-            click.echo(_indented(one.inconclusive))
+            click.echo(indented(one.inconclusive))
     _print_left_out(report)
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
@@ -111,12 +109,6 @@ def _group_of(name: str) -> str:
     return f"{entry.group} (host)" if entry.kind in (Kind.HOST_FUNCTION, Kind.PART) else entry.group
 
 
-def _line_that_replays(failure: "Failure", report: "Report", path: Path | None, options: str) -> str:
-    if path is not None:
-        return f"specsim replay {shlex.quote(str(path))}"
-    return f"specsim check {report.implementation} --seed {report.seed} {options} --property {failure.property}"
-
-
 def _print_left_out(report: "Report") -> None:
     """Say which properties were cut, and which were not run and why."""
     why: dict[str, list[str]] = {}
@@ -127,17 +119,3 @@ def _print_left_out(report: "Report") -> None:
             why.setdefault(one.not_run or "cut before its first example was through", []).append(name)
     for because, names in why.items():
         click.echo(f"not run: {len(names)} properties, {because}: {', '.join(names)}")
-
-
-def _indented(message: str) -> str:
-    return "\n".join(f"  {line}" for line in message.splitlines())
-
-
-def _short(value: object, width: int = 400) -> str:
-    if isinstance(value, list | tuple):
-        words = f"{len(value)} arrays: " + "; ".join(_short(entry, width // 4) for entry in value)
-    elif hasattr(value, "dtype") and hasattr(value, "tolist"):
-        words = f"{value.dtype} {list(getattr(value, 'shape', ()))} {value.tolist()}"
-    else:
-        words = repr(value)
-    return words if len(words) <= width else words[:width] + " …"

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from specsim.cli.drawing import arrays_table, draw_trees
+from specsim.cli.drawing import arrays_table, draw_requests, in_words, strides_of
 from specsim.cli.output import progress
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
@@ -30,15 +30,28 @@ def test_a_case_is_drawn_with_its_accepted_path(specsim, tmp_path):
     got = specsim("show", path)
     assert got.exit_code == 0, got.output
     drawn = [line.strip("│├└─ ") for line in got.stdout.splitlines() if "node " in line]
-    assert drawn == ["request 0: node 0 token 5 *", "node 1 token 6", "node 2 token 7 *", "node 3 token 8 *"]
+    assert drawn == [
+        "request 0: node 0 token 5 -> 7 *",
+        "node 1 token 6 -> 0",
+        "node 2 token 7 -> 8 *",
+        "node 3 token 8 -> 9 *",
+    ]
     assert "observed: IndexError: [9]" in got.stdout
 
 
 @pytest.mark.parametrize(
     ("next_sibling", "drawn"),
     [
-        ([-1, -1, -1, 2], ["node 0 token 5 *", "node 3 token 8", "node 2 token 7 *"]),
-        ([-1, -1, 3, 2], ["has no tree: CYCLIC_TREE: next_sibling[2] is 3"]),
+        (
+            [-1, -1, -1, 2],
+            [
+                "request 0: node 0 token 5 *",
+                "  ├── node 3 token 8",
+                "  └── node 2 token 7 *",
+                "  accepted path [0], but should be [0, 2]",
+            ],
+        ),
+        ([-1, -1, 3, 2], ["request 0 has no tree: CYCLIC_TREE: next_sibling[2] is 3"]),
     ],
 )
 def test_siblings_stand_in_their_order_and_links_that_are_no_tree_are_named(next_sibling, drawn):
@@ -46,12 +59,57 @@ def test_siblings_stand_in_their_order_and_links_that_are_no_tree_are_named(next
         "retrieve_next_token": np.array([[3, -1, -1, -1]]),
         "retrieve_next_sibling": np.array([next_sibling]),
         "candidates": np.array([[5, 6, 7, 8]]),
-        "accept_index": np.array([[0, 2]]),
     }
-    case = Case("verify_tree_greedy", "law", arrays, Observation(), Observation(), "", Provenance("my_kernels", 7))
-    (tree,) = draw_trees(case)
-    labels = [str(tree.label), *(str(child.label) for child in tree.children)]
-    assert [label.removeprefix("request 0: ").removeprefix("request 0 ").split(", but")[0] for label in labels] == drawn
+    paths = [Observation({"accept_index": np.array([path])}) for path in ([0, 2], [0, -1])]
+    (drawing,) = draw_requests(Case("verify_tree_greedy", "law", arrays, *paths, "", Provenance("my_kernels", 7)))
+    assert [line.split(", but should be -1")[0] for line in drawing.splitlines()] == drawn
+
+
+def test_a_sampled_tree_is_drawn_with_its_rows_and_coins():
+    arrays = {
+        "candidates": np.array([[3, 1], [3, 1]]),
+        "retrieve_next_token": np.array([[1, -1], [1, -1]]),
+        "retrieve_next_sibling": np.full((2, 2), -1),
+        "target_probs": np.array([[[0.25, 0.75], [1, 0]], [[0.5, 0.5], [0, 1]]], dtype=np.float32),
+        "uniform_samples": np.array([[0.5, 0.0], [0.125, 0.0]], dtype=np.float32),
+    }
+    paths = [Observation({"accept_index": np.array([[0, 1], [2, last]])}) for last in (-1, 3)]
+    case = Case("tree_speculative_sampling_target_only", "law", arrays, *paths, "", Provenance("my_kernels", 7))
+    assert draw_requests(case) == [
+        "request 0: node 0 token 3 row (0.25, 0.75) coin 0.5 *\n  └── node 1 token 1 row (1, 0) coin 0 *",
+        "request 1: node 0 token 3 row (0.5, 0.5) coin 0.125 *\n  └── node 1 token 1 row (0, 1) coin 0\n"
+        "  accepted path [0, 1], but should be [0]",
+    ]
+
+
+def test_a_chain_is_drawn_with_its_rows_and_coins():
+    arrays = {
+        "draft_tokens": np.array([1, 0, 1]),
+        "cu_num_drafts": np.array([0, 0, 3], dtype=np.int32),
+        "draft_probs": np.array([[0, 1], [1, 0], [0.5, 0.5]], dtype=np.float32),
+        "target_probs": np.array([[1, 0], [0.25, 0.75], [1, 0], [1, 0], [0, 1]], dtype=np.float32),
+        "uniform_samples": np.array([0.5, 0.0, 0.25], dtype=np.float32),
+        "uniform_samples_for_final_sampling": np.array([0.75, 0.125], dtype=np.float32),
+    }
+    rows = [Observation({"output_tokens": np.array([[0, -1], [1, last]])}) for last in (0, -1)]
+    case = Case("chain_speculative_sampling", "law", arrays, *rows, "", Provenance("my_kernels", 7))
+    assert draw_requests(case) == [
+        "request 0: 0 drafts\n  then row (1, 0) coin 0.75",
+        "request 1: 3 drafts\n"
+        "  draft 0 token 1 proposed by (0, 1) row (0.25, 0.75) coin 0.5\n"
+        "  draft 1 token 0 proposed by (1, 0) row (1, 0) coin 0\n"
+        "  draft 2 token 1 proposed by (0.5, 0.5) row (1, 0) coin 0.25\n"
+        "  then row (0, 1) coin 0.125\n"
+        "  output [1], but should be [1, 0]",
+    ]
+
+
+def test_strides_are_told_of_arrays_that_are_no_block():
+    gapped = np.zeros((2, 7), dtype=np.int32)[:, ::2]
+    assert strides_of(gapped) == "strides [7, 2] for [4, 1]"
+    assert strides_of(gapped.copy()) == strides_of(np.zeros(3)) == strides_of(1) == ""
+    assert in_words(gapped) == "int32 [2, 4] strides [7, 2] for [4, 1] [[0, 0, 0, 0], [0, 0, 0, 0]]"
+    assert in_words([gapped[:1, :1], None]) == "2 arrays: int32 [1, 1] [[0]]; None"
 
 
 def test_a_replay_names_the_missing_operation(specsim, tmp_path):
@@ -79,7 +137,7 @@ def test_lists_are_shown_entry_by_entry_and_long_arrays_with_their_beginning():
 
 def test_a_case_without_links_has_no_tree_to_draw():
     case = Case("fast_topk", "law", {"k": 1}, Observation(), Observation(), "", Provenance("my_kernels", 7))
-    assert draw_trees(case) == []
+    assert draw_requests(case) == []
 
 
 def test_words_of_a_stranger_are_shown_in_one_line_without_control_characters(specsim, tmp_path):

@@ -1,6 +1,7 @@
 """Faults that need one request and a few nodes are shown with just that, whatever size they were met with."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def takes_a_second_child(call: Call, outputs: Call) -> bool:
     for request, path in enumerate(outputs["accept_index"]):
         nodes = [node - request * num_nodes for node in path if node >= 0]
         firsts = call["retrieve_next_token"][request]
-        if any(firsts[above] != node for above, node in zip(nodes, nodes[1:], strict=False)):
+        if any(firsts[above] != node for above, node in pairwise(nodes)):
             return True
     return False
 

@@ -1,0 +1,65 @@
+"""A failure as ``specsim check`` explains it: the smallest case drawn, what differs, and what else fails with it."""
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from specsim.cli.drawing import draw_requests, in_words
+from specsim.cli.failures import CaseFolder
+
+if TYPE_CHECKING:
+    from specsim.properties.conformance.causes import Cause
+    from specsim.properties.conformance.report import Failure, Report
+
+NAMED = 12
+"""Properties of a cause that are named; ``--json`` has all of them."""
+
+
+def causes_of(report: "Report") -> tuple["Cause", ...]:
+    """Return the failures of a report by cause."""
+    from specsim.properties.conformance import causes
+
+    return causes.causes_of(report.failures)
+
+
+def lines_of(cause: "Cause", report: "Report", cases: CaseFolder, options: str) -> list[str]:
+    """Return what is said of a cause: its first failure in full, and the others in one line.
+
+    Parameters
+    ----------
+    options : str
+        Those that decide what examples a property gets.
+    """
+    failure = cause.first
+    fate = "" if failure.fate == "FAILED" else f" ! {failure.fate}"
+    lines = [f"FAILURE of {failure.operation or 'a whole run'}: {failure.property}{fate}"]
+    lines.append(indented(failure.message or failure.error))
+    if failure.case is not None:
+        drawings = [] if failure.kept is None else draw_requests(failure.kept)
+        lines += ["  smallest case:", *(indented(drawing, 4) for drawing in drawings)]
+        lines += [f"    {name} = {in_words(value)}" for name, value in failure.case.items()]
+    if failure.difference:
+        lines.append(f"  first difference from the reference: {failure.difference}")
+    lines.append(f"  {_line_that_replays(failure, report, cases, options)}")
+    return [*lines, *_others(cause.others)]
+
+
+def indented(message: str, by: int = 2) -> str:
+    """Return text with each line moved to the right."""
+    return "\n".join(f"{' ' * by}{line}" for line in message.splitlines())
+
+
+def _others(others: Sequence["Failure"]) -> list[str]:
+    if not others:
+        return []
+    names = ", ".join(failure.property for failure in others[:NAMED])
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    count = "1 property fails" if len(others) == 1 else f"{len(others)} properties fail"
+    return [f"  most likely for the same reason {count} too: {names}{more}"]
+
+
+def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, options: str) -> str:
+    path = cases.paths.get(failure.property)
+    if path is not None:
+        return f"specsim replay {shlex.quote(str(path))}"
+    return f"specsim check {report.implementation} --seed {report.seed} {options} --property {failure.property}"
