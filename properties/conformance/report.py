@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from specsim.conformance.cases import Case
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.property import Property
 
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
@@ -53,7 +54,8 @@ class Failure:
     ``case`` holds the arguments of ``operation``, or is None where the case is no call of one operation; ``operation``
     is empty where the case is a whole run. ``message`` is the assertion's, and ``error`` the traceback. ``fate`` says
     whether a law broke, ``FAILED``, or the process did: ``CRASHED`` or ``TIMED OUT``. ``kept`` is the case with what
-    came of it, and ``difference`` where that differs first, if the process that ran it has found out.
+    came of it, and ``difference`` where that differs first, if the process that ran it has found out. ``law`` is what
+    a law was given that takes more than this call.
     """
 
     operation: str
@@ -63,6 +65,7 @@ class Failure:
     error: str
     fate: str = "FAILED"
     kept: Case | None = None
+    law: StoredLaw | None = None
     difference: str = ""
 
 

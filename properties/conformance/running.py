@@ -5,6 +5,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -17,6 +18,7 @@ from specsim.conformance.outside import OutsideLimits
 from specsim.contracts.contract import Contract
 from specsim.operations import RECORDS
 from specsim.properties.conformance.excluded import leave_out, why_excluded
+from specsim.properties.conformance.law_cases import law_case_of
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.selection import is_runnable
 from specsim.properties.conformance.smaller import TRIES, Broken, smaller
@@ -92,11 +94,11 @@ def run_property(
         # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
         if held == 0:
             return PropertyReport(0, False, True), None
-        return PropertyReport(examples, True, False, margin_cases), failure_of(one, error, smallest)
+        return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
     except Unsatisfiable:
         return PropertyReport(0, False, False, left_out=dict(left_out)), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-        return PropertyReport(examples, True, False, margin_cases), failure_of(one, error, smallest)
+        return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
     done = held if is_cut else examples
     return PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut), None
 
@@ -176,18 +178,25 @@ def explore(
     seeded(int.from_bytes(digest[:8], "big"))(quietly(given(one.strategy())(law)))()
 
 
-def failure_of(one: Property, error: Exception, case: Any) -> Failure:
-    """Return the failure of a property, with its case where that is a call of an operation."""
-    operation = next(
-        (name for name in one.operations if name in RECORDS and _is_call(RECORDS[name].contract, case)), None
-    )
-    return Failure(
-        operation=operation or ("" if one.fills_missing else one.operations[0]),
+def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> Failure:
+    """Return the failure of a property; with its case, where that is a call of an operation or can be told by one."""
+    failure = Failure(
+        operation="" if one.fills_missing else one.operations[0],
         property=one.name,
         message=str(error) or type(error).__name__,
-        case=None if operation is None else case,
+        case=None,
         error="".join(traceback.format_exception(error)),
     )
+    for name in one.operations:
+        if name in RECORDS and _is_call(RECORDS[name].contract, case):
+            return replace(failure, operation=name, case=case)
+    if one.is_slow or one.fills_missing or case is None:
+        return failure
+    try:
+        told = law_case_of(one, backend, case)
+    except Cut:
+        return failure
+    return failure if told is None else replace(failure, operation=told.operation, case=told.arguments, law=told.law)
 
 
 def _is_call(contract: Contract, case: Any) -> bool:

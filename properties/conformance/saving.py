@@ -36,4 +36,5 @@ def case_that(failure: Failure, observed: Observation, provenance: Provenance) -
         observed=observed,
         message=failure.message,
         provenance=provenance,
+        law=failure.law,
     )

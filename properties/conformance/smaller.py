@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from specsim.contracts.binding import bind
+from specsim.counts import count_draft_nodes
 from specsim.operations import RECORDS
 from specsim.properties.strategies.limits import drawing_at_most
 from specsim.rejection import SpecRejection
@@ -22,7 +23,7 @@ TRIES = 40
 
 def _structure(requests: int, nodes: int, vocab: int) -> dict[str, int]:
     """Return the largest size of each axis, and value of each scalar, of calls of so many requests and nodes."""
-    drafts = dict.fromkeys(("draft", "step", "num_steps", "topk", "step_index"), nodes - 1)
+    drafts = dict.fromkeys(("draft", "step", "num_steps", "topk", "step_index"), count_draft_nodes(nodes))
     entries = dict.fromkeys(("node", "column", "k", "pair", "length"), nodes)
     tokens = dict.fromkeys(("vocab", "draft_vocab"), vocab)
     return {"request": requests, "token": requests, "slot": 2 * nodes, "page_size": 2, **drafts, **entries, **tokens}

@@ -38,6 +38,8 @@ def lines_of(cause: "Cause", report: "Report", cases: CaseFolder, options: str) 
         drawings = [] if failure.kept is None else draw_requests(failure.kept)
         lines += ["  smallest case:", *(indented(drawing, 4) for drawing in drawings)]
         lines += [f"    {name} = {in_words(value)}" for name, value in failure.case.items()]
+        cell = "" if failure.kept is None or failure.kept.law is None else failure.kept.law.in_words()
+        lines += [f"  {cell}"] if cell else []
     if failure.difference:
         lines.append(f"  first difference from the reference: {failure.difference}")
     lines.append(f"  {_line_that_replays(failure, report, cases, options)}")

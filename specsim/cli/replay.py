@@ -105,12 +105,16 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
     from specsim.properties.catalogue import all_properties
+    from specsim.properties.conformance.law_cases import given_to
+    from specsim.properties.conformance.plain_cases import NotPlain
 
     for found in all_properties():
         if found.name != case.property_name:
             continue
         try:
-            found.law(backend, dict(case.arguments))
+            found.law(backend, dict(case.arguments) if case.law is None else given_to(found, case.law))
+        except NotPlain as error:
+            return Replay.CRASHED, f"what {found.name} was given does not fit it: {error}"
         except AssertionError as broken:
             same = first_line(broken) in case.message
             return (Replay.FAILED if same else Replay.CHANGED), first_line(broken)

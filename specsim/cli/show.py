@@ -65,6 +65,8 @@ def _show_case(path: Path) -> None:
     out.print(escape(f"{shown(case.provenance.implementation)}, seed {case.provenance.seed}"))
     if case.message:
         out.print(escape(shown(case.message)))
+    if case.law is not None and case.law.coins:
+        out.print(escape(shown(case.law.in_words())))
     for drawing in draw_requests(case):
         click.echo(drawing)
     out.print(arrays_table("\narguments", case.arguments))

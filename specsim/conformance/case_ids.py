@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.layouts import layout_of
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.contracts.kinds import is_floating
 
 
-def case_id(operation: str, property_name: str, arguments: Mapping[str, Any]) -> str:
+def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], law: StoredLaw | None = None) -> str:
     """Return the content hash that names a case; ``docs/case-format.md`` says what is hashed."""
     digest = hashlib.sha256(f"{operation}\n{property_name}".encode())
     for name, value in arguments.items():
@@ -20,6 +21,8 @@ def case_id(operation: str, property_name: str, arguments: Mapping[str, Any]) ->
                 digest.update(_little_endian(array))
         else:
             digest.update(f"\n{name} {value}".encode())
+    if law is not None:
+        digest.update(f"\nlaw {law.as_text()}".encode())
     return digest.hexdigest()[:16]
 
 

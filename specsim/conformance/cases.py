@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from specsim.conformance.backend import Backend, load
@@ -27,6 +28,7 @@ from specsim.conformance.stored import (
     load_document,
 )
 from specsim.conformance.stored_arrays import StoredArrays, form_of, is_storable, store_array
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.conformance.well_formed import check_expected
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
@@ -43,7 +45,8 @@ class Case:
 
     ``property_name`` says which property found it and ``message`` what that property said. A case of the kind
     ``observed`` was recorded: it has none of the two expectations of its own, and what the reference gives is computed
-    when it is read. ``ties_are_free`` says that whoever was recorded may choose among equal scores.
+    when it is read. ``ties_are_free`` says that whoever was recorded may choose among equal scores. ``law`` is what
+    the property was given, where it takes more than this call.
     """
 
     operation: str
@@ -55,11 +58,12 @@ class Case:
     provenance: Provenance
     kind: str = FAILURE
     ties_are_free: bool = False
+    law: StoredLaw | None = None
 
     @property
     def id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of operation, property, arguments and their layouts."""
-        return case_id(self.operation, self.property_name, self.arguments)
+        """The first 16 hexadecimal digits of the SHA-256 of operation, property, arguments and what a law was given."""
+        return case_id(self.operation, self.property_name, self.arguments, self.law)
 
 
 class Replay(Enum):
@@ -157,6 +161,8 @@ def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
         document["kind"] = case.kind
     if case.ties_are_free:
         document["ties"] = "any"
+    if case.law is not None:
+        document["law"] = msgspec.to_builtins(case.law)
     if large:
         from safetensors.numpy import save_file
 
@@ -193,6 +199,7 @@ def read_case(path: Path) -> Case:
         provenance=document.provenance,
         kind=document.kind,
         ties_are_free=document.ties == "any",
+        law=None if isinstance(document.law, Unset) else document.law,
     )
     document.check_id(path, case.id)
     if case.kind == OBSERVED:

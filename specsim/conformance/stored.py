@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from specsim.conformance.plain_files import bad_case_file, read_plain_file
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
 from specsim.rejection import Reason
 
@@ -74,6 +75,7 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: StoredObservation | None
     observed: StoredObservation
     provenance: Provenance
+    law: StoredLaw | Unset = msgspec.UNSET
     arrays_file: str | Unset = msgspec.UNSET
     kind: Literal["failure", "observed"] = "failure"
     ties: Literal["contract", "any"] = "contract"

@@ -1,0 +1,108 @@
+"""Laws that make many calls leave a case of one request, which replays with the law."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specsim.cli.drawing import draw_requests
+from specsim.conformance.backend import load
+from specsim.conformance.cases import Case, read_case, write_case
+from specsim.conformance.stored import Provenance
+from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.law_cases import given_to
+from specsim.properties.conformance.plain_cases import NotPlain, form_of, plain, restored
+from specsim.properties.conformance.running import failure_of, run_property
+from specsim.properties.conformance.saving import case_of
+from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
+from specsim.topology import Topology
+from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
+
+ORACLE = load("specsim.reference")
+TREE, CHAIN = "tree_speculative_sampling_target_only", "chain_speculative_sampling"
+HALF, ALL, NONE = Fraction(1, 2), Fraction(1), Fraction(0)
+FORK = TreeScene(Topology(((1, 2), (), ())), (0, 0, 1), ((NONE, HALF, HALF),) * 3, 1)
+
+
+def law_named(name: str) -> Any:
+    return next(one for one in all_properties() if one.name == name)
+
+
+def case_kept(name: str, operation: str, sampler: Any, given: Any, folder: Any) -> Case:
+    """Break a law, and return its case as it is read again."""
+    one, backend = law_named(name), ORACLE.with_function(operation, sampler, "planted")
+    with pytest.raises(AssertionError) as broken:
+        one.law(backend, given)
+    failure = failure_of(one, backend, broken.value, given)
+    kept, difference = case_of(failure, backend, Provenance("planted", 0))
+    assert difference and kept.operation == operation
+    again = read_case(write_case(kept, folder))
+    assert again.law == kept.law and again.id == kept.id and given_to(one, again.law) == given
+    with pytest.raises(AssertionError, match="but should be"):
+        one.law(backend, given_to(one, again.law))
+    one.law(ORACLE, given_to(one, again.law))
+    return again
+
+
+def test_a_law_over_all_coins_is_told_by_one_request_and_its_cell(tmp_path):
+    name = "sampling_law.tree_emits_the_targets_law"
+    case = case_kept(name, TREE, tree_sampler("SYN6"), FORK, tmp_path)
+    assert case.arguments["candidates"].tolist() == [[0, 0, 1]]
+    assert case.law is not None
+    assert case.law.coins == (("1/2", "1"), ("0", "1"), ("0", "1"), ("0", "1/2"))
+    assert (case.law.expected, case.law.observed) == ((2,), (1,))
+    words = "coins in [1/2, 1) x [0, 1) x [0, 1) x [0, 1/2): output [1], but should be [2]"
+    assert case.law.in_words() == words
+    assert "coin" in draw_requests(case)[0]
+
+
+def test_a_request_of_a_ragged_batch_is_cut_out(tmp_path):
+    rows = {(): (HALF, HALF), (0,): (ALL, NONE), (1,): (HALF, HALF)}
+    none, one = ChainScene(0, {(): (ALL, NONE)}, {}), ChainScene(1, rows, {(): (NONE, ALL)})
+    name = "sampling_chain_law.every_chain_of_a_batch_emits_its_own_law"
+    case = case_kept(name, CHAIN, chain_sampler("V06"), [none, one], tmp_path)
+    assert case.arguments["draft_tokens"].tolist() == [1]
+    assert case.law is not None and case.law.coins[0] == ("1/2", "1")
+    assert (case.law.expected[0], case.law.observed[0]) == (0, 1)
+
+
+def test_a_law_of_a_suite_run_has_its_case(tmp_path):
+    backend = ORACLE.with_function(TREE, tree_sampler("V02"), "planted")
+    _, failure = run_property(law_named("sampling_law.impossible_tokens_are_never_emitted"), backend, 0, 20)
+    assert failure is not None and failure.law is not None
+    assert failure.operation == TREE and failure.case["candidates"].shape[0] == 1
+
+
+def test_plain_values_come_back_as_what_a_law_states():
+    given = (FORK, (HALF, ALL), np.array([[0.5, 0.25]], dtype=np.float32))
+    form = form_of(law_named("sampling_law.lower_thresholds_never_shorten_a_chain").law)
+    scene, thresholds, coins = restored(plain(given), form)
+    assert (scene, thresholds, coins.dtype, coins.tolist()) == (FORK, (HALF, ALL), np.float32, [[0.5, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("1/0", Fraction),
+        ("9" * 101, Fraction),
+        (0.5, int),
+        (True, int),
+        ("x", float),
+        ([1, 2], tuple[int, int, int]),
+        ([1, "2"], list[int]),
+        ({"children": [[1], [0]]}, Topology),
+        ({"children": [[1], []], "more": 1}, Topology),
+        ({"dtype": "object", "shape": [1], "values": [1]}, np.ndarray[Any, Any]),
+        ({"dtype": "int32", "shape": [2], "values": [1]}, np.ndarray[Any, Any]),
+        ([], set[int]),
+    ],
+)
+def test_what_does_not_fit_is_refused(value, form):
+    with pytest.raises(NotPlain):
+        restored(value, form)
+
+
+def test_what_is_not_plain_is_not_kept():
+    with pytest.raises(NotPlain, match="function is not kept"):
+        plain([test_what_is_not_plain_is_not_kept])
