@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from specsim.cli.algorithms_page import page as algorithms_page
+from specsim.cli.main import main
 from specsim.conformance.page import page as host_page
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import page as properties_page
@@ -39,23 +42,25 @@ def test_the_example_conforms(tmp_path):
         assert (entry["examples"] > 0) == (name in DEFINED)
 
 
-def test_the_broken_example_fails_and_its_case_replays(tmp_path):
+def test_the_broken_example_fails_and_its_case_replays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
     good = EXAMPLE.read_text()
     bad = good.replace("num_accepted_tokens[:, None] - 1", "num_accepted_tokens[:, None] % accept_tokens.shape[1]")
     assert bad != good
     (tmp_path / "my_kernels.py").write_text(bad)
     selected = ("--operation", "fill_bonus_tokens")
-    got = specsim("check", "my_kernels", "--examples", "60", "--seed", "1", *selected, cwd=tmp_path)
-    assert got.returncode == 1, got.stdout + got.stderr
+    got = CliRunner().invoke(main, ["check", "my_kernels", "--examples", "60", "--seed", "1", *selected])
+    assert got.exit_code == 1, got.output
     assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens" in got.stdout
     assert "first difference from the reference: bonus_tokens[0] = " in got.stdout
     assert got.stdout.splitlines()[-1].startswith("fails: ")
     (line, *_) = re.findall(r"specsim (replay \S+)", got.stdout)
     path = line.split()[1]
-    assert specsim("replay", path, cwd=tmp_path).stdout.startswith(f"x FAILED  {path}")
+    assert CliRunner().invoke(main, ["replay", path]).stdout.startswith(f"x FAILED  {path}")
     (tmp_path / "my_kernels.py").write_text(good)
-    repaired = specsim("replay", path, cwd=tmp_path)
-    assert (repaired.returncode, repaired.stdout.split()[:2]) == (0, ["+", "FIXED"])
+    repaired = CliRunner().invoke(main, ["replay", path])
+    assert (repaired.exit_code, repaired.stdout.split()[:2]) == (0, ["+", "FIXED"])
 
 
 def test_a_failure_is_explained_as_the_page_shows(tmp_path):

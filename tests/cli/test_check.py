@@ -177,11 +177,8 @@ def test_prints_of_the_implementation_stay_out_of_the_document(tmp_path):
     assert json.loads(ran.stdout)["verdict"] == "conforms"
 
 
-def test_an_implementation_that_exits_fails(tmp_path):
-    (tmp_path / "quitter.py").write_text(
-        "import sys\ndef fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    sys.exit(3)\n"
-    )
-    command = [sys.executable, "-m", "specsim", "check", "quitter", "--examples", "3", "--slow-examples", "1"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1, ran.stderr
+def test_an_implementation_that_exits_fails(specsim, module):
+    name = module("import sys\ndef fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    sys.exit(3)\n")
+    ran = specsim("check", name, "--examples", 3, "--slow-examples", 1)
+    assert ran.exit_code == 1, ran.stderr
     assert "FAILURE of fill_bonus_tokens" in ran.stdout
