@@ -45,6 +45,8 @@ def read_plain_file(path: Path, most: int, because: str) -> bytes:
             about = os.fstat(descriptor)
             _require_file(path, about.st_mode)
             content = file.read(most + 1) if about.st_size <= most else b""
+    except SpecRejection:
+        raise
     except OSError as error:
         raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error
     except (ValueError, UnicodeError) as error:
