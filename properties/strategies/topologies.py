@@ -77,7 +77,7 @@ def batch(
 
 def lengths() -> SearchStrategy[int]:
     """Return a strategy of committed lengths: short ones, 0, and those at the end of a block."""
-    return mostly(st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=5)
+    return sized("length", mostly(st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=5))
 
 
 def num_nodes() -> SearchStrategy[int]:

@@ -1,5 +1,6 @@
 """Laws that make many calls leave a case of one request, which replays with the law."""
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from specsim.properties.conformance.plain_cases import NotPlain, form_of, plain,
 from specsim.properties.conformance.running import failure_of, run_property
 from specsim.properties.conformance.saving import case_of
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
+from specsim.rejection import Reason, SpecRejection
 from specsim.topology import Topology
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
@@ -55,6 +57,26 @@ def test_a_law_over_all_coins_is_told_by_one_request_and_its_cell(tmp_path):
     words = "coins in [1/2, 1) x [0, 1) x [0, 1) x [0, 1/2): output [1], but should be [2]"
     assert case.law.in_words() == words
     assert "coin" in draw_requests(case)[0]
+
+
+def test_a_file_that_says_anything_else_of_a_law_is_refused(tmp_path):
+    case_kept("sampling_law.tree_emits_the_targets_law", TREE, tree_sampler("SYN6"), FORK, tmp_path)
+    (path,) = tmp_path.iterdir()
+    document = json.loads(path.read_text())
+    law = document["law"]
+    for changed in (
+        {**law, "given": {**law["given"], "num_steps": 2}},
+        {**law, "coins": [["0", "1 "]]},
+        {**law, "coins": [["0", "1", "1"]]},
+        {**law, "observed": ["1"]},
+        {**law, "more": 1},
+        {"coins": []},
+        None,
+    ):
+        path.write_text(json.dumps({**document, "law": changed}))
+        with pytest.raises(SpecRejection) as refused:
+            read_case(path)
+        assert refused.value.reason is Reason.BAD_CASE_FILE
 
 
 def test_a_request_of_a_ragged_batch_is_cut_out(tmp_path):
