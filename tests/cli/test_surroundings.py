@@ -84,11 +84,17 @@ def test_a_working_directory_that_is_gone(specsim, tmp_path, monkeypatch, argume
     "command", [("show", "case.json"), ("replay", "case.json"), ("simulate", "--text", "case.json")]
 )
 def test_a_file_that_may_not_be_read(specsim, tmp_path, monkeypatch, command):
-    def denied(path):
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    def denied(opens):
+        def opened(path, *others, **named):
+            if Path(path).name == "case.json":
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return opens(path, *others, **named)
+
+        return opened
 
     (tmp_path / "case.json").touch()
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(Path, "read_bytes", denied(Path.read_bytes))
+    monkeypatch.setattr(os, "open", denied(os.open))
     assert "Permission denied" in one_line(specsim(*command), 2)
 
 
