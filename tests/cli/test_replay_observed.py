@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from specsim import reference
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.outcomes import Observation, observe
@@ -68,6 +69,32 @@ def test_entries_without_meaning_are_not_compared(specsim, write):
     values = {"values": np.arange(3), "accept_index": np.array([[0, 2]], dtype=np.int32)}
     path = write("compact_accepted_to_front", values, Observation({"compacted": np.array([0, 2, 99])}))
     assert outcome_of(specsim, path) == (0, "AGREES", "")
+
+
+def test_a_decision_on_its_boundary_may_fall_either_way(specsim, write):
+    """The coin is the ratio of both probabilities: whoever takes the draft and whoever does not is right."""
+    half = np.array([0.5], dtype=np.float32)
+    values = {
+        "draft_tokens": np.array([1]),
+        "cu_num_drafts": np.array([0, 1], dtype=np.int32),
+        "uniform_samples": half,
+        "uniform_samples_for_final_sampling": half / 2,
+        "draft_probs": np.array([[0, 1]], dtype=np.float32),
+        "target_probs": np.full((2, 2), 0.5, dtype=np.float32),
+        "max_num_drafts": 1,
+    }
+    for coin, code in ((0.5, 0), (0.75, 1)):
+        taken = {"output_tokens": np.array([[1, 0]], dtype=np.int32), "num_accepted_drafts": np.ones(1, np.int32)}
+        path = write("chain_speculative_sampling", {**values, "uniform_samples": 2 * coin * half}, Observation(taken))
+        got = specsim("replay", path, "--observed", "--json")
+        (one,) = json.loads(got.stdout)["cases"]
+        assert (got.exit_code, one["margin_case"]) == (code, code == 0), one
+
+
+def test_where_the_reference_fails_nothing_is_decided(specsim, write, monkeypatch):
+    path = write("fill_bonus_tokens", BONUS)
+    monkeypatch.setattr(reference, "fill_bonus_tokens", lambda **_: 1 / 0)
+    assert outcome_of(specsim, path) == (3, "UNDECIDED", "the reference raises ZeroDivisionError: division by zero")
 
 
 def test_ties_are_free_where_the_recorded_implementation_declares_it(specsim, write):

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 def record(
     directory: str | os.PathLike[str],
-    implementation: str,
+    implementation: str | ModuleType,
     *,
     limit: int = 100,
     seed: int = 0,
@@ -52,8 +52,8 @@ def record(
     ----------
     directory : path
         Where case files of the kind ``observed`` are written, for ``specsim replay DIRECTORY --observed``.
-    implementation : str
-        A module, named as in an import: its functions that are named like operations are recorded, or those of an
+    implementation : str or module
+        A module, or its name as in an import: its functions that are named like operations are recorded, or those of an
         engine that it lists as ``CALLS``.
     limit : int
         Calls of each operation that are kept: its first ones take half of the places, a sample of all later ones the
@@ -89,10 +89,11 @@ def record(
         if value < 1:
             why = "nothing would be recorded"
             raise SpecRejection(Reason.SCALAR_OUT_OF_RANGE, what=name, got=value, expected="at least 1", because=why)
-    backend = load(implementation)
-    folder = Folder(Path(directory), implementation, seed, max_bytes, backend.limits.ties_are_free)
+    name = implementation if isinstance(implementation, str) else implementation.__name__
+    backend = load(name)
+    folder = Folder(Path(directory), name, seed, max_bytes, backend.limits.ties_are_free)
     held = Held(limit, seed, max_held_bytes, max_call_bytes)
-    return Recording(folder, held, taps_of(implementation), backend.arrays)
+    return Recording(folder, held, taps_of(name), backend.arrays)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_arguments_are_those_before_the_call_and_outputs_those_after_it(engine, 
     kernels, _ = engine
     rows, slots = np.array([1], dtype=np.int64), np.array([8, 9], dtype=np.int64)
     table = np.zeros((2, 4), dtype=np.int32)
-    with recording_of(tmp_path / "calls"):
+    with specsim.record(tmp_path / "calls", kernels):
         kernels.assign_req_to_token_pool(rows, table, np.array([1]), np.array([3]), slots)
         table[:] = 77
     (case,) = recorded(tmp_path / "calls")
