@@ -41,3 +41,15 @@ def test_a_call_that_loses_its_place_is_let_go():
     assert not held.let_go(calls[0])
     held.put(0, calls[0])
     assert held.outdated() == [calls[2]]
+
+
+def test_a_call_without_room_leaves_its_place_and_its_bytes_to_the_next():
+    held = Held(1, 0, 100, 80)
+    assert held.offer("fast_topk", False) == 0
+    assert not held.has_room("fast_topk", 0, 81)
+    assert held.offer("fast_topk", False) == 0
+    assert held.has_room("fast_topk", 0, 70)
+    assert not held.has_room("fast_topk", 0, 20, 70)
+    assert held.offer("fast_topk", False) == 0
+    assert held.has_room("fast_topk", 0, 80)
+    assert vars(held.tallies["fast_topk"])["too_large"] == 2
