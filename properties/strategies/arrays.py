@@ -1,4 +1,4 @@
-"""Bulk values from a drawn seed, a few adversarial overrides, and arrays in unusual memory layouts."""
+"""Bulk values from a drawn seed or entry by entry, a few adversarial overrides, and unusual memory layouts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
 from specsim.operations import RECORDS
+from specsim.properties.strategies.numbers import Numbers, SeededNumbers, drawn_numbers, draws_entries
 
 T = TypeVar("T")
 
@@ -40,16 +41,14 @@ def one_of_evenly(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
 
 
 class Bulk:
-    """Array values from one drawn seed; seed 0 gives the least value everywhere, so cases shrink towards it."""
+    """Array values from one source of numbers; zeros of it give the least value everywhere: cases shrink towards it."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = np.random.default_rng(seed) if seed else None
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
 
     def integers(self, shape: int | tuple[int, ...], low: int, high: int, dtype: DTypeLike = np.int64) -> Array:
         """Return whole numbers from ``low`` to ``high``, both included."""
-        if self._random is None:
-            return np.full(shape, low, dtype=dtype)
-        return self._random.integers(low, high, size=shape, endpoint=True).astype(dtype)
+        return self._numbers.integers(shape, low, high).astype(dtype)
 
     def integer(self, low: int, high: int) -> int:
         """Return one whole number."""
@@ -61,7 +60,7 @@ class Bulk:
 
     def order(self, count: int) -> Array:
         """Return the numbers below ``count`` in some order."""
-        return np.arange(count) if self._random is None else self._random.permutation(count)
+        return self._numbers.order(count)
 
     def values(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Return values of any element type; no NaN, and every bit pattern of an integer can occur."""
@@ -72,9 +71,14 @@ class Bulk:
         return self.integers(shape, max(bounds.min, 0), bounds.max, dtype)
 
 
+def seeded(seed: int) -> Bulk:
+    """Return the bulk values of a seed; seed 0 gives the least value everywhere."""
+    return Bulk(SeededNumbers(seed))
+
+
 def bulk() -> SearchStrategy[Bulk]:
-    """Return a source of bulk values."""
-    return st.integers(0, 2**32 - 1).map(Bulk)
+    """Return a source of bulk values: of one drawn seed, or of bytes that are drawn for each entry."""
+    return drawn_numbers().map(Bulk) if draws_entries() else st.integers(0, 2**32 - 1).map(seeded)
 
 
 @st.composite

@@ -8,10 +8,10 @@ from specsim.properties.strategies.arrays import (
     MAX_REQUESTS,
     VALUE_DTYPES,
     Arguments,
-    Bulk,
     bulk,
     mostly,
     overridden,
+    seeded,
 )
 from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.recursion import Proposal, proposals, propose
@@ -59,7 +59,7 @@ def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
             source.values((branch, width), hidden_dtype or "uint8"),
             np.sort(source.eighths((1, topk)))[:, ::-1],
         )
-        for source in sources or [Bulk(0)]
+        for source in sources or [seeded(0)]
     ]
     blocks = [np.concatenate(parts) for parts in zip(*requests, strict=True)]
     probability, index, hidden = (block[: len(sources) * branch] for block in blocks[:3])
@@ -79,7 +79,7 @@ def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
     """Draw the blocks of a whole draft recursion, whose children never score above their parents."""
     size = draw(sizes())
     requests = draw(batch(proposals(), max_requests))
-    drafts = [propose(size, proposal) for proposal in requests or [Proposal("ones", 1, Bulk(0))]]
+    drafts = [propose(size, proposal) for proposal in requests or [Proposal("ones", 1, seeded(0))]]
     count = len(requests)
     return {
         "score_list": [np.stack(blocks)[:count] for blocks in zip(*(draft.scores for draft in drafts), strict=True)],

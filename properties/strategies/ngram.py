@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.ngram import NgramParameters, TreeMode
-from specsim.properties.strategies.arrays import Bulk, one_of_evenly
+from specsim.properties.strategies.arrays import Bulk, bulk, one_of_evenly
 
 Text = tuple[int, ...]
 
-_SEEDS = st.integers(0, 2**32 - 1)
 _ROOMY = 1000
 
 
@@ -74,12 +73,12 @@ def ngram_history(draw: DrawFn) -> NgramHistory:
     """Draw a history over few tokens, 0 among them: texts come again, as wholes and as parts."""
     parameters = draw(_parameters())
     vocab = draw(st.sampled_from((3, 2, 6)))
-    bulk = Bulk(draw(_SEEDS))
+    source = draw(bulk())
     turns: list[tuple[Text, tuple[Text, ...]]] = []
     read: list[Text] = []
     for _ in range(draw(st.integers(1, 9))):
-        read.append(_text(bulk, read, vocab, parameters.max_depth))
-        asked = tuple(_context(bulk, read, vocab, parameters.max_depth) for _ in range(3))
+        read.append(_text(source, read, vocab, parameters.max_depth))
+        asked = tuple(_context(source, read, vocab, parameters.max_depth) for _ in range(3))
         turns.append((read[-1], asked))
     return NgramHistory(parameters, tuple(turns))
 
@@ -87,7 +86,7 @@ def ngram_history(draw: DrawFn) -> NgramHistory:
 @st.composite
 def crowded_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that knows more of most contexts than a draft has nodes, or a level has breadth."""
-    bulk = Bulk(draw(_SEEDS))
+    source = draw(bulk())
     parameters = NgramParameters(
         max_depth=draw(st.sampled_from((4, 5, 3))),
         max_breadth=draw(st.sampled_from((2, 3, 4))),
@@ -95,16 +94,16 @@ def crowded_history(draw: DrawFn) -> NgramHistory:
         num_draft_tokens=draw(st.sampled_from((5, 8, 4, 6))),
         mode=draw(st.sampled_from(TreeMode)),
     )
-    text = tuple(bulk.integers(draw(st.sampled_from((24, 12, 36))), 0, draw(st.sampled_from((2, 3, 4)))).tolist())
-    starts = bulk.integers(6, 0, len(text) - 1).tolist()
+    text = tuple(source.integers(draw(st.sampled_from((24, 12, 36))), 0, draw(st.sampled_from((2, 3, 4)))).tolist())
+    starts = source.integers(6, 0, len(text) - 1).tolist()
     contexts = tuple(text[start : start + parameters.max_depth - place % 3] for place, start in enumerate(starts))
-    return NgramHistory(parameters, ((text, contexts), (text[: bulk.integer(0, 9)], contexts[:3])))
+    return NgramHistory(parameters, ((text, contexts), (text[: source.integer(0, 9)], contexts[:3])))
 
 
 @st.composite
 def tight_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that goes on reading one text of few tokens, and forgets most of it before it comes again."""
-    bulk = Bulk(draw(_SEEDS))
+    source = draw(bulk())
     max_depth = draw(st.sampled_from((2, 3, 4)))
     parameters = NgramParameters(
         max_depth=max_depth,
@@ -114,7 +113,7 @@ def tight_history(draw: DrawFn) -> NgramHistory:
         mode=draw(st.sampled_from((TreeMode.PROB, TreeMode.PROB, TreeMode.BFS))),
     )
     vocab = draw(st.sampled_from((3, 4, 2)))
-    parts = [tuple(bulk.integers(6, 0, vocab - 1).tolist()) for _ in range(draw(st.integers(3, 8)))]
+    parts = [tuple(source.integers(6, 0, vocab - 1).tolist()) for _ in range(draw(st.integers(3, 8)))]
     asked = tuple((token,) for token in range(vocab))
     return NgramHistory(parameters, tuple((part, asked) for part in parts))
 
@@ -127,7 +126,7 @@ def corpora_cases() -> SearchStrategy[list[CorporaCase]]:
 @st.composite
 def long_document(draw: DrawFn) -> CorporaCase:
     """Draw one document of few tokens, asked for contexts a token longer than a path, and few nodes for all it says."""
-    bulk = Bulk(draw(_SEEDS))
+    source = draw(bulk())
     parameters = NgramParameters(
         max_depth=draw(st.sampled_from((2, 3))),
         max_breadth=draw(st.sampled_from((2, 3))),
@@ -135,9 +134,9 @@ def long_document(draw: DrawFn) -> CorporaCase:
         num_draft_tokens=draw(st.sampled_from((3, 2, 4))),
         mode=draw(st.sampled_from(TreeMode)),
     )
-    text = tuple(bulk.integers(24, 0, draw(st.sampled_from((1, 2)))).tolist())
+    text = tuple(source.integers(24, 0, draw(st.sampled_from((1, 2)))).tolist())
     longest = parameters.max_depth + 1
-    contexts = tuple(text[start : start + longest] for start in bulk.integers(6, 0, len(text) - longest - 1).tolist())
+    contexts = tuple(text[start : start + longest] for start in source.integers(6, 0, len(text) - longest - 1).tolist())
     return CorporaCase(parameters, ((text,),), (text[:6],), contexts, parameters.num_draft_tokens)
 
 
@@ -146,11 +145,11 @@ def corpora_case(draw: DrawFn) -> CorporaCase:
     """Draw documents that share parts with each other and with what the store has read; budgets reach past a draft."""
     parameters = replace(draw(_parameters()), capacity=_ROOMY)
     vocab = draw(st.sampled_from((3, 2, 6)))
-    bulk = Bulk(draw(_SEEDS))
+    source = draw(bulk())
     read: list[Text] = []
 
     def documents(most: int, fewest: int) -> tuple[Text, ...]:
-        found = [_text(bulk, read, vocab, 2 * parameters.max_depth) for _ in range(bulk.integer(fewest, most))]
+        found = [_text(source, read, vocab, 2 * parameters.max_depth) for _ in range(source.integer(fewest, most))]
         read.extend(found)
         return tuple(found)
 
@@ -159,7 +158,7 @@ def corpora_case(draw: DrawFn) -> CorporaCase:
         found = documents(3, 1)
         corpora.append(found if any(found) else ((0,),))
     said = documents(4, 0)
-    contexts = tuple(_context(bulk, read, vocab, parameters.max_depth) for _ in range(4))
+    contexts = tuple(_context(source, read, vocab, parameters.max_depth) for _ in range(4))
     budget = draw(st.integers(0, parameters.num_draft_tokens + 2))
     return CorporaCase(parameters, tuple(corpora), said, contexts, budget)
 
@@ -184,23 +183,23 @@ def _parameters(draw: DrawFn) -> NgramParameters:
     )
 
 
-def _text(bulk: Bulk, read: list[Text], vocab: int, most: int) -> Text:
+def _text(source: Bulk, read: list[Text], vocab: int, most: int) -> Text:
     """Return a text of its own, or one that was read before, or part of that with another end."""
-    kind = bulk.integer(0, 3) if read else 0
-    fresh = tuple(bulk.integers(bulk.integer(0, most + 3), 0, vocab - 1).tolist())
+    kind = source.integer(0, 3) if read else 0
+    fresh = tuple(source.integers(source.integer(0, most + 3), 0, vocab - 1).tolist())
     if kind < 2:
         return fresh
-    earlier = read[bulk.integer(0, len(read) - 1)]
+    earlier = read[source.integer(0, len(read) - 1)]
     if kind == 2:
         return earlier
-    return (*earlier[: bulk.integer(0, len(earlier))], *fresh[:2])
+    return (*earlier[: source.integer(0, len(earlier))], *fresh[:2])
 
 
-def _context(bulk: Bulk, read: list[Text], vocab: int, max_depth: int) -> Text:
+def _context(source: Bulk, read: list[Text], vocab: int, max_depth: int) -> Text:
     """Return the front of something that was read, often behind tokens that were not, or any token."""
-    earlier = read[bulk.integer(0, len(read) - 1)] if read else ()
-    start = bulk.integer(0, max(0, len(earlier) - 2))
-    length = bulk.integer(1, max_depth + 1) if bulk.integer(0, 1) else max_depth + 2
+    earlier = read[source.integer(0, len(read) - 1)] if read else ()
+    start = source.integer(0, max(0, len(earlier) - 2))
+    length = source.integer(1, max_depth + 1) if source.integer(0, 1) else max_depth + 2
     known = earlier[start : start + length]
-    before = tuple(bulk.integers(bulk.integer(0, 2), 0, vocab).tolist())
-    return (*before, *known) or (bulk.integer(0, vocab),)
+    before = tuple(source.integers(source.integer(0, 2), 0, vocab).tolist())
+    return (*before, *known) or (source.integer(0, vocab),)

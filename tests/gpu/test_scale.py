@@ -13,7 +13,7 @@ from specsim import gpu
 from specsim.contracts.rounding import softmax_bound
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import INTERPRETED
-from specsim.properties.strategies.arrays import Bulk
+from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.topologies import tree_of_kind
 from specsim.reference.margins import Closest, margin_of_filters
 from specsim.reference.probabilities import distribution
@@ -55,7 +55,7 @@ class Scene:
 def make_scene(num_requests, num_nodes, vocab, dtype, seed, num_steps=6):
     """Draw trees of several kinds, logits in which about two in three first children are likely, and all filters."""
     random = np.random.default_rng(seed)
-    sources = [Bulk(seed * 7919 + request + 1) for request in range(num_requests)]
+    sources = [seeded(seed * 7919 + request + 1) for request in range(num_requests)]
     trees = [tree_of_kind(KINDS[i % len(KINDS)], num_nodes, source) for i, source in enumerate(sources)]
     next_token, next_sibling = (
         np.stack([tree.next_token for tree in trees]),

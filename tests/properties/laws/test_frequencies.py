@@ -29,7 +29,7 @@ from specsim.properties.laws.support.frequencies import (
     samples_needed,
     sequential_law,
 )
-from specsim.properties.strategies.arrays import Bulk
+from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
@@ -187,7 +187,7 @@ def test_laws_of_frequencies_are_chosen_only_for_samplers_that_draw_their_own_co
 
 def test_the_emission_law_is_what_enumeration_gives():
     for seed in range(1, 8):
-        scene = make_chain(Bulk(seed), 2, 3, "any", "any")
+        scene = make_chain(seeded(seed), 2, 3, "any", "any")
         (laws,) = laws_of_chains(REFERENCE, [scene], Fraction(0))
         law = Counter()
         for _, chance, emitted in laws:

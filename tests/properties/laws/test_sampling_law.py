@@ -13,7 +13,7 @@ from specsim.properties.laws.sampling_law import require_tree_law
 from specsim.properties.laws.sampling_logits_law import logit_array, require_law_from_logits, sampling_arguments
 from specsim.properties.laws.support.sampling_cells import CHAIN_SAMPLER, TREE_SAMPLER
 from specsim.properties.mutants.cases import draw_cases, find_breaking, require_sound
-from specsim.properties.strategies.arrays import Bulk
+from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.logit_scenes import ALL_FILTERS, LogitScene, TreeScene, catalogue, make_scene
 from specsim.properties.strategies.sampling_scenes import (
     PROPOSALS,
@@ -42,7 +42,7 @@ def test_every_shape_is_enumerated():
 def test_every_tree_of_the_reference_has_the_exact_law(vocab_size, kind):
     for seed in range(1, 4):
         for place, shape in enumerate(SHAPES):
-            scene = make_tree(Bulk(1000 * seed + place), shape, vocab_size, kind, cut_steps=seed % 2)
+            scene = make_tree(seeded(1000 * seed + place), shape, vocab_size, kind, cut_steps=seed % 2)
             require_tree_law(REFERENCE, scene, NOTHING)
 
 
@@ -60,7 +60,7 @@ def test_every_row_over_two_tokens_has_the_exact_law_on_a_forked_tree():
 def test_every_length_of_chain_of_the_reference_has_the_exact_law(vocab_size, proposal):
     for num_drafts in range(longest_chain(vocab_size) + 1):
         for seed, kind in enumerate(ROW_KINDS, 1):
-            scene = make_chain(Bulk(100 * num_drafts + seed), num_drafts, vocab_size, kind, proposal, seed % 2)
+            scene = make_chain(seeded(100 * num_drafts + seed), num_drafts, vocab_size, kind, proposal, seed % 2)
             require_chain_law(REFERENCE, [scene], NOTHING)
 
 
@@ -72,7 +72,7 @@ def test_four_drafts_over_two_tokens_are_the_longest():
 def test_every_filter_of_the_reference_has_the_exact_law_from_logits(filters):
     for vocab_size in VOCABULARIES:
         for place, shape in enumerate(SHAPES):
-            scene = make_scene(Bulk(place + 1), shape, vocab_size, filters, len(shape) - 1)
+            scene = make_scene(seeded(place + 1), shape, vocab_size, filters, len(shape) - 1)
             require_law_from_logits(REFERENCE, [scene], NOTHING, "bfloat16" if place % 2 else "float32")
 
 

@@ -1,0 +1,92 @@
+"""Every property as a Hypothesis test of its own, which tools find."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import is_hypothesis_test, settings
+from hypothesis.database import InMemoryExampleDatabase
+
+from specsim.conformance.backend import load
+from specsim.conformance.limits import Limits
+from specsim.properties import harness
+from specsim.properties.catalogue import all_properties
+from specsim.properties.mutants import all_mutants
+from specsim.rejection import Reason, SpecRejection
+
+REFERENCE = load("specsim.reference")
+MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
+FILE = """
+from specsim.properties import harness
+
+globals().update(harness.tests("my_kernels", ["fill_bonus_tokens"], examples=20, whole_runs=False))
+"""
+FOUND = ("agreement_fill_bonus_tokens", "compact_bonus_is_the_last_output_token")
+KERNELS = """
+def fill_bonus_tokens(accept_tokens, num_accepted_tokens):
+    return accept_tokens[range(len(accept_tokens)), num_accepted_tokens - 2]
+"""
+
+
+def test_every_property_of_an_implementation_is_a_test():
+    found = harness.tests(REFERENCE)
+    lacking = [one for one in all_properties() if not one.fills_missing and not all(map(REFERENCE.has, one.operations))]
+    wanted = {one.name for one in all_properties()} - {one.name for one in lacking}
+    assert {test.__doc__ for test in found.values()} == {f"``{name}`` holds of specsim.reference." for name in wanted}
+    assert all(map(is_hypothesis_test, found.values()))
+    assert all(test.__name__ == name and name.isidentifier() for name, test in found.items())
+    assert callable(found["test_agreement_build_tree"].hypothesis.fuzz_one_input)
+
+
+def test_what_is_lacking_or_excluded_is_no_test():
+    kernels = replace(
+        REFERENCE,
+        functions={"fill_bonus_tokens": REFERENCE.functions["fill_bonus_tokens"]},
+        limits=Limits(takes_empty=False, is_contiguous=True),
+        rejects=False,
+        worker=None,
+        worker_v1=None,
+    )
+    names = set(harness.tests(kernels, ["fill_bonus_tokens"]))
+    assert {"test_agreement_fill_bonus_tokens", "test_mutation_fill_bonus_tokens"} < names
+    assert not [name for name in names if name.startswith(("test_empty", "test_strided", "test_rejection"))]
+    assert not harness.tests(kernels, ["build_tree"])
+
+
+def test_a_test_finds_a_fault_and_what_bytes_found_is_replayed():
+    mutant = MUTANTS["PV07"]
+    backend = REFERENCE.with_function(mutant.operation, mutant.inject(REFERENCE.functions[mutant.operation]), "PV07")
+    kept = InMemoryExampleDatabase()
+    test = harness.tests(backend, [mutant.operation], how=settings(database=kept))["test_agreement_fill_bonus_tokens"]
+    with pytest.raises(AssertionError):
+        for number in range(30):
+            test.hypothesis.fuzz_one_input(Random(number).randbytes(4000))
+    assert kept.data
+    with pytest.raises(AssertionError, match="bonus_tokens"):
+        test()
+
+
+def test_examples_are_shared_out():
+    found = harness.tests(REFERENCE, ["build_tree"], examples=50)
+    asked = {name: vars(test)["_hypothesis_internal_use_settings"].max_examples for name, test in found.items()}
+    assert (asked["test_agreement_build_tree"], asked["test_poison_build_tree"]) == (50, 10)
+
+
+def test_an_unknown_operation_is_refused():
+    with pytest.raises(SpecRejection) as caught:
+        harness.tests("specsim.reference", ["build_tre"])
+    assert caught.value.reason is Reason.UNKNOWN_NAME
+
+
+def test_pytest_collects_and_runs_them(tmp_path):
+    (tmp_path / "my_kernels.py").write_text(KERNELS)
+    (tmp_path / "test_my_kernels.py").write_text(FILE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "hypothesis"]
+    command += ["-k", "agreement or compact or mutation", "test_my_kernels.py"]
+    got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert got.returncode == 1, got.stdout
+    failed = re.findall(r"^FAILED test_my_kernels.py::(\w+)", got.stdout, re.MULTILINE)
+    assert failed == [f"test_{name}" for name in FOUND]
