@@ -23,8 +23,8 @@ Found = tuple[Any, Exception]
 
 def save_smallest(
     one: Property, backend: Backend, found: list[Found], folder: Path, shrink: Callable[[], object]
-) -> Path | None:
-    """Make a case that fails smaller and write it; return where, or None where it is no call of one operation.
+) -> str:
+    """Make a case that fails smaller and write it; return a line that says where, or why not.
 
     Parameters
     ----------
@@ -38,11 +38,14 @@ def save_smallest(
         shrink()
     calls = [failure for case, error in found if (failure := failure_of(one, error, case)).case is not None]
     if not calls:
-        return None
+        return "its case is no call of one operation"
     smallest = min(reversed(calls), key=lambda failure: num_entries(failure.case or {}))
     versions = {one.__name__: str(one.__version__) for one in (specsim, np, hypothesis)}
     case, _ = case_of(smallest, backend, Provenance(backend.name, 0, versions))
-    return write_case(case, folder)
+    try:
+        return f"smallest case: {write_case(case, folder)}"
+    except OSError as error:
+        return f"its case is not kept: {folder}: {error.strerror}"
 
 
 def num_entries(case: dict[str, Any]) -> int:

@@ -79,8 +79,7 @@ def target(
         except Exception as error:
             error.add_note(f"{one.name} of {backend.name}")
             if cases is not None:
-                path = save_smallest(one, backend, found, Path(cases), shrink=test)
-                error.add_note("its case is no call of one operation" if path is None else f"smallest case: {path}")
+                error.add_note(save_smallest(one, backend, found, Path(cases), shrink=test))
             raise
         return None if drawn is None else drawn.rstrip(b"\0")
 

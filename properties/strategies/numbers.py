@@ -20,6 +20,9 @@ Array = NDArray[Any]
 MOST_BYTES = 512
 """Bytes that are drawn for one source; entries beyond them use these again, so that Hypothesis has room for a batch."""
 
+BLOCK = 32
+"""Bytes that are drawn at once when those before are used up, unless more are needed."""
+
 _DRAWS_ENTRIES: ContextVar[bool] = ContextVar("entries", default=False)
 
 
@@ -68,16 +71,17 @@ class SeededNumbers:
 
 
 class DrawnNumbers:
-    """Numbers of bytes that are drawn when they are needed; those of zeros are the least, in their order.
+    """Numbers of bytes that are drawn in blocks; those of zeros are the least, in their order.
 
-    A number has as many bytes as its range needs, and the remainder of them decides: no byte is ever drawn in vain, so
-    that a byte that changes moves no other one.
+    A number has as many bytes as its range needs, and the remainder of them decides: none is drawn again for being out
+    of range, so that a byte that changes moves no other one.
     """
 
     def __init__(self, draw: DrawFn) -> None:
         self._draw = draw
-        self._drawn = b""
         self._place = 0
+        # NOTE: what a request needs is mostly drawn in its place, so that it can be left out of a smaller case.
+        self._drawn = self._block(BLOCK)
 
     def integers(self, shape: int | tuple[int, ...], low: int, high: int) -> Array:
         """Return whole numbers from ``low`` to ``high``, both included."""
@@ -111,16 +115,18 @@ class DrawnNumbers:
 
         A product with an odd number keeps zeros, and loses nothing of the others.
         """
-        fresh = min(count, MOST_BYTES - len(self._drawn))
-        taken = self._draw(st.binary(min_size=fresh, max_size=fresh)) if fresh else b""
-        self._drawn += taken
-        if fresh == count:
-            return taken
-        places = np.arange(self._place, self._place + count - fresh)
-        self._place += count - fresh
-        factors = (3 + 2 * (places // MOST_BYTES)).astype(np.uint8)
-        again = np.frombuffer(self._drawn, np.uint8)[places % MOST_BYTES] * factors
-        return taken + again.tobytes()
+        if self._place + count > len(self._drawn) < MOST_BYTES:
+            lacking = max(BLOCK, self._place + count - len(self._drawn))
+            self._drawn += self._block(min(lacking, MOST_BYTES - len(self._drawn)))
+        places = np.arange(self._place, self._place + count)
+        self._place += count
+        if self._place <= len(self._drawn):
+            return self._drawn[self._place - count : self._place]
+        factors = (1 + 2 * (places // MOST_BYTES)).astype(np.uint8)
+        return bytes(np.frombuffer(self._drawn, np.uint8)[places % MOST_BYTES] * factors)
+
+    def _block(self, size: int) -> bytes:
+        return self._draw(st.binary(min_size=size, max_size=size))
 
 
 @st.composite

@@ -111,7 +111,7 @@ def test_a_byte_changes_an_entry_and_no_array():
     found = [change for operation in RECORDS for change in changes(operation, is_entry_wise=True, num_changes=2)]
     num_entries = np.array([count for count, _ in found])
     assert len(found) > len(RECORDS) / 2
-    assert np.median(num_entries) == 1
+    assert np.median(num_entries) <= 2
     assert (num_entries <= FEW).mean() > 0.7
 
 
@@ -129,7 +129,8 @@ def test_a_byte_of_a_seed_changes_an_array(operation):
 
 CLASSES = {what: ("verify_tree_greedy", predicate) for what, predicate in test_discovery.VERIFY.items()}
 CLASSES |= {what: (test_discovery_trees.TREE, predicate) for what, predicate in test_discovery_trees.TREES.items()}
-CLASSES |= test_discovery.OTHERS | test_discovery_sampling.OTHERS | test_discovery_pools.CALLS
+CLASSES |= test_discovery.OTHERS | test_discovery_sampling.OTHERS
+CLASSES |= {what: (operation, predicate) for what, (operation, predicate, _) in test_discovery_pools.CALLS.items()}
 QUICK = ("equal sibling tokens", "a partial path", "sources among the targets", "length 0")
 SLOW = [pytest.param(what, marks=pytest.mark.slow) for what in CLASSES if what not in QUICK]
 POOLS = {
