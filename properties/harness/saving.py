@@ -36,18 +36,20 @@ def save_smallest(
     # NOTE: an implementation may fail in any way, or no more; what is known then is what was found.
     with suppress(Exception):
         shrink()
-    calls = [failure for case, error in found if (failure := failure_of(one, error, case)).case is not None]
-    if not calls:
+    case, error = min(reversed(found), key=lambda failed: num_entries(failed[0]))
+    smallest = failure_of(one, backend, error, case)
+    if smallest.case is None:
         return "its case is no call of one operation"
-    smallest = min(reversed(calls), key=lambda failure: num_entries(failure.case or {}))
     versions = {one.__name__: str(one.__version__) for one in (specsim, np, hypothesis)}
-    case, _ = case_of(smallest, backend, Provenance(backend.name, 0, versions))
+    kept, _ = case_of(smallest, backend, Provenance(backend.name, 0, versions))
     try:
-        return f"smallest case: {write_case(case, folder)}"
+        return f"smallest case: {write_case(kept, folder)}"
     except OSError as error:
         return f"its case is not kept: {folder}: {error.strerror}"
 
 
-def num_entries(case: dict[str, Any]) -> int:
-    """Return the number of entries of all arrays of a call."""
+def num_entries(case: Any) -> int:
+    """Return the number of entries of all arrays of a call; of another case nothing is known."""
+    if not isinstance(case, dict):
+        return 0
     return sum(np.size(array) for value in case.values() for array in as_list(value) if array is not None)
