@@ -33,6 +33,7 @@ SWITCHES: tuple[tuple[str, Any], ...] = (
     ("takes_empty", False),
     ("is_contiguous", True),
     ("takes_zero_proposals", False),
+    ("takes_padded_proposals", False),
     ("is_normalised", True),
     ("has_distinct_siblings", True),
 )

@@ -47,6 +47,16 @@ def chains_output_drafts_and_one_token(backend: Backend, case: Case) -> None:
             require(rest[output[count]] > 0, "the rest of the last token", rest[output[count]], "above 0")
 
 
+def a_rejection_that_leaves_nothing_draws_a_token(backend: Backend, case: Case) -> None:
+    """Where rounding alone rejects a draft, and nothing is left to draw from, a token still comes."""
+    sampled = outputs_of(backend, _SAMPLER, case)
+    counts, tokens = sampled["num_accepted_drafts"], sampled["output_tokens"]
+    require(((counts == 0) | (counts == 1)).all(), "num_accepted_drafts", counts.tolist(), "0 or 1")
+    last = tokens[np.arange(len(tokens)), counts]
+    is_token = (last >= 0) & (last < case["target_probs"].shape[1])
+    require(is_token.all(), "the last tokens", last.tolist(), "tokens")
+
+
 def equal_laws_accept_every_draft(backend: Backend, case: Case) -> None:
     """Where the draft's law is the target's own, every possible draft is accepted."""
     rows = [row + request for request, (first, last) in enumerate(rows_of(case)) for row in range(first, last)]
@@ -175,11 +185,16 @@ def _exact_chains() -> SearchStrategy[Case]:
     return acceptance_strategies.chain_speculative_sampling(is_table=True)
 
 
+def _rounded_chains() -> SearchStrategy[Case]:
+    return acceptance_strategies.laws_that_round_apart()
+
+
 _CHAIN = (_SAMPLER,)
 
 PROPERTIES = (
     state("chains", ratios_decide_as_stated, _exact_chains, _CHAIN, "P08"),
     state("chains", chains_output_drafts_and_one_token, _chains, _CHAIN, "P07"),
+    state("chains", a_rejection_that_leaves_nothing_draws_a_token, _rounded_chains, _CHAIN, "P07"),
     state("chains", equal_laws_accept_every_draft, _whole_chains, _CHAIN, "P06"),
     state("chains", absent_laws_mean_certain_drafts, _whole_chains, _CHAIN, "P63"),
     state("chains", a_padded_tail_ends_the_draft, _chains, _CHAIN, "P37"),

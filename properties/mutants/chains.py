@@ -30,6 +30,7 @@ class Faults:
     rows_of_drafts: bool = False
     empty_requests_skipped: bool = False
     final_coin_tests: bool = False
+    nothing_is_drawn_of_nothing: bool = False
 
 
 def _sampled(faults: Faults) -> Callable[..., tuple[Array, Array]]:
@@ -80,6 +81,8 @@ def _walk(arguments: Named, bounds: tuple[int, int], row: int, final: int, fault
             rest[token] = max(wanted[token] - proposal[token], 0.0)
         if faults.residual_of_the_target:
             rest = wanted
+        if faults.nothing_is_drawn_of_nothing and not rest.any():
+            return [*output, -1]
         return [*output, _drawn(rest, test if faults.final_coin_of_the_draft else coin)]
     wanted = target[row + len(output)]
     if faults.residual_after_all and output:
@@ -130,5 +133,6 @@ MUTANTS = (
     _fault("OWN-272", "A rejection draws from the target.", residual_of_the_target=True),
     _fault("OWN-273", "Target rows are counted like drafts.", rows_of_drafts=True),
     _fault("OWN-274", "Last coins are counted without empty requests.", empty_requests_skipped=True),
+    _fault("OWN-286", "Where a rejection leaves nothing, no token is drawn.", nothing_is_drawn_of_nothing=True),
     _fault("OWN-276", "The final coin tests the drafts too.", final_coin_tests=True),
 )

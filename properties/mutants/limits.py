@@ -23,6 +23,7 @@ EVERY_LIMIT = Limits(
     is_contiguous=True,
     ties_are_free=True,
     takes_zero_proposals=False,
+    takes_padded_proposals=False,
     is_normalised=True,
     has_distinct_siblings=True,
 )

@@ -15,6 +15,7 @@ from specsim.properties.strategies.arrays import (
     MAX_REQUESTS,
     Arguments,
     Array,
+    bulk,
     mostly,
     overridden,
 )
@@ -37,6 +38,7 @@ T = TypeVar("T")
 SMALL_TREES = 8
 STAR_VOCABULARIES = (3, 64, 128, 257)
 LARGEST_CHEAP_VOCABULARY = 300
+ROUNDED_CHAINS = 24
 DRAFTS = ("likely", "random", "same", "impossible")
 UNREAD = (None, 0.0, float("nan"), -7.0)
 """What stands in the rows that a chain's walk does not read: a distribution, no mass, nothing, or no probability."""
@@ -178,6 +180,29 @@ def chain_speculative_sampling(
     return arguments if is_whole or unread is None else _with_unread_rows(arguments, unread)
 
 
+@st.composite
+def laws_that_round_apart(draw: DrawFn) -> Arguments:
+    """Draw chains of one draft whose law is the target's but for the last digit of the draft's own probability.
+
+    No rejection leaves anything to draw from, and coins just below 1 reject where rounding does not hide the digit.
+    """
+    source = draw(bulk())
+    vocab = draw(st.sampled_from((2, 3, 4)))
+    rows = np.stack([probability_row("any", vocab, source) for _ in range(ROUNDED_CHAINS)]).astype(np.float32)
+    tokens, place = rows.argmax(axis=1), np.arange(ROUNDED_CHAINS)
+    draft_probs = rows.copy()
+    draft_probs[place, tokens] = np.nextafter(rows[place, tokens], np.float32(2))
+    return {
+        "draft_tokens": tokens.astype(np.int64),
+        "cu_num_drafts": np.arange(ROUNDED_CHAINS + 1, dtype=np.int32),
+        "uniform_samples": np.full(ROUNDED_CHAINS, LARGEST_COIN, dtype=np.float32),
+        "uniform_samples_for_final_sampling": uniform_coins(source, ROUNDED_CHAINS).astype(np.float32),
+        "draft_probs": draft_probs,
+        "target_probs": rows.repeat(2, axis=0),
+        "max_num_drafts": 1,
+    }
+
+
 def _with_unread_rows(arguments: Arguments, value: float) -> Arguments:
     """Return the call with one value everywhere in the rows that its walk does not read."""
     changed = dict(arguments)
@@ -216,7 +241,7 @@ def _chain(vocab: int, count: int, chance: Chance, drafts: str, is_certain: bool
         prefix = np.cumsum(target[-1], dtype=np.float64)
         single[-1] = prefix[source.integer(0, vocab - 1)]
         single = moved(single, source.integers(count + 1, -1, 1))
-    if count and source.integer(0, 3) == 3:
+    if count and source.integer(0, 3) == 3 and (is_certain or limits().takes_padded_proposals):
         tokens[source.integer(0, count - 1) :] = -1
     return Chain(tokens, single[:-1], draft, target, single[-1])
 

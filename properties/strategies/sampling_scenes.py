@@ -15,6 +15,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.distribution import Outcome, Row
 from specsim.properties.strategies.arrays import Bulk, bulk
+from specsim.properties.strategies.limits import limits
 from specsim.topology import Topology
 
 PARTS = 8
@@ -191,7 +192,7 @@ def make_chain(
     shorter = [prefix for prefix in prefixes if len(prefix) < num_drafts]
     of_kind = {"any": "any", "one-hot": "one-hot"}.get(proposal)
     rows = {prefix: pick_row(source, vocab_size, of_kind) if of_kind else target[prefix] for prefix in shorter}
-    return ChainScene(num_drafts, target, rows, None, padding)
+    return ChainScene(num_drafts, target, rows, None, padding if limits().takes_padded_proposals else 0)
 
 
 def longest_chain(vocab_size: int) -> int:

@@ -19,13 +19,21 @@ SWITCHES = {
     "EMPTY": "an empty batch",
     "CONTIGUOUS": "strided arguments",
     "ZERO_PROPOSALS": "a draft token of probability 0 under its own proposal",
+    "PADDED_PROPOSALS": "a draft token of -1 that has a proposal of its own",
     "NORMALISED": "rows of probabilities that do not add up to 1",
     "DISTINCT_SIBLINGS": "siblings with equal tokens",
 }
 """What is left out where a module declares the attribute, as long as that is not what it is without it."""
 
 TIES = "ties that are broken otherwise than by the contract"
-_WITHOUT = {"EMPTY": True, "CONTIGUOUS": False, "ZERO_PROPOSALS": True, "NORMALISED": False, "DISTINCT_SIBLINGS": False}
+_WITHOUT = {
+    "EMPTY": True,
+    "CONTIGUOUS": False,
+    "ZERO_PROPOSALS": True,
+    "PADDED_PROPOSALS": True,
+    "NORMALISED": False,
+    "DISTINCT_SIBLINGS": False,
+}
 
 
 class BadLimits(ValueError):
@@ -48,6 +56,8 @@ class Limits:
         Whether any of several equal scores, logits or probabilities may be the one that is kept.
     takes_zero_proposals : bool
         Whether a draft token may have probability 0 under its own proposal.
+    takes_padded_proposals : bool
+        Whether a draft that is padded with -1 may have draft probabilities.
     is_normalised : bool
         Whether rows of probabilities have to add up to 1.
     has_distinct_siblings : bool
@@ -59,6 +69,7 @@ class Limits:
     is_contiguous: bool = False
     ties_are_free: bool = False
     takes_zero_proposals: bool = True
+    takes_padded_proposals: bool = True
     is_normalised: bool = False
     has_distinct_siblings: bool = False
 
@@ -77,6 +88,7 @@ class Limits:
             not self.takes_empty,
             self.is_contiguous,
             not self.takes_zero_proposals,
+            not self.takes_padded_proposals,
             self.is_normalised,
             self.has_distinct_siblings,
         )
@@ -126,6 +138,7 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         is_contiguous=chosen["CONTIGUOUS"],
         ties_are_free=ties == "any",
         takes_zero_proposals=chosen["ZERO_PROPOSALS"],
+        takes_padded_proposals=chosen["PADDED_PROPOSALS"],
         is_normalised=chosen["NORMALISED"],
         has_distinct_siblings=chosen["DISTINCT_SIBLINGS"],
     )

@@ -43,6 +43,7 @@ def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, An
     checks: tuple[tuple[bool, str, _Predicate], ...] = (
         (not limits.takes_empty, "EMPTY", _is_empty),
         (not limits.takes_zero_proposals, "ZERO_PROPOSALS", _has_impossible_draft),
+        (not limits.takes_padded_proposals, "PADDED_PROPOSALS", _has_padded_proposal),
         (limits.is_normalised, "NORMALISED", _has_odd_mass),
         (limits.has_distinct_siblings, "DISTINCT_SIBLINGS", _has_twins),
     )
@@ -65,11 +66,20 @@ def _is_empty(operation: Operation, arguments: Mapping[str, Any], bindings: Bind
 
 def _has_impossible_draft(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
     """Return whether a draft that a chain's walk may come to has probability 0 under its own proposal."""
-    if operation.name.removesuffix(SUFFIX) != "chain_speculative_sampling" or arguments["draft_probs"] is None:
+    if not _has_proposals(operation, arguments):
         return False
     tokens, is_read = arguments["draft_tokens"], _is_defined(operation, "draft_probs", arguments, bindings)[:, 0]
     places = np.flatnonzero((tokens >= 0) & is_read)
     return any(not arguments["draft_probs"][place, tokens[place]] > 0 for place in places)
+
+
+def _has_padded_proposal(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    return _has_proposals(operation, arguments) and bool((arguments["draft_tokens"] < 0).any())
+
+
+def _has_proposals(operation: Operation, arguments: Mapping[str, Any]) -> bool:
+    is_of_chains = operation.name.removesuffix(SUFFIX) == "chain_speculative_sampling"
+    return is_of_chains and arguments["draft_probs"] is not None
 
 
 def _has_odd_mass(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:

@@ -2,7 +2,9 @@
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -14,7 +16,8 @@ class SourceModule(ModuleType):
     """A file of an engine: an attribute is there once the statements that it stands for have run.
 
     Imports of the engine's own modules, inside functions too, lead to further modules of this kind; those of anything
-    else are ordinary. Nothing is entered into ``sys.modules``.
+    else are ordinary. Nothing stays in ``sys.modules``: a module stands there while its statements run, as dataclasses
+    look their annotations up there.
     """
 
     def __init__(self, name: str, path: Path, tree: "SourceTree", given: Mapping[str, Any]) -> None:
@@ -27,6 +30,7 @@ class SourceModule(ModuleType):
         self._tree = tree
         self._given = frozenset(given)
         self._done: set[int] = set()
+        self._running: set[int] = set()
 
     def defines(self, name: str) -> bool:
         """Return whether the file binds a name, given ones aside."""
@@ -56,14 +60,32 @@ class SourceModule(ModuleType):
         raise AttributeError(f"{self.__name__} has no {name}")
 
     def _run(self, name: str) -> None:
-        numbers = [number for number in self._source.behind(name, self._given) if number not in self._done]
-        self._done.update(numbers)
-        for number in numbers:
-            exec(self._compiled(self._source.statements[number]), self.__dict__)
+        for number in self._source.behind(name, self._given):
+            if number not in self._done and number not in self._running:
+                self._running.add(number)
+                try:
+                    with _among_modules(self):
+                        exec(self._compiled(self._source.statements[number]), self.__dict__)
+                    self._done.add(number)
+                finally:
+                    self._running.discard(number)
 
     def _compiled(self, statement: ast.stmt) -> CodeType:
         body = ast.Module(body=[*self._source.futures, statement], type_ignores=[])
         return compile(body, str(self._source.path), "exec", dont_inherit=True)
+
+
+@contextmanager
+def _among_modules(module: SourceModule) -> Iterator[None]:
+    """Enter a module into ``sys.modules`` for the time of a block; what stands there of its name comes back."""
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        del sys.modules[module.__name__]
+        if before is not None:
+            sys.modules[module.__name__] = before
 
 
 class SourceTree:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+ANNOTATIONS = ("annotation", "returns")
+"""Fields of a syntax tree that are not evaluated where a file imports ``annotations`` from ``__future__``."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -52,7 +55,7 @@ class Source:
         ]
 
     @cached_property
-    def futures(self) -> list[ast.stmt]:
+    def futures(self) -> list[ast.ImportFrom]:
         """What the file imports from ``__future__``."""
         return [
             statement
@@ -66,14 +69,29 @@ class Source:
         For a method they are those that its body needs; its class is none of them. What is given needs none.
         """
         chosen: set[int] = set()
-        waiting = _needed(self.methods[name]) if name in self.methods else [name]
+        waiting = self._needed(self.methods[name]) if name in self.methods else [name]
         while waiting:
             needed = waiting.pop()
             for number in () if needed in given else self.binders.get(needed, ()):
                 if number not in chosen:
                     chosen.add(number)
-                    waiting += _needed(self.statements[number])
+                    waiting += self._needed(self.statements[number])
         return sorted(chosen)
+
+    def _needed(self, statement: ast.stmt) -> list[str]:
+        """Return the names in a statement; those of annotations are not, where the file puts them off."""
+        is_lazy = any(alias.name == "annotations" for one in self.futures for alias in one.names)
+        found: list[str] = []
+        waiting: list[ast.AST] = [statement]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.Name):
+                found.append(node.id)
+            for field, value in ast.iter_fields(node):
+                if not (is_lazy and field in ANNOTATIONS):
+                    entries = value if isinstance(value, list) else [value]
+                    waiting += [entry for entry in entries if isinstance(entry, ast.AST)]
+        return found
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -99,7 +117,3 @@ def _bound_inside(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.ExceptHandler):
         for statement in node.body:
             yield from _bound(statement)
-
-
-def _needed(statement: ast.stmt) -> list[str]:
-    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]

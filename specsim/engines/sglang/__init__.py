@@ -2,8 +2,9 @@
 
 from specsim.engines.sglang import acceptance, compact, dflash, draft, draft_cache, slots, tree, verify
 from specsim.engines.sglang.calls import CALLS as CALLS
-from specsim.engines.sglang.release import engine
+from specsim.engines.sglang.release import engine, largest_tree
 
+VERSION = engine().installed.version
 ARRAYS = "torch"
 EMPTY = False
 CONTIGUOUS = True
@@ -12,9 +13,8 @@ NORMALISED = True
 LIMITS = {
     "move_kv_cache": {"buffer": (1, 64)},
     "assign_draft_cache_locs": {"page_size": (1,), "num_copies": (0,)},
-    "build_tree": {"mask_mode": (0, 1), "node": (1, 8)},
+    "build_tree": {"mask_mode": (0, 1), "node": (1, largest_tree())},
 }
-VERSION = engine().installed.version
 TABLE = tuple(
     row for module in (draft, draft_cache, tree, dflash, verify, acceptance, compact, slots) for row in module.TABLE
 )

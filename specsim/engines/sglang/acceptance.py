@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
-from specsim.engines.chains import by_length, drafted_lengths, one_hot
+from specsim.engines.chains import Chains, Outputs, sampler_of, sampler_with_outputs_of
 from specsim.engines.sglang.release import engine, in_release
 
 if TYPE_CHECKING:
@@ -14,92 +13,36 @@ CHAIN = in_release("chain_speculative_sampling_triton", "kernels.ops.speculative
 SIMULATED = in_release("simulated_accept", "kernels.ops.speculative.simulated_accept")
 
 
-def chain_speculative_sampling(
-    draft_tokens: "torch.Tensor",
-    cu_num_drafts: "torch.Tensor",
-    uniform_samples: "torch.Tensor",
-    uniform_samples_for_final_sampling: "torch.Tensor",
-    draft_probs: "torch.Tensor | None",
-    target_probs: "torch.Tensor",
-    max_num_drafts: int,
-) -> "tuple[torch.Tensor, torch.Tensor]":
-    """Sample chains against the draft's probabilities, one call for the requests of one length.
+def _in_rows_of_their_own(chains: Chains, out: Outputs) -> None:
+    _sample(chains, out, width_of_rows=None)
+
+
+def _in_rows_of_the_caller(chains: Chains, out: Outputs) -> None:
+    """Do the same for a caller whose rows of accepted indices are as wide as its rows of output tokens."""
+    _sample(chains, out, width_of_rows=max(out[0].stride(0), chains.output_shape[1]))
+
+
+def _sample(chains: Chains, out: Outputs, width_of_rows: int | None) -> None:
+    """Make one call for the requests of one length.
 
     SGLang's chains have one length a batch, and none of their drafts is -1. A proposal that is known for certain (no
     ``draft_probs``) is handed over as one-hot rows.
     """
     import torch
 
-    output_tokens = draft_tokens.new_empty((len(cu_num_drafts[1:]), count_tokens(max_num_drafts)), dtype=torch.int32)
-    num_accepted_drafts = output_tokens.new_empty(len(output_tokens))
-    _sample(
-        draft_tokens,
-        cu_num_drafts,
-        uniform_samples,
-        uniform_samples_for_final_sampling,
-        draft_probs,
-        target_probs,
-        (output_tokens, num_accepted_drafts),
-        max_num_drafts,
-        width_of_rows=None,
-    )
-    return output_tokens, num_accepted_drafts
-
-
-def chain_speculative_sampling_out(
-    draft_tokens: "torch.Tensor",
-    cu_num_drafts: "torch.Tensor",
-    uniform_samples: "torch.Tensor",
-    uniform_samples_for_final_sampling: "torch.Tensor",
-    draft_probs: "torch.Tensor | None",
-    target_probs: "torch.Tensor",
-    max_num_drafts: int,
-    out: "tuple[torch.Tensor, torch.Tensor]",
-) -> None:
-    """Do the same for a caller whose rows of accepted indices are as wide as its rows of output tokens."""
-    _sample(
-        draft_tokens,
-        cu_num_drafts,
-        uniform_samples,
-        uniform_samples_for_final_sampling,
-        draft_probs,
-        target_probs,
-        out,
-        max_num_drafts,
-        width_of_rows=max(out[0].stride(0), count_tokens(max_num_drafts)),
-    )
-
-
-def _sample(
-    draft_tokens: "torch.Tensor",
-    cu_num_drafts: "torch.Tensor",
-    uniform_samples: "torch.Tensor",
-    uniform_samples_for_final_sampling: "torch.Tensor",
-    draft_probs: "torch.Tensor | None",
-    target_probs: "torch.Tensor",
-    out: "tuple[torch.Tensor, torch.Tensor]",
-    max_num_drafts: int,
-    width_of_rows: int | None,
-) -> None:
-    import torch
-
-    chains = drafted_lengths(draft_tokens, cu_num_drafts)
-    # A caller's buffers may be larger than the call; what lies behind is not ours to write.
-    output_tokens, num_accepted_drafts = out[0][: len(chains), : count_tokens(max_num_drafts)], out[1]
-    output_tokens.fill_(-1)
-    if draft_probs is None:
-        draft_probs = one_hot(draft_tokens, target_probs.shape[1])
-    for length, members in by_length(chains):
-        requests = torch.tensor(members, device=draft_tokens.device)
-        columns = torch.arange(length + 1, device=draft_tokens.device)
-        first = cu_num_drafts[requests].long()[:, None]
+    output_tokens, num_accepted_drafts = out
+    laws = chains.laws()
+    for length, members in chains.by_length():
+        requests = torch.tensor(members, device=output_tokens.device)
+        columns = torch.arange(length + 1, device=output_tokens.device)
+        first = chains.cu_num_drafts[requests].long()[:, None]
         drafts, rows = first + columns[:-1], first + requests[:, None] + columns
         output_tokens[requests, : length + 1], num_accepted_drafts[requests] = _same_length(
-            draft_tokens[drafts],
-            uniform_samples[drafts],
-            uniform_samples_for_final_sampling[requests],
-            draft_probs[drafts],
-            target_probs[rows],
+            chains.draft_tokens[drafts],
+            chains.uniform_samples[drafts],
+            chains.uniform_samples_for_final_sampling[requests],
+            laws[drafts],
+            chains.target_probs[rows],
             width_of_rows,
         )
 
@@ -163,7 +106,7 @@ def generate_simulated_accept_index(
 
 
 TABLE = (
-    Adapted(chain_speculative_sampling, (CHAIN,)),
-    Adapted(chain_speculative_sampling_out, (CHAIN,)),
+    Adapted(sampler_of(_in_rows_of_their_own), (CHAIN,)),
+    Adapted(sampler_with_outputs_of(_in_rows_of_the_caller), (CHAIN,)),
     Adapted(generate_simulated_accept_index, (SIMULATED,)),
 )

@@ -42,6 +42,13 @@ def in_release(name: str, *modules: str) -> Definition:
     return Definition(name, tuple(f"sglang.{module}" for module in modules))
 
 
+def largest_tree() -> int:
+    """Return how many nodes trees are built of: few where kernels are interpreted, as a program takes all of a tree."""
+    import torch
+
+    return 64 if torch.cuda.is_available() else 8
+
+
 def _constantly(value: bool) -> Any:
     return lambda: value
 

@@ -8,6 +8,7 @@ EMPTY = False
 CONTIGUOUS = True
 NORMALISED = True
 ZERO_PROPOSALS = False
+PADDED_PROPOSALS = False
 VERSION = engine().installed.version
 TABLE = sampler.TABLE
 globals().update(engine().offers(TABLE))

@@ -31,6 +31,7 @@ def _given() -> dict[str, dict[str, Any]]:
         "vllm.triton_utils.importing": {"HAS_TRITON": True},
         "vllm.model_executor.warmup.jit_warmup_triton_helper": {
             "triton_kernel_dispatcher_with_warmup": _without_warmup,
+            "TritonWarmupTensor": None,
         },
     }
 

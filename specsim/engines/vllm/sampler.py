@@ -3,9 +3,8 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
-from specsim.engines.chains import drafted_lengths
+from specsim.engines.chains import Chains, Outputs, chains_of, draw, sampler_of
 from specsim.engines.vllm.release import engine, in_release
 
 if TYPE_CHECKING:
@@ -16,60 +15,75 @@ REJECTION_SAMPLE = in_release("rejection_sample", MODULE)
 RANDOM_KERNEL = in_release("rejection_random_sample_kernel", MODULE)
 RECOVERED_KERNEL = in_release("sample_recovered_tokens_kernel", MODULE)
 RANDOM_SAMPLE = in_release("random_sample", "v1.sample.ops.topk_topp_sampler")
+BLOCK_SIZE = 8192
+"""Of the vocabulary, as vLLM launches its kernel."""
 
 
-def chain_speculative_sampling(
-    draft_tokens: "torch.Tensor",
-    cu_num_drafts: "torch.Tensor",
-    uniform_samples: "torch.Tensor",
-    uniform_samples_for_final_sampling: "torch.Tensor",
-    draft_probs: "torch.Tensor | None",
-    target_probs: "torch.Tensor",
-    max_num_drafts: int,
-) -> "tuple[torch.Tensor, torch.Tensor]":
+def _with_coins(chains: Chains, out: Outputs) -> None:
     """Launch the kernels of vLLM with coins.
 
-    A recovered token is the winner of a race between exponential numbers. The race is run with one for the token that
-    the last coin picks and zero for all others: the kernel has to name it, or what it takes for its residual is wrong.
-    A bonus token is drawn before the sampler is called, here by the last coin.
+    A recovered token is the winner of a race between exponential numbers, one race a request. It is run with one for
+    the token that the last coin picks where the request's drafts were rejected, and zero for all others: the kernel has
+    to name it, or what it takes for its residual is wrong. Where that is comes from a first launch. A bonus token is
+    drawn before the sampler is called, here by the last coin.
     """
     import torch
 
-    num_requests, vocab = len(cu_num_drafts[1:]), target_probs.shape[1]
-    device = target_probs.device
-    output_tokens = draft_tokens.new_full((num_requests, count_tokens(max_num_drafts)), -1, dtype=torch.int32)
-    rows, bonus_rows = _rows_of(draft_tokens, cu_num_drafts)
-    drafted = target_probs[rows].contiguous()
-    coins = uniform_samples_for_final_sampling.double()
-    bonus = _draw(target_probs[bonus_rows], coins).int()[:, None].contiguous()
-    recovered = torch.empty_like(draft_tokens, dtype=torch.int32)
-    ends = cu_num_drafts[1:].contiguous()
-    for position in range(max_num_drafts):
-        winners = _races(draft_tokens, cu_num_drafts, draft_probs, drafted, coins, position)
-        once = torch.empty_like(recovered)
-        engine().get(RECOVERED_KERNEL)[(num_requests, max_num_drafts)](
-            once, ends, draft_tokens, draft_probs, drafted, winners, vocab, 8192, draft_probs is None, False
-        )
-        chosen = cu_num_drafts[:-1].long() + position
-        chosen = chosen[chosen < cu_num_drafts[1:]]
-        recovered[chosen] = once[chosen]
-    engine().get(RANDOM_KERNEL)[(num_requests,)](
-        output_tokens,
-        ends,
-        draft_tokens,
-        draft_probs,
-        drafted,
-        bonus,
+    output_tokens, num_accepted_drafts = out
+    num_requests, vocab = len(output_tokens), chains.target_probs.shape[1]
+    rows, bonus_rows = _rows_of(chains.draft_tokens, chains.cu_num_drafts)
+    target_probs = chains.target_probs[rows].contiguous()
+    bonus = draw(chains.target_probs[bonus_rows], chains.uniform_samples_for_final_sampling).int()
+    recovered = torch.zeros_like(chains.draft_tokens, dtype=torch.int32)
+    _launch_verify(chains, target_probs, bonus, recovered, output_tokens)
+    num_accepted_drafts.copy_((output_tokens >= 0).sum(1) - 1)
+    engine().get(RECOVERED_KERNEL)[(num_requests, chains.max_num_drafts)](
         recovered,
-        uniform_samples.double(),
-        torch.zeros(num_requests, dtype=torch.bool, device=device),
-        max_num_drafts,
+        chains.cu_num_drafts[1:].contiguous(),
+        chains.draft_tokens,
+        chains.draft_probs,
+        target_probs,
+        _races(chains, target_probs, num_accepted_drafts.tolist()),
         vocab,
-        None,
-        draft_probs is None,
+        BLOCK_SIZE,
+        chains.draft_probs is None,
         False,
     )
-    return output_tokens, (output_tokens >= 0).sum(1).int() - 1
+    _launch_verify(chains, target_probs, bonus, recovered, output_tokens)
+
+
+def _launch_verify(
+    chains: Chains,
+    target_probs: "torch.Tensor",
+    bonus: "torch.Tensor",
+    recovered: "torch.Tensor",
+    output_tokens: "torch.Tensor",
+) -> None:
+    import torch
+
+    engine().get(RANDOM_KERNEL)[(len(output_tokens),)](
+        output_tokens,
+        chains.cu_num_drafts[1:].contiguous(),
+        chains.draft_tokens,
+        chains.draft_probs,
+        target_probs,
+        bonus,
+        recovered,
+        _as_doubles(chains.uniform_samples),
+        torch.zeros(len(output_tokens), dtype=torch.bool, device=output_tokens.device),
+        chains.max_num_drafts,
+        target_probs.shape[1],
+        None,
+        chains.draft_probs is None,
+        False,
+    )
+
+
+def _as_doubles(coins: "torch.Tensor") -> "torch.Tensor":
+    """Return coins in double precision, as vLLM draws them: of all that one stands for, the one in the middle."""
+    import torch
+
+    return (coins.double() + torch.nextafter(coins, torch.ones_like(coins)).double()) / 2
 
 
 def chain_speculative_sampling_without_coins(
@@ -110,41 +124,31 @@ def _rows_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> "tu
     """Return the target's row of every draft, and that of the token behind all drafts of each request."""
     import torch
 
-    chains = drafted_lengths(draft_tokens, cu_num_drafts)
-    rows = [first + request + at for request, (first, width, _) in enumerate(chains) for at in range(width)]
-    bonus = [first + request + width for request, (first, width, _) in enumerate(chains)]
+    chains = chains_of(draft_tokens, cu_num_drafts)
+    rows = [chain.first_target_row + place for chain in chains for place in range(chain.num_rows)]
+    bonus = [chain.first_target_row + chain.num_rows for chain in chains]
     device = draft_tokens.device
     return torch.tensor(rows, dtype=torch.int64, device=device), torch.tensor(bonus, dtype=torch.int64, device=device)
 
 
-def _draw(rows: "torch.Tensor", coins: "torch.Tensor") -> "torch.Tensor":
-    running = rows.double().cumsum(1)
-    return (running > coins[:, None] * running[:, -1:]).int().argmax(1)
-
-
-def _races(
-    draft_tokens: "torch.Tensor",
-    cu_num_drafts: "torch.Tensor",
-    draft_probs: "torch.Tensor | None",
-    drafted: "torch.Tensor",
-    coins: "torch.Tensor",
-    position: int,
-) -> "torch.Tensor":
-    """Return of each request the race at one position: one for the token that the coin picks there."""
-    races = drafted.new_zeros((len(coins), drafted.shape[1]))
-    for request, (first, width, length) in enumerate(drafted_lengths(draft_tokens, cu_num_drafts)):
-        if position >= width:
+def _races(chains: Chains, target_probs: "torch.Tensor", num_accepted_drafts: list[int]) -> "torch.Tensor":
+    """Return of each request the race where its drafts end: one for the token that the coin picks there."""
+    coins = chains.uniform_samples_for_final_sampling
+    races = target_probs.new_zeros((len(coins), target_probs.shape[1]))
+    for chain, accepted in zip(chains.requests(), num_accepted_drafts, strict=True):
+        if accepted == chain.num_rows:
             continue
-        row = drafted[first + position].double()
-        if position < length and draft_probs is not None:
-            row = (row - draft_probs[first + position].double()).clamp(min=0)
-        elif position < length:
-            row[draft_tokens[first + position]] = 0
-        races[request, _draw(row[None], coins[request : request + 1])[0]] = 1
+        place = chain.first + accepted
+        row = target_probs[place].double()
+        if accepted < chain.num_drafts and chains.draft_probs is not None:
+            row = (row - chains.draft_probs[place].double()).clamp(min=0)
+        elif accepted < chain.num_drafts:
+            row[chains.draft_tokens[place]] = 0
+        races[chain.request, draw(row[None], coins[chain.request : chain.request + 1])[0]] = 1
     return races
 
 
 TABLE = (
-    Adapted(chain_speculative_sampling, (RANDOM_KERNEL, RECOVERED_KERNEL)),
+    Adapted(sampler_of(_with_coins), (RANDOM_KERNEL, RECOVERED_KERNEL)),
     Adapted(chain_speculative_sampling_without_coins, (REJECTION_SAMPLE, RANDOM_SAMPLE)),
 )

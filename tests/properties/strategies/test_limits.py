@@ -24,6 +24,7 @@ EVERYTHING = limits_of(
         },
         "EMPTY": False,
         "ZERO_PROPOSALS": False,
+        "PADDED_PROPOSALS": False,
         "NORMALISED": True,
         "DISTINCT_SIBLINGS": True,
     },

@@ -67,6 +67,14 @@ def test_a_draft_has_a_chance_where_its_row_is_read() -> None:
     )
 
 
+def test_padding_has_no_proposal() -> None:
+    limits, words = Limits(takes_padded_proposals=False), "a draft token of -1 that has a proposal of its own"
+    padded = {**CHAIN, "draft_tokens": np.full_like(CHAIN["draft_tokens"], -1)}
+    assert why(limits, "chain_speculative_sampling", CHAIN) is None
+    assert why(limits, "chain_speculative_sampling", padded) == words
+    assert why(limits, "chain_speculative_sampling", {**padded, "draft_probs": None}) is None
+
+
 def test_siblings_have_to_differ() -> None:
     assert why(Limits(has_distinct_siblings=True), "verify_tree_greedy", TREE) == "siblings with equal tokens"
     chain = {**TREE, "retrieve_next_token": np.array([[1, 2, -1]]), "retrieve_next_sibling": np.full((1, 3), -1)}

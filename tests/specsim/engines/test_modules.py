@@ -22,6 +22,10 @@ FILES = {
         "def late():\n"
         "    from .inner.helpers import triple\n"
         "    return triple(1)\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\n"
+        "class Pair:\n"
+        "    first: int\n"
         "class Pool(missing_dependency.Base):\n"
         "    def move(self, x):\n"
         "        return self.offset + double(x)\n"
@@ -56,6 +60,16 @@ def test_a_method_is_there_without_its_class(tree):
         offset = 1
 
     assert tree.module("toy.kernels").method("Pool.move")(Plain, 3) == 7
+
+
+def test_dataclasses_find_their_annotations(tree):
+    assert tree.module("toy.kernels").Pair(3).first == 3
+
+
+def test_a_second_look_fails_like_the_first(tree):
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="missing_dependency"):
+            tree.module("toy.kernels").use_missing()
 
 
 def test_star_imports_are_followed(tree):
