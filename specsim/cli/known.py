@@ -83,7 +83,7 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version 
         is_met = any(_is(entry, failure) for failure in report.failures)
         if entry.expires is not None and entry.expires < today:
             complaints.append(f"expired on {entry.expires}: {entry}")
-        elif not is_met and _was_tried(report, entry):
+        elif not (is_met or entry.seldom) and _was_tried(report, entry):
             complaints.append(f"did not fail, but should: {entry}")
     judged = replace(report, failures=unexpected, verdict=_verdict(report, bool(unexpected or complaints)))
     return Judged(judged, expected, tuple(complaints))
@@ -98,7 +98,7 @@ def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, 
     kept = [
         entry
         for entry in entries
-        if entry in met or not entry.concerns(version) or not _was_tried(judged.report, entry)
+        if entry in met or entry.seldom or not entry.concerns(version) or not _was_tried(judged.report, entry)
     ]
     fresh = [entry_of(failure.operation, failure.property, version, today) for failure in judged.report.failures]
     try:

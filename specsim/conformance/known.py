@@ -16,7 +16,12 @@ from packaging.version import InvalidVersion, Version
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.operations.signature import nearest
 
-FIELDS = ("operation", "property", "reason", "versions", "link", "expires")
+FIELDS = ("operation", "property", "reason", "versions", "link", "expires", "seldom")
+TYPES: Mapping[str, tuple[type, str]] = {
+    "expires": (date, "a date, as in 2027-01-31"),
+    "seldom": (bool, "true or false"),
+}
+"""Of the fields that are no texts, what they hold."""
 LASTS = timedelta(days=90)
 """How long an entry that is written holds."""
 
@@ -43,6 +48,8 @@ class KnownFailure:
         Where it is told about.
     expires : date or None
         The last day on which it is expected.
+    seldom : bool
+        Whether it takes draws that not every run has, so that a run without it is as expected.
     """
 
     operation: str
@@ -51,6 +58,7 @@ class KnownFailure:
     versions: str = ""
     link: str = ""
     expires: date | None = None
+    seldom: bool = False
 
     def matches(self, operation: str, name: str, message: str) -> bool:
         """Return whether a failure is this one."""
@@ -119,7 +127,7 @@ def write_known(path: Path, entries: Sequence[KnownFailure]) -> None:
     """Write a file."""
     blocks = []
     for entry in entries:
-        told = {name: vars(entry)[name] for name in FIELDS if vars(entry)[name] not in ("", None)}
+        told = {name: vars(entry)[name] for name in FIELDS if vars(entry)[name] not in ("", None, False)}
         lines = [f"{name} = {_spelt(value)}" for name, value in told.items()]
         blocks.append("\n".join(["[[failure]]", *lines]) + "\n")
     path.write_text("\n".join(blocks), encoding="utf-8")
@@ -135,7 +143,7 @@ def _read(where: str, entry: Mapping[str, Any], properties: frozenset[str], vers
     for name, value in entry.items():
         if name not in FIELDS:
             raise BadKnownFailures(f"{where} has {name!r}, but should have some of {', '.join(FIELDS)}")
-        wanted, words = (date, "a date, as in 2027-01-31") if name == "expires" else (str, "a text")
+        wanted, words = TYPES.get(name, (str, "a text"))
         if not isinstance(value, wanted):
             raise BadKnownFailures(f"{where}: {name} is {value!r}, but should be {words}")
     found = KnownFailure(**{"operation": "", **entry})

@@ -52,6 +52,10 @@ def test_a_failure_that_does_not_come_fails_the_run(check):
     assert "KNOWN FAILURE did not fail, but should: map_hot_tokens, agreement.map_hot_tokens" in got.stdout
 
 
+def test_a_failure_that_comes_seldom_may_stay_away(check):
+    assert check(AGREEMENT + "seldom = true\n", fault=0).exit_code == 0
+
+
 def test_an_entry_whose_day_has_passed_fails_the_run(check):
     got = check(AGREEMENT + "expires = 2020-01-31\n")
     assert got.exit_code == 1
@@ -79,6 +83,7 @@ def test_what_was_written_is_expected_afterwards(check, tmp_path):
         ('[[failure]]\nproperty = "agreement.map_hot"', "there is no property 'agreement.map_hot'; did you mean"),
         (AGREEMENT + "versions = 3", "versions is 3, but should be a text"),
         (AGREEMENT + 'versions = "about 3"', "versions is 'about 3', but should be as in '>=0.5,<0.6'"),
+        (AGREEMENT + "seldom = 1", "seldom is 1, but should be true or false"),
         (AGREEMENT + 'expires = "soon"', "expires is 'soon', but should be a date, as in 2027-01-31"),
     ],
 )

@@ -14,6 +14,9 @@ WRITTEN_FOR = "0.5.23"
 PLATFORMS = {"is_cpu": False, "is_cuda": False, "is_hip": False, "is_musa": False, "is_npu": False, "is_xpu": True}
 """What SGLang is told of the hardware: on XPU it runs its Triton kernels and needs none that are compiled."""
 
+FEW_SPLITS = 4
+"""Programs among which the argmax of a row is split where they are interpreted, one after another; SGLang takes 64."""
+
 
 @cache
 def engine() -> Engine:
@@ -32,6 +35,7 @@ def engine() -> Engine:
             "sglang.srt.utils": platform,
             "sglang.srt.platforms": {"current_platform": SimpleNamespace(is_out_of_tree=_constantly(False))},
             "sglang.srt.utils.async_probe": {"maybe_detect_oob": _nothing},
+            "sglang.kernels.ops.speculative.row_argmax": {} if has_gpu() else {"_SPLITS": FEW_SPLITS},
             "sglang.kernels.ops.sampling.renorm_triton": {"_prepare_probs": _prepare_probs},
         },
     )
@@ -44,9 +48,14 @@ def in_release(name: str, *modules: str) -> Definition:
 
 def largest_tree() -> int:
     """Return how many nodes trees are built of: few where kernels are interpreted, as a program takes all of a tree."""
+    return 64 if has_gpu() else 8
+
+
+def has_gpu() -> bool:
+    """Return whether kernels are compiled."""
     import torch
 
-    return 64 if torch.cuda.is_available() else 8
+    return torch.cuda.is_available()
 
 
 def _constantly(value: bool) -> Any:

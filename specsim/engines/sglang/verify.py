@@ -16,7 +16,11 @@ TOP_P = in_release("top_p_renorm_probs_triton", "kernels.ops.sampling.renorm_tri
 
 
 def argmax_target_predict(logits: "torch.Tensor") -> "torch.Tensor":
-    """Choose the target's token of every row, of logits as float32."""
+    """Choose the target's token of every row, of logits as float32; integers are taken by their order, which fits."""
+    import torch
+
+    if not logits.is_floating_point():
+        logits = torch.unique(logits, return_inverse=True)[1]
     chosen: torch.Tensor = engine().get(ROW_ARGMAX)(logits.float())
     return chosen
 
