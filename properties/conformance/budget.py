@@ -38,17 +38,20 @@ class Budget:
         self._num_workers = num_workers
         self._left = num_jobs
 
+    @property
+    def until(self) -> float | None:
+        """When everything has to be through, on the clock ``time.monotonic``."""
+        return None if self._until is None else self._until - AT_THE_END
+
     def dispatch(self, job: Job) -> Job | str:
-        """Return a job with its time, or say that there is none left."""
-        if self._until is None:
+        """Return a job with its turn, or say that there is no time left."""
+        if self.until is None:
             return job
-        left = self._until - AT_THE_END - time.monotonic()
+        left = self.until - time.monotonic()
         if left <= 0:
             return SPENT
-        seconds = left
-        if not job.is_apart:
-            fair = FAIR * left * self._num_workers / max(self._left, 1)
-            self._left -= 1
-            seconds = min(left, max(fair, SHORTEST))
-        given = job.limits.job
-        return replace(job, limits=replace(job.limits, job=seconds if given is None else min(given, seconds)))
+        if job.is_apart:
+            return job
+        fair = FAIR * left * self._num_workers / max(self._left, 1)
+        self._left -= 1
+        return replace(job, limits=replace(job.limits, turn=max(fair, SHORTEST)))

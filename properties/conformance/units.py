@@ -41,6 +41,8 @@ class UnitLimits:
         Operations that are taken away from the implementation.
     is_strict : bool
         Whether what the implementation declares not to take is ignored.
+    most : mapping
+        The largest numbers that are drawn of what ``specsim.conformance.limits.AXES_OF`` counts.
     """
 
     examples: tuple[int, ...]
@@ -50,6 +52,7 @@ class UnitLimits:
     must_reach: bool = True
     without: tuple[str, ...] = ()
     is_strict: bool = False
+    most: dict[str, int] = field(default_factory=dict)
 
 
 @cache
@@ -80,6 +83,7 @@ def loaded(implementation: str, limits: UnitLimits) -> Backend:
     backend = _loaded(implementation)
     if limits.is_strict:
         backend = backend.without_limits()
+    backend = replace(backend, limits=backend.limits.at_most(limits.most))
     kept = {name: function for name, function in backend.functions.items() if name not in limits.without}
     return replace(backend, functions=kept) if limits.without else backend
 

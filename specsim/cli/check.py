@@ -16,16 +16,27 @@ from specsim.cli.check_report import document_of, print_report
 from specsim.cli.device import OURS, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, in_one_line, summarise
-from specsim.cli.isolation import DEFAULT, PROFILES, SECONDS, bounded_jobs, prepare, with_limits, workers
+from specsim.cli.isolation import (
+    DEFAULT,
+    MIB,
+    PROFILES,
+    SECONDS,
+    SIZES,
+    bounded_jobs,
+    default_memory,
+    prepare,
+    with_limits,
+    with_sizes,
+    workers,
+)
 from specsim.cli.output import EXIT_CODES, Exit, announce, finish, print_json, progress, remark
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
-from specsim.conformance.limits import NO_LIMITS
 from specsim.environment import INTERPRETER
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.isolated import Wanted
     from specsim.properties.conformance.report import Failure
+    from specsim.properties.conformance.wanted import Wanted
 
 EXIT_OF_VERDICT = {
     "conforms": Exit.CONFORMS,
@@ -68,6 +79,7 @@ EXIT_OF_VERDICT = {
 @known.known_options
 @with_limits
 @click.option("--budget", type=SECONDS, help="Seconds of the whole run, in which every property gets its turn.")
+@with_sizes
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--cases-dir",
@@ -91,6 +103,7 @@ def check(
     known_to_write: Path | None,
     limits: Limits,
     budget: float | None,
+    most: dict[str, int],
     as_json: bool,
     cases_dir: Path,
 ) -> None:
@@ -102,8 +115,9 @@ def check(
     """
     started = time.monotonic()
     need_suite()
-    from specsim.properties.conformance.isolated import Wanted, check_isolated
+    from specsim.properties.conformance.isolated import check_isolated
     from specsim.properties.conformance.units import check_names
+    from specsim.properties.conformance.wanted import Wanted
 
     chosen = PROFILES[profile] if profile is not None else DEFAULT
     check_names(properties)
@@ -117,19 +131,12 @@ def check(
         slow_examples=slow_examples or (None if examples else chosen.slow_examples),
         with_models=with_models,
         jobs=bounded_jobs(jobs),
-        limits=Limits(limits.call, limits.job or chosen.timeout, limits.memory, limits.start),
+        limits=replace(limits, job=limits.job or chosen.timeout),
         budget=budget or chosen.budget,
         versions=versions_of(VERSIONS_IN_A_CASE),
         is_strict=is_strict,
+        most=most,
     )
-
-    def on_failure(failure: "Failure") -> None:
-        line = in_one_line(failure, cases.keep(failure))
-        if as_json:
-            remark(line)
-        else:
-            click.echo(line, file=results)
-
     with workers(implementation, wanted.jobs, wanted.limits) as (supervisor, prepared):
         described = prepared.described
         if prepared.is_interpreted:
@@ -140,6 +147,14 @@ def check(
         if not as_json:
             announce(f"{implementation} on {prepared.device}, seed {seed}")
         wanted = replace(wanted, operations=operations or None, spent=time.monotonic() - started)
+
+        def on_failure(failure: "Failure") -> None:
+            line = in_one_line(failure, cases.keep(failure), known.expects(entries, failure, version))
+            if as_json:
+                remark(line)
+            else:
+                click.echo(line, file=results)
+
         with progress("check") as on_progress:
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
     judged = known.judge(report, entries, version)
@@ -148,24 +163,39 @@ def check(
     brings_any = any(described.has(name) for name in operations or CATALOGUE)
     is_nothing = not brings_any and (bool(operations) or not described.has_worker)
     verdict = "nothing selected" if is_nothing else report.verdict
-    declared = NO_LIMITS if is_strict else prepared.declared
+    declared = wanted.limits_of(prepared)
+    seconds = 0.0 if verdict == "interrupted" else wanted.seconds_left(started)
     if as_json:
         told = {
-            "excluded": excluded.document(declared, report),
+            "excluded": excluded.document(declared, report, seconds),
             "known": known.document(judged),
             "not_seen": samplers.unseen(described, report),
         }
         print_json({**document_of(report, verdict, cases), **told})
     else:
-        print_report(report, cases, _options(wanted, is_strict))
-        for line in (*excluded.lines(declared, report), *samplers.lines(described, report), *known.lines(judged)):
+        print_report(report, cases, _options(wanted, limits))
+        for line in (
+            *excluded.lines(declared, report, seconds),
+            *samplers.lines(described, report),
+            *known.lines(judged),
+        ):
             click.echo(line)
         click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, cases))
 
 
-def _options(wanted: "Wanted", is_strict: bool) -> str:
-    """Return the options that decide what examples a property gets, as a user types them."""
-    slow = f" --slow-examples {wanted.slow_examples}" if wanted.slow_examples is not None else ""
-    flags = f"{' --models' if wanted.with_models else ''}{' --strict' if is_strict else ''}"
-    return f"--examples {wanted.max_examples}{slow}{flags}"
+def _options(wanted: "Wanted", limits: Limits) -> str:
+    """Return the options that decide what examples a property gets and who fails on them, as a user types them."""
+    unless = Limits(memory=default_memory())
+    given = {
+        "examples": wanted.max_examples,
+        "slow-examples": wanted.slow_examples,
+        "budget": wanted.budget,
+        "call-timeout": None if limits.call == unless.call else limits.call,
+        "timeout": wanted.limits.job,
+        "max-memory": None if limits.memory == unless.memory else (limits.memory or 0) // MIB,
+        **{f"max-{name}": wanted.most.get(counted) for name, counted in SIZES.items()},
+    }
+    words = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    words += ["--models"] * wanted.with_models + ["--strict"] * wanted.is_strict
+    return " ".join([*words, *(f"--operation {name}" for name in wanted.operations or ())])

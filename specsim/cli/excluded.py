@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,17 +26,24 @@ def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--strict", "is_strict", is_flag=True, help=declared)(command)
 
 
-def beyond(limits: Limits, implementation: str) -> dict[str, str]:
-    """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is."""
+def beyond(limits: Limits, implementation: str, seconds: float | None = None) -> dict[str, str]:
+    """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is.
+
+    ``seconds`` is how long that may take; what is not tried then is not told.
+    """
     found: dict[str, str] = {}
-    while not limits.are_none:
+    until = None if seconds is None else time.monotonic() + seconds
+    while not limits.at_most({}).are_none:
+        patience = float(TIME_OF_TRIALS) if until is None else min(until - time.monotonic(), TIME_OF_TRIALS)
+        if patience <= 0:
+            break
         command = [sys.executable, "-m", "specsim.properties.conformance.beyond", implementation, str(len(found))]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         try:
-            ended = subprocess.run(command, env=environment, timeout=TIME_OF_TRIALS, check=False, capture_output=True)
+            ended = subprocess.run(command, env=environment, timeout=patience, check=False, capture_output=True)
             told, how = ended.stdout, f"crashes (the process ends with {ended.returncode})"
         except subprocess.TimeoutExpired as late:
-            told, how = late.stdout or b"", f"does not end in {TIME_OF_TRIALS} seconds"
+            told, how = late.stdout or b"", f"does not end in {patience:.0f} seconds"
         known = len(found)
         for entry in map(json.loads, told.decode().splitlines()):
             found[entry["what"]] = entry.get("outcome", how)
@@ -44,11 +52,11 @@ def beyond(limits: Limits, implementation: str) -> dict[str, str]:
     return found
 
 
-def document(limits: Limits, report: "Report") -> dict[str, Any]:
+def document(limits: Limits, report: "Report", seconds: float | None = None) -> dict[str, Any]:
     """Return what was left out for JSON: what is declared, and by property how many examples were not tried."""
     return {
         "declared": limits.in_words(),
-        "beyond": beyond(limits, report.implementation),
+        "beyond": beyond(limits, report.implementation, seconds),
         "properties": {
             name: {"whole": one.is_excluded, "examples": one.left_out}
             for name, one in report.properties.items()
@@ -57,7 +65,7 @@ def document(limits: Limits, report: "Report") -> dict[str, Any]:
     }
 
 
-def lines(limits: Limits, report: "Report") -> Iterator[str]:
+def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Iterator[str]:
     """Yield what was left out: a line for everything that is declared, and one for each property that was not tried."""
     counts = Counter[str]()
     for one in report.properties.values():
@@ -65,7 +73,7 @@ def lines(limits: Limits, report: "Report") -> Iterator[str]:
     for words in limits.in_words():
         not_tried = f"; examples not tried: {counts[words]:,}" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
-    for words, outcome in beyond(limits, report.implementation).items():
+    for words, outcome in beyond(limits, report.implementation, seconds).items():
         yield f"tried once: {words}: {outcome}"
     for name, one in report.properties.items():
         if one.is_excluded:

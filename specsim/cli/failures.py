@@ -55,7 +55,8 @@ def summarise(report: "Report", verdict: str, cases: CaseFolder) -> str:
     return "; ".join([f"{verdict}: {report.examples:,} examples, seed {report.seed}", *failed])
 
 
-def in_one_line(failure: "Failure", path: Path | None) -> str:
+def in_one_line(failure: "Failure", path: Path | None, is_expected: bool) -> str:
     """Return what is said of a failure when it is found."""
     words = (failure.message.splitlines() or [""])[0]
-    return f"{failure.fate} {failure.property}: {words}" + (f" ({path})" if path is not None else "")
+    fate = f"known failure, {failure.fate.lower()}:" if is_expected else failure.fate
+    return f"{fate} {failure.property}: {words}" + (f" ({path})" if path is not None else "")

@@ -21,7 +21,7 @@ from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.isolated import Prepared, Unprepared
+    from specsim.properties.conformance.wanted import Prepared, Unprepared
 
 MIB = 2**20
 SHARE_OF_MEMORY = 0.75
@@ -46,6 +46,11 @@ PROFILES = {
     "full": Profile(examples=300),
 }
 DEFAULT = Profile(examples=40)
+
+SIZES = {"nodes": "nodes", "vocab": "words", "requests": "requests"}
+"""What is counted, by the name of the option that bounds it."""
+
+LEAST = {"nodes": 2}
 
 _OPTIONS = (
     click.option("--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Seconds that a call may take."),
@@ -73,6 +78,20 @@ def with_limits(command: Callable[..., None]) -> Callable[..., None]:
     return functools.reduce(lambda function, option: option(function), reversed(_OPTIONS), called)
 
 
+def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the largest sizes to a command, which gets them as ``most``, by what they count."""
+
+    @functools.wraps(command)
+    def called(**others: Any) -> None:
+        given = {counted: others.pop(f"max_{name}") for name, counted in SIZES.items()}
+        command(most={counted: size for counted, size in given.items() if size is not None}, **others)
+
+    for name, counted in reversed(SIZES.items()):
+        least = click.IntRange(LEAST.get(name, 1))
+        called = click.option(f"--max-{name}", type=least, help=f"Draw no cases of more {counted}.")(called)
+    return called
+
+
 def default_memory() -> int:
     """Return the bytes that a worker may hold where nobody says so: most of what this machine has."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
@@ -88,8 +107,8 @@ def bounded_jobs(jobs: int) -> int:
 
 def prepare(implementation: str) -> "Prepared | Unprepared":
     """Load an implementation in a worker, and say what it is."""
-    from specsim.properties.conformance.isolated import Prepared, Unprepared
     from specsim.properties.conformance.selection import Described
+    from specsim.properties.conformance.wanted import Prepared, Unprepared
     from specsim.properties.reach.sizes import is_interpreted
 
     try:
@@ -121,9 +140,9 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
         UNAVAILABLE: it does not import, or the process that imports it dies or hangs; USAGE: what it declares makes no
         sense.
     """
-    from specsim.properties.conformance.isolated import Unprepared
+    from specsim.properties.conformance.wanted import Unprepared
 
-    job = Job("start", PREPARE, (implementation,), replace(limits, job=None))
+    job = Job(("its import", 0), PREPARE, (implementation,), replace(limits, job=None))
     with ended_by_sigterm(), Supervisor(jobs, job, PRELOAD, on_output=pass_on) as supervisor:
         try:
             prepared = supervisor.start()
@@ -136,16 +155,28 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
             raise Failed(str(error), Exit.UNAVAILABLE) from error
         finally:
             supervisor.close()
-            for process in supervisor.held:
-                remark(f"process {process} does not end: a driver holds it")
+            for line in held_in_words(supervisor):
+                remark(line)
 
 
 @contextmanager
 def replay_workers() -> Iterator[Supervisor]:
     """Start a worker that loads whatever it is asked to."""
-    job = Job("start", "specsim.cli.isolation:nothing")
+    job = Job(("its import", 0), "specsim.cli.isolation:nothing")
     with ended_by_sigterm(), Supervisor(1, job, PRELOAD, on_output=pass_on) as supervisor:
-        yield supervisor
+        try:
+            yield supervisor
+        finally:
+            supervisor.close()
+            for line in held_in_words(supervisor):
+                remark(line)
+
+
+def held_in_words(supervisor: Supervisor) -> Iterator[str]:
+    """Yield a line for every process that was killed and is still there, with the property or the case that it ran."""
+    for process, job in supervisor.held.items():
+        doing = "" if job is None else f", which ran {job.key[0]},"
+        yield f"process {process}{doing} does not end: a driver holds it"
 
 
 def nothing() -> None:

@@ -69,6 +69,13 @@ def read(path: Path | None, version: Version | None) -> tuple[KnownFailure, ...]
         raise Failed(f"{error}", Exit.USAGE) from error
 
 
+def expects(entries: tuple[KnownFailure, ...], failure: "Failure", version: Version | None) -> bool:
+    """Return whether a failure is known, and its day has not passed."""
+    today = datetime.now(UTC).date()
+    met = [entry for entry in entries if entry.concerns(version) and _is(entry, failure)]
+    return any(entry.expires is None or entry.expires >= today for entry in met)
+
+
 def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version | None) -> Judged:
     """Take the expected failures out of a report, and see which entries do not hold any more."""
     if not entries:

@@ -15,7 +15,12 @@ from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.outcomes import first_line
 
 REPLAY = "specsim.cli.replay:replay_in_worker"
-OF_FATE = {Fate.CRASHED: Replay.CRASHED, Fate.TIMED_OUT: Replay.TIMED_OUT, Fate.CUT: Replay.TIMED_OUT}
+OF_FATE = {
+    Fate.CRASHED: Replay.CRASHED,
+    Fate.RAISED: Replay.CRASHED,
+    Fate.TIMED_OUT: Replay.TIMED_OUT,
+    Fate.CUT: Replay.TIMED_OUT,
+}
 UNAVAILABLE = "UNAVAILABLE"
 MISSING = "MISSING"
 
@@ -80,7 +85,7 @@ def _outcome_of(
         UNAVAILABLE.
     """
     name = implementation or case.provenance.implementation
-    supervisor.submit(Job(str(path), REPLAY, (str(path), name), limits))
+    supervisor.submit(Job((str(path), 0), REPLAY, (str(path), name), limits))
     (event,) = supervisor.events()
     if isinstance(event, Lost):
         if event.call is None:

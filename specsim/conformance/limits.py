@@ -1,7 +1,7 @@
 """What a module declares that it does not do: ``LIMITS`` and a few conventions, read once when it is loaded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specsim.contracts.axes import UnboundAxis, evaluate
@@ -24,6 +24,9 @@ SWITCHES = {
     "DISTINCT_SIBLINGS": "siblings with equal tokens",
 }
 """What is left out where a module declares the attribute, as long as that is not what it is without it."""
+
+AXES_OF = {"nodes": ("node", "draft"), "words": ("vocab", "draft_vocab"), "requests": ("request", "row")}
+"""The axes along which something is counted; a chain has one node more than drafts."""
 
 TIES = "ties that are broken otherwise than by the contract"
 _WITHOUT = {
@@ -62,6 +65,8 @@ class Limits:
         Whether rows of probabilities have to add up to 1.
     has_distinct_siblings : bool
         Whether siblings have to have different tokens.
+    most : mapping
+        The largest number of what ``AXES_OF`` counts, in every operation: whoever runs the suite wants no larger calls.
     """
 
     values: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
@@ -72,6 +77,7 @@ class Limits:
     takes_padded_proposals: bool = True
     is_normalised: bool = False
     has_distinct_siblings: bool = False
+    most: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def are_none(self) -> bool:
@@ -80,7 +86,27 @@ class Limits:
 
     def of(self, operation: str) -> Mapping[str, Values]:
         """Return what is taken of the axes and scalars of an operation; a sampler's form without coins takes its."""
+        taken = self.declared_of(operation)
+        for axis, size, _ in self.largest_sizes():
+            sizes = taken.get(axis, range(size + 1))
+            taken[axis] = range(sizes[0], max(sizes[0], min(sizes[-1], size)) + 1)
+        return taken
+
+    def declared_of(self, operation: str) -> dict[str, Values]:
+        """Return of it what the implementation declares."""
         return {**self.values.get(operation.removesuffix(SUFFIX), {}), **self.values.get(operation, {})}
+
+    def at_most(self, most: Mapping[str, int]) -> "Limits":
+        """Return these limits with other largest numbers."""
+        return replace(self, most=dict(most))
+
+    def largest_sizes(self) -> list[tuple[str, int, str]]:
+        """Return axes and the largest sizes that are wanted of them in every operation, and how that is called."""
+        return [
+            (axis, size - 1 if axis == "draft" else size, f"more than {size} {counted}")
+            for counted, size in self.most.items()
+            for axis in AXES_OF[counted]
+        ]
 
     def in_words(self) -> list[str]:
         """Return what is left out, a line each."""
@@ -96,7 +122,7 @@ class Limits:
         lines += [TIES] if self.ties_are_free else []
         for operation, taken in self.values.items():
             lines += [f"{operation} with another {name} than {spelt(values)}" for name, values in taken.items()]
-        return lines
+        return list(dict.fromkeys([*lines, *(words for _, _, words in self.largest_sizes())]))
 
 
 NO_LIMITS = Limits()

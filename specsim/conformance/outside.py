@@ -36,10 +36,13 @@ def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, An
         bindings = bind(operation.name, operation.contract, arguments)
     except SpecRejection:
         return None
-    for name, values in limits.of(operation.name).items():
+    for name, values in limits.declared_of(operation.name).items():
         got = arguments[name] if name in arguments else bindings.get(name)
         if got is not None and int(got) not in values:
             return f"{operation.name} with another {name} than {spelt(values)}"
+    for axis, size, words in limits.largest_sizes():
+        if int(bindings.get(axis, 0)) > size:
+            return words
     checks: tuple[tuple[bool, str, _Predicate], ...] = (
         (not limits.takes_empty, "EMPTY", _is_empty),
         (not limits.takes_zero_proposals, "ZERO_PROPOSALS", _has_impossible_draft),

@@ -35,6 +35,11 @@ def test_an_expected_failure_does_not_fail_the_run(check):
     (expected,) = document["known"]["expected"]
     assert (expected["property"], expected["link"]) == ("agreement.map_hot_tokens", "https://example.org/1")
     assert "agreement.map_hot_tokens" not in [failure["property"] for failure in document["failures"]]
+    as_found = got.stderr.splitlines()
+    assert [
+        line for line in as_found if "agreement.map_hot_tokens:" in line and line.startswith("known failure, failed")
+    ]
+    assert not [line for line in as_found if line.startswith("FAILED agreement.map_hot_tokens")]
     reason = check('[[failure]]\nreason = "but should be"\n')
     assert reason.exit_code == 0, reason.stdout
     assert "known failure of map_hot_tokens: agreement.map_hot_tokens" in reason.stdout

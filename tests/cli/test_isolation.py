@@ -82,7 +82,8 @@ def limits_of(fate):
 
 
 def document_of(specsim, name, jobs, limits):
-    got = specsim("check", name, "--examples", 10, "--seed", 3, "--json", "--jobs", jobs, *limits, *CHOSEN)
+    usual = ("--examples", 10, "--seed", 3, "--budget", 1000, "--json", "--jobs", jobs)
+    got = specsim("check", name, *usual, *limits, *CHOSEN)
     return got.exit_code, json.loads(got.stdout)
 
 
@@ -92,6 +93,8 @@ def require_named(specsim, module, fault, jobs):
     assert (code, found["verdict"]) == (1, "fails")
     assert {one["operation"] for one in found["failures"]} == {"fill_bonus_tokens"}
     assert {one["fate"] for one in found["failures"]} == {fate}
+    cut = [name for name, one in found["properties"].items() if one["cut"]]
+    assert not cut, "the run ends within its budget"
     first = found["failures"][0]
     assert words in first["message"]
     case = json.loads(Path(first["case"]).read_text())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -77,6 +78,53 @@ def test_a_budget_that_is_spent_leaves_out_and_says_so(specsim, module):
     got = specsim("check", module(HONEST), *ONE, "--budget", 0.01, "--operation", "fill_bonus_tokens")
     assert got.exit_code == 3
     assert "not run: 1 properties, the budget is spent: agreement.fill_bonus_tokens" in got.stdout
+
+
+def test_whatever_is_raised_is_a_failure_and_no_crash(specsim, module):
+    """What is raised once more when the case is kept leaves the property; its process goes on all the same."""
+    odd = "class Odd(BaseException):\n    pass\n\ndef fill_bonus_tokens(**arguments):\n    raise Odd('so odd')\n"
+    got = specsim("check", module(odd), *ONE, "--json")
+    (failure,) = json.loads(got.stdout)["failures"]
+    assert (got.exit_code, failure["fate"], failure["operation"]) == (1, "FAILED", "fill_bonus_tokens")
+    assert "Odd" in failure["error"] and "so odd" in failure["error"]
+    assert Path(failure["case"]).exists()
+
+
+def test_sizes_are_bounded_and_the_bounds_are_told(specsim, module):
+    spy = "from specsim import reference\n\ndef fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n"
+    spy += "    print('size', *accept_tokens.shape)\n"
+    name = module(spy + "    return reference.fill_bonus_tokens(accept_tokens, num_accepted_tokens)\n")
+    sizes = {}
+    for bounds in ((), ("--max-requests", 2, "--max-nodes", 4)):
+        got = specsim("check", name, *ONE, *bounds)
+        assert got.exit_code == 0
+        seen = [line.split()[1:] for line in got.stderr.splitlines() if line.startswith("size ")]
+        sizes[bounds] = [max(map(int, each)) for each in zip(*seen, strict=True)]
+        assert ("excluded: more than 2 requests" in got.stdout) == bool(bounds)
+    (requests, nodes), (few, small) = sizes.values()
+    assert few <= 2 < requests and small <= 4 < nodes
+    assert specsim("check", name, "--max-nodes", 1).exit_code == 2
+
+
+def test_the_line_of_a_whole_run_reproduces_exactly_it(specsim, module):
+    wrong = "def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):\n"
+    name = module(wrong + "    return out_cache_loc.reshape(num_steps, -1).copy()\n")
+    which = ("--property", "pool_kinds.storage_changes_no_phase", "--operation", "per_step_draft_out_cache_loc")
+    got = specsim("check", name, "--seed", 3, "--examples", 40, "--budget", 1000, "--max-vocab", 50, *which)
+    assert got.exit_code == 1
+    (line,) = [line for line in got.stdout.splitlines() if line.startswith("  specsim check ")]
+    again = specsim(*shlex.split(line)[1:])
+    assert (again.exit_code, again.stdout) == (1, got.stdout)
+
+
+def test_a_reader_that_leaves_keeps_the_exit_code_of_the_verdict(module, tmp_path):
+    name = module("def fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    raise KeyError\n")
+    check = " ".join([sys.executable, "-m", "specsim", "check", name, *map(str, ONE)])
+    command = ["bash", "-c", f"{check} | head -1; exit ${{PIPESTATUS[0]}}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    got = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (got.returncode, got.stdout.count("\n")) == (1, 1)
+    assert "fails: " in got.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -10,19 +10,29 @@ from typing import Any
 class Limits:
     """Seconds that a call may take and that a job may; bytes that a process may hold. None: as many as it likes.
 
-    ``start`` is how long a process may take until it is ready.
+    ``start`` is how long a process may take until it is ready. ``turn`` is after how many seconds a job ends at its
+    next call, because others want theirs: no call is too long for it.
     """
 
     call: float | None = 20.0
     job: float | None = None
     memory: int | None = None
     start: float | None = 120.0
+    turn: float | None = None
 
     @property
     def longest_call(self) -> float | None:
         """Seconds after which a call is taken to hang: a job's, where a job may take less."""
-        given = [seconds for seconds in (self.call, self.job) if seconds is not None]
-        return min(given, default=None)
+        return _least(self.call, self.job)
+
+    @property
+    def longest_turn(self) -> float | None:
+        """Seconds after which a job ends at its next call."""
+        return _least(self.job, self.turn)
+
+
+def _least(*seconds: float | None) -> float | None:
+    return min((one for one in seconds if one is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,11 @@ class Job:
 
 
 class Fate(StrEnum):
-    """How a job ends that comes to no answer."""
+    """How a job ends that comes to no answer: RAISED leaves its process as it is, CUT is nobody's fault."""
 
     CRASHED = "CRASHED"
     TIMED_OUT = "TIMED OUT"
+    RAISED = "FAILED"
     CUT = "CUT"
 
 
@@ -63,10 +74,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Lost:
-    """A job whose process died or was killed: why in words, and what it was doing.
+    """A job that came to no answer, or whose process died: why in words, and what it was doing.
 
     ``example`` counts examples that had begun. ``call`` is the name of the function that was called last in it, with
-    its arguments where they could be kept. ``printed`` is the end of what the process wrote.
+    its arguments where they could be kept. ``printed`` is the end of what the process wrote, or the traceback of what
+    was raised.
     """
 
     job: Job

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from specsim.conformance.isolation.jobs import Fate, Job
-from specsim.conformance.isolation.nature import bytes_held, describe_status
+from specsim.conformance.isolation.nature import bytes_held, describe_status, seconds_waited
 from specsim.conformance.isolation.nursery import Hatched
 
 CHUNK = 1 << 16
@@ -19,7 +19,10 @@ GRACE = 2.0
 
 
 class Minder:
-    """Watches one worker on the clock of the supervisor, which stands still while the supervisor does."""
+    """Watches one worker on the clock of the supervisor, which stands still while the supervisor does.
+
+    Time in which the worker could run, and others did, counts for no hang.
+    """
 
     def __init__(self, hatched: Hatched, on_output: Callable[[bytes], None] | None) -> None:
         self.hatched = hatched
@@ -30,7 +33,7 @@ class Minder:
         self.counts = (0, 0)
         self.last_call: tuple[str, dict[str, Any] | None] | None = None
         self._on_output = on_output
-        self._since = self._silent_since = 0.0
+        self._since = self._silent_since = self._waited_before = 0.0
         self._num_printed = 0
         self._tail = b""
 
@@ -43,6 +46,7 @@ class Minder:
         """Send a job."""
         self.job = job
         self._since = self._silent_since = now
+        self._waited_before = seconds_waited(self.process)
         self._num_printed, self._tail = 0, b""
         with suppress(OSError):  # NOTE: one that has died meanwhile is found dead at the next look.
             self.hatched.connection.send(job)
@@ -78,6 +82,7 @@ class Minder:
         counts = self.hatched.heart.counts()
         if counts != self.counts:
             self.counts, self._silent_since = counts, now
+            self._waited_before = seconds_waited(self.process)
         if self.job is None:
             return None
         limits = self.job.limits
@@ -87,11 +92,15 @@ class Minder:
         longest = limits.longest_call
         if self.is_starting or (longest is not None and not self.hatched.heart.is_calling()):
             longest = limits.start
-        if longest is not None and now - self._silent_since > longest:
+        if longest is not None and self._is_silent(now, longest):
             return Fate.TIMED_OUT, f"has not returned after {longest:g} seconds"
         if limits.job is not None and not self.is_starting and now - self._since > limits.job + GRACE:
             return Fate.CUT, f"its {limits.job:g} seconds are over"
         return None
+
+    def _is_silent(self, now: float, seconds: float) -> bool:
+        silent = now - self._silent_since
+        return silent > seconds and silent - (seconds_waited(self.process) - self._waited_before) > seconds
 
     def describe_end(self, status: int | None) -> str:
         """Say how the process ended by itself."""

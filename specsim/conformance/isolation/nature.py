@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+UNTIL_DEAD = 1.0
+"""Seconds until a process that was killed is gone, unless a driver holds it."""
 
 
 def die_with_parent(parent: int) -> None:
@@ -32,6 +34,14 @@ def bytes_held(process: int) -> int:
     except (OSError, ValueError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def seconds_waited(process: int) -> float:
+    """Return how long a process that could run waited for its turn, 0.0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def is_there(process: int) -> bool:

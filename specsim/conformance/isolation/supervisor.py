@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Lost, Skipped
 from specsim.conformance.isolation.minder import Minder
-from specsim.conformance.isolation.nature import is_there, kill_group
+from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.worker import Surroundings
 
@@ -20,8 +20,7 @@ TICK = 0.1
 LONGEST_TICK = 0.25
 """Seconds that count at most between two looks: where this process did not get its turn, nobody else hung either."""
 
-UNTIL_DEAD = 1.0
-"""Seconds until a process that was killed is gone, unless a driver holds it."""
+OUT_OF_TIME = "the time of the run is over"
 
 Event = Done | Lost | Skipped
 Dispatch = Callable[[Job], Job | str]
@@ -48,8 +47,8 @@ class Supervisor:
 
     Attributes
     ----------
-    held : list of int
-        Processes that were killed and did not end: a driver holds them.
+    held : dict of int to Job or None
+        Processes that were killed and did not end, because a driver holds them, with what they did.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Supervisor:
         preload: Sequence[str] = (),
         on_output: Callable[[bytes], None] | None = None,
     ) -> None:
-        self.held: list[int] = []
+        self.held: dict[int, Job | None] = {}
         self.prepared: object = None
         self._num_workers = num_workers
         self._prepare = prepare
@@ -98,13 +97,15 @@ class Supervisor:
                 pass
         return self.prepared
 
-    def events(self, dispatch: Dispatch = as_it_is) -> Iterator[Event]:
+    def events(self, dispatch: Dispatch = as_it_is, until: float | None = None) -> Iterator[Event]:
         """Run what is queued, also what is queued meanwhile, and yield what becomes of each job.
 
         Parameters
         ----------
         dispatch : callable
             Is asked just before a job begins: returns it, with other limits perhaps, or says why it is skipped.
+        until : float or None
+            When what still runs is cut, on the clock ``time.monotonic``.
 
         Raises
         ------
@@ -114,6 +115,9 @@ class Supervisor:
         while self._queue or any(one.job is not None for one in self._minders):
             yield from self._assign(dispatch)
             yield from self._turn()
+            if until is not None and time.monotonic() > until:
+                for minder in [one for one in self._minders if one.job is not None]:
+                    yield from self._end(minder)
 
     def close(self) -> None:
         """Kill every worker; those that do not end within a second are ``held``."""
@@ -184,7 +188,7 @@ class Supervisor:
         elif answer[0] == "raised":
             if minder.is_starting:
                 raise CannotStart(answer[1][0])
-            yield from self._cut(minder, Fate.CRASHED, f"raises {answer[1][0]}", answer[1][1])
+            yield from self._cut(minder, Fate.RAISED, *answer[1])
         else:
             yield from self._finish(minder, answer[1])
 
@@ -210,6 +214,14 @@ class Supervisor:
                 self._retire(minder, kill=True)
             yield Done(job, answer)
 
+    def _end(self, minder: Minder) -> Iterator[Event]:
+        """Take a worker away from its job, or from the one it was to begin."""
+        kill_group(minder.process)
+        self._retire(minder)
+        job = minder.following if minder.is_starting else minder.job
+        if job is not None:
+            yield Lost(job, Fate.CUT, OUT_OF_TIME, minder.counts[1], minder.last_call, minder.printed)
+
     def _lose(self, minder: Minder, fate: Fate, words: str) -> Iterator[Event]:
         """Bury a worker, and say what became of its job."""
         self._retire(minder)
@@ -230,7 +242,7 @@ class Supervisor:
             time.sleep(0.005)
             self._nursery.look()
         if minder.process not in self._nursery.ends and is_there(minder.process):
-            self.held.append(minder.process)
+            self.held[minder.process] = minder.job
         kill_group(minder.process)
         minder.remember()
         for channel in (minder.hatched.connection, minder.hatched.output):

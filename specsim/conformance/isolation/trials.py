@@ -3,12 +3,20 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from specsim.conformance.isolation.beats import Heart, Poisoned, begin_example, listen
 from specsim.conformance.isolation.jobs import Fate
-from specsim.conformance.isolation.nature import bytes_held, describe_status, die_with_parent, kill_group
+from specsim.conformance.isolation.nature import (
+    UNTIL_DEAD,
+    bytes_held,
+    describe_status,
+    die_with_parent,
+    kill_group,
+    seconds_waited,
+)
 
 PAUSE = 0.002
 LONGEST_PAUSE = 0.05
@@ -45,6 +53,7 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
         None where it came to its end.
     """
     reading, writing = os.pipe()
+    os.set_blocking(reading, False)
     heart = Heart.new()
     parent = os.getpid()
     process = os.fork()
@@ -67,7 +76,9 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
     os.close(writing)
     try:
         fate, words = _wait(process, seconds, memory)
-        last_words = os.read(reading, MOST_WORDS).decode(errors="replace")
+        last_words = ""
+        with suppress(BlockingIOError):  # NOTE: one that does not end keeps the other end open.
+            last_words = os.read(reading, MOST_WORDS).decode(errors="replace")
         if last_words.startswith(POISONED):
             words = last_words.removeprefix(POISONED)
         elif last_words and fate is Fate.CRASHED:
@@ -86,7 +97,7 @@ def _print_nothing() -> None:
 
 
 def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str]:
-    waited, before = 0.0, time.monotonic()
+    waited, before, killed = 0.0, time.monotonic(), 0.0
     fate, words = Fate.CRASHED, ""
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -94,10 +105,13 @@ def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str]:
             return fate, words or describe_status(status)
         now = time.monotonic()
         waited, before = waited + min(now - before, LONGEST_PAUSE), now
-        if not words and waited > seconds:
+        if killed and now - killed > UNTIL_DEAD:
+            return fate, f"{words}; process {process} does not end: a driver holds it"
+        if not killed and waited > seconds and waited - seconds_waited(process) > seconds:
             fate, words = Fate.TIMED_OUT, f"has not returned after {seconds:g} seconds"
-        elif not words and memory is not None and (held := bytes_held(process)) > memory:
+        elif not killed and memory is not None and (held := bytes_held(process)) > memory:
             words = f"holds {held / 2**20:,.0f} MiB, but should hold at most {memory / 2**20:,.0f}"
         if words:
+            killed = killed or now
             kill_group(process)
         time.sleep(PAUSE)

@@ -62,7 +62,7 @@ def _serve(connection: Connection, heart: Heart) -> NoReturn:
             job: Job = connection.recv()
         except EOFError:
             os._exit(0)
-        heart.start(job.limits.job)
+        heart.start(job.limits.longest_turn)
         answer: tuple[str, Any]
         try:
             answer = "done", job.run()

@@ -45,6 +45,16 @@ def test_cases_lie_inside(operation):
     assert inside.count(None) >= 18, inside
 
 
+@pytest.mark.parametrize(
+    "operation", ["build_tree", "verify_tree_greedy", "top_k_renorm", "chain_speculative_sampling"]
+)
+def test_cases_are_no_larger_than_is_wanted(operation):
+    wanted = Limits().at_most({"nodes": 5, "words": 7, "requests": 2})
+    inside = [why_outside(wanted, RECORDS[operation], case) for case in drawn(operation, wanted)]
+    assert inside.count(None) >= 18, inside
+    assert any(why_outside(wanted, RECORDS[operation], case) for case in drawn(operation, Limits()))
+
+
 def test_both_ends_of_an_axis_are_drawn():
     sizes = {case["candidates"].shape for case in drawn("verify_tree_greedy", EVERYTHING)}
     assert {width for _, width in sizes} >= {3, 8} and {count for count, _ in sizes} == {2, 3}

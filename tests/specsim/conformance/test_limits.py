@@ -25,6 +25,18 @@ def test_values_of_scalars_are_listed_and_sizes_of_axes_lie_between_two():
     ]
 
 
+def test_largest_sizes_hold_in_every_operation_and_within_what_it_takes():
+    declared = limits_of({"LIMITS": {"build_tree": {"node": (4, 64)}, "fast_topk": {"row": (3, 5)}}}, "mine")
+    limits = declared.at_most({"nodes": 8, "requests": 2})
+    assert limits.of("build_tree") == {
+        "node": range(4, 9), "draft": range(8), "request": range(3), "row": range(3)
+    }  # fmt: skip
+    assert limits.of("fast_topk")["row"] == range(3, 4), "the smallest size that is taken is drawn all the same"
+    assert limits.declared_of("build_tree") == {"node": range(4, 65)}
+    assert limits.in_words()[-2:] == ["more than 8 nodes", "more than 2 requests"]
+    assert declared.at_most({}) == declared
+
+
 def test_a_sampler_without_coins_has_the_limits_of_its_operation():
     name = "tree_speculative_sampling_target_only"
     limits = limits_of({"LIMITS": {name: {"strict": (1,)}}}, "mine")

@@ -1,0 +1,184 @@
+"""One run of the suite in processes that may die: its jobs, and what becomes of them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Skipped
+from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.budget import SPENT, rounds_of
+from specsim.properties.conformance.crashes import Search, told_loss
+from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
+from specsim.properties.conformance.selection import examples_of, is_runnable, is_selected, reported_names
+from specsim.properties.conformance.units import UnitLimits, failure_from, property_named, report_from, together
+from specsim.properties.conformance.wanted import Prepared, Unprepared, Wanted
+from specsim.properties.property import Property
+
+RUN_UNIT = "specsim.properties.conformance.units:run_unit"
+SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
+MOST_LOSSES = 2
+"""Crashes and hangs of an operation after which its other properties are not run."""
+
+SECONDS_OF_A_SEARCH = 20.0
+"""How long a smaller case of a crash is looked for."""
+
+Prepare = Callable[[str], Prepared | Unprepared]
+Told = Callable[[Failure], None]
+
+
+class Run:
+    """One run: ``found`` has what each property came to so far, one report a round, ``failures`` those that broke."""
+
+    def __init__(self, wanted: Wanted, prepared: Prepared, prepare: Prepare, folder: Path, on_failure: Told) -> None:
+        self.prepared = prepared
+        self.described = prepared.described
+        self.chosen = [one for one in all_properties() if self._is_chosen(one, wanted)]
+        self.found: dict[str, list[PropertyReport]] = {}
+        self.failures: dict[str, Failure] = {}
+        self._losses: Counter[str] = Counter()
+        self._wanted = wanted
+        self._prepare = prepare
+        self._folder = folder
+        self._on_failure = on_failure
+        self._searching: dict[str, dict[str, Any]] = {}
+
+    def _is_chosen(self, one: Property, wanted: Wanted) -> bool:
+        named = wanted.properties is None or one.name in wanted.properties
+        return named and is_selected(one, self.described, wanted.operations, wanted.with_models)
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the units of the run, breadth first where there is a budget, in the order of the suite otherwise."""
+        wanted = self._wanted
+        examples = {one.name: examples_of(one, wanted.max_examples, wanted.slow_examples) for one in self.chosen}
+        order = list(self.chosen)
+        if wanted.budget is not None:
+            order.sort(key=lambda one: one.is_slow)
+        elif wanted.jobs > 1:
+            order.sort(key=lambda one: not one.is_slow)
+        rounds = {one.name: rounds_of(one, examples[one.name], wanted.budget is not None) for one in order}
+        for number in range(max(map(len, rounds.values()), default=0)):
+            for one in order:
+                if number >= len(rounds[one.name]):
+                    continue
+                if not is_runnable(one, self.described):
+                    self.found[one.name] = [PropertyReport(0, False, missing=True)]
+                    continue
+                seed = wanted.seed if number == 0 else f"{wanted.seed} {number}"
+                limits = UnitLimits(
+                    examples=(rounds[one.name][number],),
+                    folder=str(self._folder),
+                    seed=wanted.seed,
+                    versions=wanted.versions,
+                    must_reach=len(rounds[one.name]) == 1,
+                    is_strict=wanted.is_strict,
+                    most=wanted.most,
+                )
+                arguments = (self.described.name, one.name, (seed,), limits)
+                yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits)
+
+    def dispatch(self, job: Job) -> Job | str:
+        """Return a job as it is to run, or why it is not."""
+        if job.is_apart:
+            return job
+        one = property_named(job.arguments[1])
+        if one.name in self.failures:
+            return "it has failed"
+        lost = tuple(name for name, losses in self._losses.items() if losses >= MOST_LOSSES)
+        needed = [name for name in lost if name in one.operations]
+        if needed and not one.fills_missing:
+            return f"{needed[0]} has crashed or hung {MOST_LOSSES} times"
+        if "" in lost and one.runs_worker:
+            return f"the worker has crashed or hung {MOST_LOSSES} times"
+        if not needed:
+            return job
+        implementation, name, seeds, limits = job.arguments
+        return replace(job, arguments=(implementation, name, seeds, replace(limits, without=tuple(needed))))
+
+    def take(self, event: Done | Lost | Skipped) -> Job | None:
+        """Count what became of a job; return one that looks for a smaller case of a crash."""
+        if event.job.is_apart:
+            self._take_search(event)
+        elif isinstance(event, Skipped):
+            is_spent = event.words == SPENT
+            self._add(event.job.arguments[1], PropertyReport(0, False, False, cut=is_spent, not_run=event.words))
+        elif isinstance(event, Done):
+            name, told = event.job.arguments[1], event.answer["failure"]
+            self._add(name, report_from(event.answer))
+            if told is not None:
+                self._fail(name, failure_from(told))
+        elif event.fate is Fate.CUT:
+            self._add(event.job.arguments[1], PropertyReport(max(event.example - 1, 0), False, False, cut=True))
+        elif event.fate is Fate.RAISED:
+            implementation, name, _, limits = event.job.arguments
+            self._add(name, PropertyReport(event.example, True, False))
+            self._fail(name, failure_from(told_loss(event, implementation, name, limits)))
+        else:
+            return self._take_loss(event)
+        return None
+
+    def report(self, why_ended: str = "", is_interrupted: bool = False) -> Report:
+        """Return what the run came to so far; what did not begin is not run."""
+        for name, told in list(self._searching.items()):
+            self._end_search(name, told)
+        rest = PropertyReport(
+            0, False, False, cut=bool(why_ended), not_run=why_ended or "no examples of it were wanted"
+        )
+        reports = {one.name: together(self.found.get(one.name) or [rest]) for one in self.chosen}
+        names = reported_names(self.described, self._wanted.operations, self._wanted.with_models)
+        wanted = self._wanted
+        if wanted.properties is not None:
+            called = {name for one in self.chosen for name in one.operations}
+            names = [name for name in names if name in called]
+        reported = {name: self.described.has(name) for name in names}
+        return assemble(self.described.name, wanted.seed, self.chosen, reports, self.failures, reported, is_interrupted)
+
+    def _add(self, name: str, report: PropertyReport) -> None:
+        reports = self.found.setdefault(name, [])
+        if report.cut or not (report.not_run and reports):
+            reports.append(report)
+
+    def _fail(self, name: str, failure: Failure) -> None:
+        self.failures[name] = failure
+        self._on_failure(failure)
+
+    def _take_loss(self, lost: Lost) -> Job | None:
+        implementation, name, (seed,), limits = lost.job.arguments
+        self._add(name, PropertyReport(lost.example, True, False))
+        told = told_loss(lost, implementation, name, limits)
+        operation = told["operation"] if self.described.has(told["operation"]) else ""
+        self._losses[operation] += 1
+        if self._losses[operation] > 1 or not lost.example:
+            self._fail(name, failure_from(told))
+            return None
+        bounds = lost.job.limits
+        search = Search(
+            seed=seed,
+            examples=limits.examples[0],
+            first=lost.example,
+            fate=lost.fate,
+            call_seconds=bounds.longest_call or SECONDS_OF_A_SEARCH,
+            seconds=SECONDS_OF_A_SEARCH,
+            memory=bounds.memory,
+            is_interpreted=self.prepared.is_interpreted,
+            loads_apart=self.prepared.uses_gpu,
+            declared=self._wanted.limits_of(self.prepared),
+        )
+        self._searching[name] = told
+        arguments = (implementation, name, search, limits, self._prepare)
+        most = 2 * search.seconds + 2 * search.call_seconds
+        return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True)
+
+    def _take_search(self, event: Done | Lost | Skipped) -> None:
+        name, _ = event.job.key
+        told, smaller = self._searching[name], event.answer if isinstance(event, Done) else None
+        if isinstance(event, Done) and smaller is None:
+            told = {**told, "message": f"{told['message']}; alone, the case does not do it again"}
+        elif smaller is not None and (smaller["case"] is not None or told["case"] is None):
+            told = {**smaller, "error": told["error"]}
+        self._end_search(name, told)
+
+    def _end_search(self, name: str, told: dict[str, Any]) -> None:
+        del self._searching[name]
+        self._fail(name, failure_from(told))

@@ -1,0 +1,66 @@
+"""What is checked and how much may be spent on it, and what a worker says of an implementation."""
+
+import time
+from dataclasses import dataclass, field
+
+from specsim.conformance.isolation.jobs import Limits
+from specsim.conformance.limits import NO_LIMITS
+from specsim.conformance.limits import Limits as DeclaredLimits
+from specsim.properties.conformance.selection import Described
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is checked, and how much may be spent on it.
+
+    Parameters
+    ----------
+    properties : tuple of str or None
+        Run only these.
+    budget : float or None
+        Seconds of the whole run; ``spent`` of them are gone when it begins.
+    most : mapping
+        The largest numbers that are drawn of what ``specsim.conformance.limits.AXES_OF`` counts.
+    """
+
+    seed: int
+    max_examples: int
+    operations: tuple[str, ...] | None = None
+    properties: tuple[str, ...] | None = None
+    slow_examples: int | None = None
+    with_models: bool = False
+    jobs: int = 1
+    limits: Limits = field(default_factory=Limits)
+    budget: float | None = None
+    spent: float = 0.0
+    versions: dict[str, str] = field(default_factory=dict)
+    is_strict: bool = False
+    most: dict[str, int] = field(default_factory=dict)
+
+    def seconds_left(self, started: float) -> float | None:
+        """Return how much of the budget is left of a run that began at some time of ``time.monotonic``."""
+        return None if self.budget is None else max(0.0, self.budget - (time.monotonic() - started))
+
+    def limits_of(self, prepared: "Prepared") -> DeclaredLimits:
+        """Return the limits within which an implementation is tried."""
+        return (NO_LIMITS if self.is_strict else prepared.declared).at_most(self.most)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a worker says of an implementation once it has loaded it, and of the device it runs on."""
+
+    described: Described
+    device: str
+    is_interpreted: bool
+    uses_gpu: bool
+    declared: DeclaredLimits = NO_LIMITS
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Unprepared:
+    """Why an implementation cannot be tried, and the exit code that says so."""
+
+    words: str
+    code: int

@@ -1,0 +1,91 @@
+"""What becomes of the jobs of a run: a loss is kept whatever becomes of the search for a smaller case."""
+
+import pytest
+
+from specsim.conformance.backend import load
+from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Limits, Lost, Skipped
+from specsim.properties.conformance.budget import AT_THE_END, FAIR, SPENT, Budget
+from specsim.properties.conformance.isolated import check_isolated
+from specsim.properties.conformance.run import Run
+from specsim.properties.conformance.selection import Described
+from specsim.properties.conformance.wanted import Prepared, Wanted
+
+NAMES = ("agreement.fill_bonus_tokens", "agreement.fast_topk")
+WANTED = Wanted(seed=3, max_examples=10, properties=NAMES)
+PREPARED = Prepared(Described.of(load("specsim.reference")), "no device", False, False)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a run, and a list of the failures that it tells."""
+    told = []
+    return Run(WANTED, PREPARED, lambda name: PREPARED, tmp_path, told.append), told
+
+
+def lost(run, fate, index=0):
+    job = sorted(run.jobs(), key=lambda job: NAMES.index(job.key[0]))[index]
+    return Lost(job, fate, "has not returned", example=2, call=(job.key[0].partition(".")[2], None), printed="words")
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda job: Done(job, None), "; alone, the case does not do it again"),
+        (lambda job: Lost(job, Fate.CUT, "late"), ""),
+        (lambda job: Lost(job, Fate.CRASHED, "killed by SIGKILL"), ""),
+        (lambda job: Skipped(job, SPENT), ""),
+        (lambda job: None, ""),
+    ],
+    ids=["not again", "cut", "died", "no time", "interrupted"],
+)
+def test_a_crash_is_told_whatever_becomes_of_the_search(run, end, words):
+    run, told = run
+    search = run.take(lost(run, Fate.TIMED_OUT))
+    assert search.is_apart and not told
+    event = end(search)
+    if event is not None:
+        assert run.take(event) is None
+    report = run.report("interrupted", is_interrupted=event is None)
+    (failure,) = told
+    assert failure.message == f"fill_bonus_tokens TIMED OUT: has not returned{words}"
+    assert (failure.operation, failure.fate, failure.error) == ("fill_bonus_tokens", "TIMED OUT", "words")
+    assert report.failures == (failure,)
+    assert report.verdict == ("interrupted" if event is None else "fails")
+
+
+def test_what_is_raised_is_a_failure_of_its_property_and_no_crash(run):
+    run, told = run
+    assert [run.take(lost(run, Fate.RAISED, index)) for index in (0, 1)] == [None, None]
+    assert {failure.fate for failure in told} == {"FAILED"}
+    assert [failure.operation for failure in told] == [name.partition(".")[2] for name in NAMES]
+    assert not run.report().properties[NAMES[0]].not_run
+
+
+def test_a_run_for_which_no_process_starts_any_more_tells_what_it_found(tmp_path):
+    class Failing:
+        def submit(self, job, first=False):
+            self.job = job
+
+        def running(self):
+            return []
+
+        def events(self, dispatch, until):
+            report = {"examples": 4, "failed": False, "missing": False, "duration": 0.1, "failure": None}
+            yield Done(self.job, report)
+            raise CannotStart("killed by SIGKILL")
+
+    report = check_isolated(Failing(), WANTED, PREPARED, lambda name: PREPARED, print)
+    assert report.verdict == "inconclusive"
+    done, rest = sorted(report.properties.values(), key=lambda one: one.examples, reverse=True)
+    assert done.examples == 4
+    assert rest.not_run == "no process can be started any more: killed by SIGKILL"
+
+
+def test_a_turn_is_a_part_of_the_budget_and_limits_no_call(run):
+    job = next(run[0].jobs())
+    budget = Budget(100.0 + AT_THE_END, spent=0.0, num_workers=2, num_jobs=80)
+    given = budget.dispatch(job).limits
+    assert given.turn == pytest.approx(FAIR * 100.0 * 2 / 80, rel=0.2)
+    assert (given.longest_call, given.job) == (Limits().call, None)
+    assert Budget(None, 0.0, 2, 80).dispatch(job) is job
+    assert Budget(1.0, spent=2.0, num_workers=2, num_jobs=80).dispatch(job) == SPENT

@@ -1,0 +1,124 @@
+"""Jobs in processes that may die: what becomes of each, and who is left behind."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from specsim.conformance.isolation import minder, supervisor, trials
+from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Limits, Skipped
+from specsim.conformance.isolation.nature import is_there, seconds_waited
+from specsim.conformance.isolation.supervisor import OUT_OF_TIME, Supervisor
+
+READY = Job("ready", "os:getpid")
+
+
+@pytest.fixture
+def workers():
+    """Return a supervisor of two workers."""
+    with Supervisor(2, READY) as supervised:
+        yield supervised
+
+
+def test_what_is_raised_leaves_the_process_and_keeps_its_traceback(workers):
+    for job in (Job(1, "os:getpid"), Job(2, "os:_exit", ("three",)), Job(3, "os:getpid")):
+        workers.submit(job)
+    by_key = {event.job.key: event for event in workers.events()}
+    raised = by_key[2]
+    assert (raised.fate, raised.words) == (Fate.RAISED, "'str' object cannot be interpreted as an integer")
+    assert raised.printed.startswith("Traceback") and "TypeError" in raised.printed
+    assert isinstance(by_key[1], Done) and isinstance(by_key[3], Done)
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (Job(1, "os:_exit", (3,)), "left with exit code 3"),
+        (Job(1, "os:abort"), "killed by SIGABRT"),
+        (Job(1, "signal:raise_signal", (signal.SIGKILL,)), "killed by SIGKILL"),
+    ],
+    ids=["exit", "abort", "killed"],
+)
+def test_a_process_that_dies_is_another_loss_and_the_next_job_gets_a_fresh_one(workers, job, words):
+    workers.submit(job)
+    workers.submit(Job(2, "os:getpid"))
+    by_key = {event.job.key: event for event in workers.events()}
+    assert (by_key[1].fate, by_key[1].words) == (Fate.CRASHED, words)
+    assert by_key[2].answer != workers.prepared or len(by_key) == 2
+
+
+def test_what_still_runs_when_the_time_is_over_is_cut_and_the_rest_is_asked_for(workers):
+    for number in range(3):
+        workers.submit(Job(number, "time:sleep", (100_000,)))
+    until = time.monotonic()
+    words = {
+        event.job.key: event.words
+        for event in workers.events(lambda job: job if job.key < 2 else "too late", until=until)
+    }
+    assert words == {0: OUT_OF_TIME, 1: OUT_OF_TIME, 2: "too late"}
+
+
+def test_a_turn_ends_no_call(workers):
+    workers.submit(Job(1, "time:sleep", (0.5,), Limits(turn=0.01)))
+    (event,) = workers.events()
+    assert isinstance(event, Done)
+    assert Limits(call=20.0, job=60.0, turn=1.0).longest_call == 20.0
+    assert Limits(call=20.0, job=60.0, turn=1.0).longest_turn == 1.0
+
+
+def test_time_in_which_others_run_is_no_silence(monkeypatch):
+    """On a machine that is too busy a process that could run waits; one that sleeps or spins does not."""
+    waited = {"seconds": 0.0}
+    monkeypatch.setattr(minder, "seconds_waited", lambda process: waited["seconds"])
+    with Supervisor(1, READY) as supervised:
+        supervised.start()
+        (one,) = supervised._minders
+        one.give(Job(1, "time:sleep", (100_000,), Limits(call=5.0, start=5.0)), now=0.0)
+        one.loss(now=0.0)
+        waited["seconds"] = 8.0
+        assert one.loss(now=12.0) is None
+        assert one.loss(now=13.5) == (Fate.TIMED_OUT, "has not returned after 5 seconds")
+
+
+def test_the_system_tells_who_waits():
+    assert seconds_waited(os.getpid()) >= 0.0
+    assert seconds_waited(-1) == 0.0
+
+
+def test_a_process_that_a_driver_holds_is_named_with_what_it_did(monkeypatch):
+    """No driver can be had here: the process is not killed, and stays."""
+    job = Job(("strided.build_tree", 0), "time:sleep", (100_000,))
+    with Supervisor(1, READY) as supervised:
+        supervised.submit(job)
+        supervised.start()
+        with monkeypatch.context() as patch:
+            patch.setattr(supervisor, "kill_group", lambda process: None)
+            list(supervised.events(until=time.monotonic()))
+        ((process, doing),) = supervised.held.items()
+        assert doing == job
+        assert is_there(process)
+        os.killpg(process, signal.SIGKILL)
+
+
+def test_a_trial_that_a_driver_holds_is_given_up(monkeypatch):
+    held = []
+    monkeypatch.setattr(trials, "kill_group", held.append)
+    death = trials.try_apart(lambda: time.sleep(100_000), seconds=0.05)
+    assert death.fate is Fate.TIMED_OUT
+    assert death.words == f"has not returned after 0.05 seconds; process {held[0]} does not end: a driver holds it"
+    os.kill(held[0], signal.SIGKILL)
+    os.waitpid(held[0], 0)
+
+
+def test_who_cannot_be_made_ready_is_told_apart_from_who_dies():
+    with Supervisor(1, Job("ready", "os:_exit", ("three",))) as raises, pytest.raises(CannotStart) as raised:
+        raises.start()
+    with Supervisor(1, Job("ready", "os:_exit", (3,))) as dies, pytest.raises(DiedAtStart, match="exit code 3"):
+        dies.start()
+    assert not isinstance(raised.value, DiedAtStart)
+
+
+def test_a_job_may_be_refused_before_it_begins(workers):
+    workers.submit(READY)
+    assert list(workers.events(lambda job: "no")) == [Skipped(READY, "no")]
