@@ -55,11 +55,11 @@ def test_the_broken_example_fails_and_its_case_replays(tmp_path, monkeypatch):
     assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens" in got.stdout
     assert "first difference from the reference: bonus_tokens[0] = " in got.stdout
     assert got.stdout.splitlines()[-1].startswith("fails: ")
-    (line, *_) = re.findall(r"specsim (replay \S+)", got.stdout)
+    (line, *_) = re.findall(r"specsim (replay \S+ --impl \S+)", got.stdout)
     path = line.split()[1]
-    assert CliRunner().invoke(main, ["replay", path]).stdout.startswith(f"x FAILED  {path}")
+    assert CliRunner().invoke(main, line.split()).stdout.startswith(f"x FAILED  {path}")
     (tmp_path / "my_kernels.py").write_text(good)
-    repaired = CliRunner().invoke(main, ["replay", path])
+    repaired = CliRunner().invoke(main, line.split())
     assert (repaired.exit_code, repaired.stdout.split()[:2]) == (0, ["+", "FIXED"])
 
 

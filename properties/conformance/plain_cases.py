@@ -92,7 +92,9 @@ def _restored(value: Any, form: Any) -> Any:
     if origin is np.ndarray:
         return _array(value)
     if origin is Fraction:
+        # NOTE: an exponent takes no room in a file, and all memory in a fraction.
         _require(isinstance(value, str) and len(value) <= LONGEST_FRACTION, value, form)
+        _require(set(value) <= set("-0123456789/"), value, form)
         return Fraction(value)
     if origin is float and isinstance(value, str):
         return float(value)

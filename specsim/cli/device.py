@@ -64,8 +64,8 @@ def load_implementation(name: str) -> Backend:
     Failed
         UNAVAILABLE: it does not import; USAGE: what it declares makes no sense.
     """
-    if not name.startswith("specsim."):
-        _look_into_working_directory(name)
+    sys.path[:] = path_for(name)
+    _say_what_is_hidden(name)
     if name == OURS or name.startswith(f"{OURS}."):
         need_device()
     else:
@@ -84,11 +84,17 @@ def load_implementation(name: str) -> Backend:
         raise Failed(f"{name} does not import: it exits with {left.code}", Exit.UNAVAILABLE) from left
 
 
-def _look_into_working_directory(name: str) -> None:
-    """Let modules of the working directory be imported, and say so where one of that name stands behind another."""
+def path_for(name: str) -> list[str]:
+    """Return where modules are found while one of that name is tried: for one of a user, here too, but last."""
+    here = os.getcwd()
+    return [*sys.path, here] if not name.startswith("specsim.") and not {here, ""} & set(sys.path) else sys.path
+
+
+def _say_what_is_hidden(name: str) -> None:
+    """Say so where a module of the working directory stands behind an installed one."""
+    if name.startswith("specsim."):
+        return
     here, package = os.getcwd(), name.partition(".")[0]
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
     importlib.invalidate_caches()
     own, found = (PathFinder.find_spec(package, path) for path in ([here], sys.path))
     files = [spec.origin for spec in (found, own) if spec is not None and spec.origin is not None]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from specsim.cli.device import path_for
 from specsim.conformance.limits import Limits
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def beyond(limits: Limits, implementation: str, seconds: float | None = None) ->
         patience = float(TIME_OF_TRIALS) if until is None else min(until - time.monotonic(), TIME_OF_TRIALS)
         if patience <= 0:
             break
-        command = [sys.executable, "-m", "specsim.properties.conformance.beyond", implementation, str(len(found))]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        tries = "specsim.properties.conformance.beyond"
+        command = [sys.executable, "-P", "-m", tries, implementation, str(len(found))]
+        paths = path_for(implementation)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in paths)}
         try:
             ended = subprocess.run(command, env=environment, timeout=patience, check=False, capture_output=True)
             told, how = ended.stdout, f"crashes (the process ends with {ended.returncode})"

@@ -1,11 +1,11 @@
 """A failure as ``specsim check`` explains it: the smallest case drawn, what differs, and what else fails with it."""
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from specsim.cli.drawing import draw_requests, in_words
 from specsim.cli.failures import CaseFolder
+from specsim.cli.replayed_on import replay_line
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.causes import Cause
@@ -63,5 +63,5 @@ def _others(others: Sequence["Failure"]) -> list[str]:
 def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, options: str) -> str:
     path = cases.paths.get(failure.property)
     if path is not None:
-        return f"specsim replay {shlex.quote(str(path))}"
+        return replay_line(path, report.implementation)
     return f"specsim check {report.implementation} --seed {report.seed} {options} --property {failure.property}"

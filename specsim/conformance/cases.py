@@ -70,6 +70,7 @@ class Replay(Enum):
     """What became of a case; the value is what a replay prints."""
 
     FIXED = "+ FIXED"
+    HOLDS_HERE = "+ HOLDS HERE"
     FAILED = "x FAILED"
     CHANGED = "~ CHANGED"
     CRASHED = "! CRASHED"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.carrying import as_list
+from specsim.conformance.stored_arrays import is_storable
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
 from specsim.contracts.rounding import is_rounded, is_rounded_logprob
@@ -44,7 +45,7 @@ def observe(backend: Backend, operation: str, arguments: Mapping[str, Any]) -> O
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         return Observation(error=f"{type(error).__name__}: {first_line(error)}")
     for name, value in outcome.outputs.items():
-        if any(isinstance(entry, np.ndarray) and entry.dtype.hasobject for entry in as_list(value)):
+        if value is not None and not all(map(is_storable, as_list(value))):
             return Observation(error=f"TypeError: {name} is no array of numbers")
     return Observation(outputs=outcome.outputs)
 

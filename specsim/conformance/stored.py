@@ -20,7 +20,7 @@ FAILURE, OBSERVED = "failure", "observed"
 MOST_BYTES = 1 << 26
 """Of a document. What is written is far below it, because larger arrays stand beside."""
 
-LONGEST_NAME, LONGEST_TEXT, MOST_VERSIONS, MOST_IN_LIST = 300, 1 << 14, 64, 4096
+LONGEST_NAME, LONGEST_TEXT, MOST_VERSIONS, MOST_IN_LIST, MOST_LEVELS = 300, 1 << 14, 64, 4096, 64
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,250}")
 Unset = msgspec.UnsetType
 
@@ -160,11 +160,24 @@ def parse_json(path: Path, content: bytes) -> Any:
         if "\\ud" in text.lower():
             # NOTE: half of a character that takes two can be escaped, and is no text that anybody could print.
             json.dumps(parsed, ensure_ascii=False).encode()
+        if _is_deep(parsed):
+            raise bad_case_file(path, "nested too deep", f"at most {MOST_LEVELS} levels", "no case has more")
         return parsed
     except RecursionError as error:
         raise bad_case_file(path, "nested too deep", f"a {SCHEMA} document", "it does not parse") from error
     except ValueError as error:
         raise bad_case_file(path, f"{error}", f"a {SCHEMA} document", "it does not parse") from error
+
+
+def _is_deep(parsed: Any) -> bool:
+    """Return whether a document has more levels than anything in a case."""
+    level = [parsed] if isinstance(parsed, list | dict) else []
+    for _ in range(MOST_LEVELS):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for members in inside for one in members if isinstance(one, list | dict)]
+        if not level:
+            return False
+    return True
 
 
 def _check_names(path: Path, document: Document) -> None:

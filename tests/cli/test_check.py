@@ -97,7 +97,7 @@ def test_a_failure_is_shrunk_saved_and_replayed(specsim, module, tmp_path):
     (agreement,) = (one for one in report["failures"] if one["property"].startswith("agreement."))
     assert agreement["operation"] == "per_step_draft_out_cache_loc"
     assert agreement["difference"].startswith("step_cache_loc[")
-    again = specsim("replay", agreement["case"])
+    again = specsim("replay", agreement["case"], "--impl", name)
     assert (again.exit_code, again.stdout[:8]) == (1, "x FAILED")
     fixed = specsim("replay", agreement["case"], "--impl", "specsim.reference")
     assert (fixed.exit_code, fixed.stdout[:7]) == (0, "+ FIXED")
@@ -108,7 +108,7 @@ def test_a_function_that_raises_is_a_failure(specsim, module):
     got = specsim("check", name, "--examples", 5, "--seed", 3, "--json")
     assert got.exit_code == 1
     (first, *_) = json.loads(got.stdout)["failures"]
-    again = specsim("replay", first["case"])
+    again = specsim("replay", first["case"], "--impl", name)
     assert (again.exit_code, again.stdout[:9]) == (1, "! CRASHED")
     assert "KeyError: 'no such thing'" in again.stdout
 

@@ -37,7 +37,7 @@ def test_nothing_of_the_working_directory_is_imported_unasked(stranger):
     (stranger / "specsim" / "__init__.py").unlink()
     (stranger / "specsim").rmdir()
     (stranger / "my_own.py").write_text(MINE)
-    one = ("--operation", "fill_bonus_tokens", "--examples", "1", "--seed", "1")
+    one = ("--property", "agreement.fill_bonus_tokens", "--examples", "1", "--seed", "1")
     ran = run_in(stranger, sys.executable, "-m", "specsim", "check", "my_own", *one)
     assert (ran.returncode, (stranger / "marker").exists()) == (0, False), ran.stderr
 

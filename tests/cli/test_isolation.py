@@ -108,7 +108,7 @@ def require_named(specsim, module, fault, jobs):
     assert found["operations"][other] == honest["operations"][other]
     for group in GROUPS:
         assert found["properties"][f"{group}.{other}"] == honest["properties"][f"{group}.{other}"]
-    again = specsim("replay", first["case"], *limits_of(fate))
+    again = specsim("replay", first["case"], "--implementation-from-case", *limits_of(fate))
     mark = "x FAILED" if fate == "FAILED" and fault in ("garbage", "mutation") else f"! {fate}"
     mark = "! CRASHED" if fault in ("sys.exit", "interrupt", "garbage") else mark
     assert (again.exit_code, again.stdout[: len(mark)]) == (1, mark), again.output

@@ -95,7 +95,7 @@ def test_a_failure_is_saved_and_named_whatever_becomes_of_the_report(run, tmp_pa
     assert told.startswith(f"specsim: stdout: {WORDS[number]}; fails: ")
     (path,) = re.findall(r"failed agreement\.fill_bonus_tokens \((\S+)\)", told)
     assert json.loads((tmp_path / path).read_text())["operation"] == "fill_bonus_tokens"
-    code, told = run(Failing(number), "replay", path, *options)
+    code, told = run(Failing(number), "replay", path, "--impl", name, *options)
     assert (code, told) == (1, f"specsim: stdout: {WORDS[number]}; FAILED {path}\n")
 
 

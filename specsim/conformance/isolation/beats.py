@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from mmap import mmap
 from typing import Any
 
+from specsim.conformance.layouts import pack, unpack
+
 HEADER = struct.Struct("<QQQQ")
 """Beats, examples, whether a call is going on, and the length of what is told of the last call."""
 CALLING = struct.Struct("<QQQ")
@@ -66,7 +68,8 @@ class Heart:
         """Say that a function is called, and with what, as far as that can be kept."""
         self._check_deadline()
         try:
-            told = pickle.dumps((name, arguments), protocol=5)
+            packed = None if arguments is None else {name: pack(value) for name, value in arguments.items()}
+            told = pickle.dumps((name, packed), protocol=5)
         except Exception:  # NOTE: whatever cannot be kept, the call is named.
             told = pickle.dumps((name, None))
         self._write(told, is_calling=True)
@@ -92,8 +95,8 @@ class Heart:
         told = os.pread(self._descriptor, length, HEADER.size)
         if not length or len(told) < length:
             return None
-        name, arguments = pickle.loads(told)
-        return name, arguments
+        name, packed = pickle.loads(told)
+        return name, None if packed is None else {name: unpack(value) for name, value in packed.items()}
 
     def _check_deadline(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from specsim.conformance import stored
 from specsim.conformance.cases import read_case, replay_case, write_case
 from specsim.conformance.outcomes import Observation
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.rejection import Reason, SpecRejection
 from tests.specsim.conformance.some_cases import ORACLE, bonus_case, make_case
 
-DOCUMENTS = ("fast_topk", "fill_bonus_tokens", "move_kv_cache", "a view")
+DOCUMENTS = ("fast_topk", "fill_bonus_tokens", "move_kv_cache", "a view", "a law")
 
 
 def nested(depth):
@@ -38,6 +40,9 @@ def as_written(name, folder):
             ),
             folder,
         )
+    if name == "a law":
+        law = StoredLaw({"tree": [[1, "1/2"], None]}, (("0", "1/2"),), (1,), (2,))
+        return write_case(replace(failing_case(), law=law), folder)
     if name == "fast_topk":
         values = np.array([[np.nan, -np.inf, 0.1]], dtype=np.float32)
         return write_case(make_case("fast_topk", values=values, k=1), folder)
