@@ -14,10 +14,9 @@ from pathlib import Path
 from specsim.conformance.isolation.beats import Heart
 from specsim.conformance.isolation.jobs import CannotStart
 from specsim.conformance.isolation.nature import kill_group
-from specsim.conformance.isolation.worker import Surroundings
+from specsim.conformance.isolation.worker import MOST_MESSAGE_BYTES, Surroundings
 
 ROOT = Path(__file__).parents[3]
-MOST_BYTES = 1 << 20
 
 
 class Hatched:
@@ -108,7 +107,7 @@ class Nursery:
             self._zygote.wait(1.0)
 
     def _receive(self) -> None:
-        message = self.control.recv(MOST_BYTES)
+        message = self.control.recv(MOST_MESSAGE_BYTES)
         if not message:
             raise CannotStart("the process that workers are forked from is gone")
         kind, process, status = pickle.loads(message)

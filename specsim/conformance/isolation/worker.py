@@ -14,6 +14,9 @@ from specsim.conformance.isolation.beats import Cut, Heart, Poisoned, listen
 from specsim.conformance.isolation.jobs import Job
 from specsim.conformance.isolation.nature import die_with_parent, go_first
 
+MOST_MESSAGE_BYTES = 1 << 20
+"""The longest message between the supervising side and the process that workers are forked from."""
+
 
 @dataclass(frozen=True)
 class Surroundings:

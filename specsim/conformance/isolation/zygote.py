@@ -13,9 +13,8 @@ import sys
 from contextlib import suppress
 
 from specsim.conformance.isolation.nature import die_with_parent
-from specsim.conformance.isolation.worker import Surroundings, live
+from specsim.conformance.isolation.worker import MOST_MESSAGE_BYTES, Surroundings, live
 
-MOST_BYTES = 1 << 20
 NUM_DESCRIPTORS = 3
 
 
@@ -24,7 +23,7 @@ def main(descriptor: int, parent: int) -> None:
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
-    path, preload = pickle.loads(control.recv(MOST_BYTES))
+    path, preload = pickle.loads(control.recv(MOST_MESSAGE_BYTES))
     sys.path[:] = path
     for name in preload:
         with suppress(ImportError):
@@ -40,7 +39,7 @@ def main(descriptor: int, parent: int) -> None:
             os.read(wake, 4096)
             _tell_ends(control, alive)
         if control.fileno() in ready:
-            message, descriptors, _, _ = socket.recv_fds(control, MOST_BYTES, NUM_DESCRIPTORS)
+            message, descriptors, _, _ = socket.recv_fds(control, MOST_MESSAGE_BYTES, NUM_DESCRIPTORS)
             if not message:
                 os._exit(0)
             alive.add(_fork(control, (wake, woken), pickle.loads(message), descriptors))
