@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ def fill_bonus_tokens(accept_tokens, num_accepted_tokens):
     open("called", "w").close()
     time.sleep(100_000)
 """
+LISTENS = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("specsim", run_name="__main__")
+"""
+"""Undoes what a shell without job control does to what it starts in the background: that hears no interrupts."""
 ONE = ("--examples", 20, "--seed", 3, "--property", "agreement.fill_bonus_tokens")
 
 
@@ -127,11 +134,21 @@ def test_a_reader_that_leaves_keeps_the_exit_code_of_the_verdict(module, tmp_pat
     assert "fails: " in got.stderr
 
 
+@contextmanager
+def _killed_at_last(running):
+    """Let no process outlive a test that failed."""
+    try:
+        yield
+    finally:
+        running.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_interrupted_tells_what_is_done_and_leaves_nobody(module, tmp_path, number):
-    command = [sys.executable, "-m", "specsim", "check", module(HANGS), *map(str, ONE), "--call-timeout", "1000"]
+    command = [sys.executable, "-c", LISTENS, "check", module(HANGS), *map(str, ONE), "--call-timeout", "1000"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as running:
+    running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    with running, _killed_at_last(running):
         assert running.stdout.readline().endswith("seed 3\n")
         while not (tmp_path / "called").exists() and running.poll() is None:
             time.sleep(0.02)
