@@ -24,6 +24,9 @@ MOST_LOSSES = 2
 SECONDS_OF_A_SEARCH = 20.0
 """How long a smaller case of a crash is looked for."""
 
+MOST_SEARCHES = 4
+"""How many times as long that may take where others have the machine."""
+
 Prepare = Callable[[str], Prepared | Unprepared]
 Told = Callable[[Failure], None]
 
@@ -167,7 +170,7 @@ class Run:
         )
         self._searching[name] = told
         arguments = (implementation, name, search, limits, self._prepare)
-        most = 2 * search.seconds + 2 * search.call_seconds
+        most = MOST_SEARCHES * (search.seconds + search.call_seconds)
         return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True)
 
     def _take_search(self, event: Done | Lost | Skipped) -> None:
