@@ -198,13 +198,16 @@ def _compare_relay(state: Mapping[str, Array], request: Request, expected: Mappi
         require(got == value, f"{name} of request {request.request_id}", got, value)
 
 
-def kept_of(state: Mapping[str, Any], is_v1: bool) -> dict[str, bytes]:
+def kept_of(state: Mapping[str, Any], setup: Setup) -> dict[str, bytes]:
     """Return all that an iteration of nobody leaves as it is: everything but row 0, slot 0 and the batch of V1."""
     kept = {"req_to_token": state["req_to_token"].tobytes()} if "req_to_token" in state else {}
+    pools = dict(zip(POOLS, (setup.model.target_pool, setup.model.draft_pool), strict=True))
     for name, values in state.items():
-        if not (is_v1 and name in CARRIED):
+        if not (setup.is_v1 and name in CARRIED):
+            # NOTE: a pool of another kind has its slots upside down, and the dump at its end.
+            live = slice(None, -1) if pools.get(name) is PoolKind.OTHER else slice(1, None)
             layers = values if isinstance(values, list) else [values]
-            kept |= {f"{name}[{layer}]": one[1:].tobytes() for layer, one in enumerate(layers)}
+            kept |= {f"{name}[{layer}]": one[live].tobytes() for layer, one in enumerate(layers)}
     return kept
 
 

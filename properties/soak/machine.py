@@ -166,12 +166,12 @@ class Machine:
 
     def run_for_nobody(self) -> None:
         """Let an iteration without requests run, and see that it leaves everything as it was."""
-        before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup.is_v1)
+        before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup)
         for engine in self.engines:
             engine.run_for_nobody()
         self.reach(Tag.IDLE)
         if before is not None:
-            check_kept(before, kept_of(self.engine.worker.state(), self.setup.is_v1))
+            check_kept(before, kept_of(self.engine.worker.state(), self.setup))
 
     def check(self) -> None:
         """Raise AssertionError where something does not hold that always does."""

@@ -159,7 +159,8 @@ def corpora_case(draw: DrawFn) -> CorporaCase:
         corpora.append(found if any(found) else ((0,),))
     said = documents(4, 0)
     contexts = tuple(_context(source, read, vocab, parameters.max_depth) for _ in range(4))
-    budget = draw(st.integers(0, parameters.num_draft_tokens + 2))
+    most = parameters.num_draft_tokens
+    budget = draw(st.one_of(st.integers(0, most + 2), st.sampled_from((most, most - 1, most + 1))))
     return CorporaCase(parameters, tuple(corpora), said, contexts, budget)
 
 

@@ -44,7 +44,7 @@ class Chains:
     @property
     def output_shape(self) -> tuple[int, int]:
         """The rows of output tokens: one a request, with room for all drafts and one more."""
-        return len(self.cu_num_drafts) - 1, count_tokens(self.max_num_drafts)
+        return len(self.cu_num_drafts[1:]), count_tokens(self.max_num_drafts)
 
     def requests(self) -> list[Chain]:
         """Return what there is of each request."""

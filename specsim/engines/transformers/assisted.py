@@ -1,5 +1,6 @@
 """Assisted generation: drafts of an assistant model, accepted by the ratio of two probabilities."""
 
+from specsim.counts import count_tokens
 from specsim.engines.adapter import Adapted
 from specsim.engines.chains import Chains, Outputs, draw, sampler_of
 from specsim.engines.transformers.release import drawing_with, engine, in_release
@@ -17,7 +18,7 @@ def _one_request_at_a_time(chains: Chains, out: Outputs) -> None:
     laws = chains.laws()
     for chain in chains.requests():
         drafts = slice(chain.first, chain.first + chain.num_drafts)
-        rows = chains.target_probs[chain.first_target_row :][: chain.num_drafts + 1]
+        rows = chains.target_probs[chain.first_target_row :][: count_tokens(chain.num_drafts)]
         final_coin = chains.uniform_samples_for_final_sampling[chain.request]
         if chain.num_drafts == 0:
             output_tokens[chain.request, 0] = draw(rows, final_coin[None])[0]

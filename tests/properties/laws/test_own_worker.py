@@ -30,6 +30,8 @@ ON_OPERATIONS = {
     "frozen_engine.a_draft_does_not_see_its_neighbours",
     "ruled_engine.engine_emits_the_law_of_its_rules",
     "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
+    "padded_engine.an_idle_rank_runs_each_forward",
+    "padded_engine.padded_drafts_of_each_kind_are_plain_runs",
     "padded_engine.padded_runs_are_plain_runs",
     "padded_engine.ranks_in_step_are_plain_runs",
     "one_voice_engine.ranks_of_one_batch_commit_the_same",
