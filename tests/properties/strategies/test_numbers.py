@@ -90,26 +90,28 @@ def arrays_of(arguments):
     return [value for value in values if isinstance(value, np.ndarray)]
 
 
-def changes(operation, is_entry_wise, num_changes):
-    """Yield how many entries a byte changes, and the largest share of an array of any length; shapes stay."""
+def changes(operation, is_entry_wise, num_changes, num_cases=1):
+    """Yield how many entries a byte changes, of how many, and the largest share of one array; shapes stay."""
     draw, random = fuzzed(strategies.for_operation(operation, is_entry_wise=is_entry_wise)), Random(operation)
-    given_bytes = random.randbytes(1000)
-    case, used = draw(given_bytes)
-    check_call(operation, case)
-    for _ in range(num_changes):
-        other = bytearray(given_bytes)
-        other[random.randrange(min(used, len(other)))] ^= random.randint(1, 255)
-        pairs = list(zip(arrays_of(case), arrays_of(draw(other)[0] or {}), strict=False))
-        if len(pairs) != len(arrays_of(case)) or any(one.shape != two.shape for one, two in pairs):
-            continue
-        counts = [int(((one != two) & ((one == one) | (two == two))).sum()) for one, two in pairs]
-        if any(counts):
-            yield sum(counts), max(count / one.size for count, (one, _) in zip(counts, pairs, strict=True) if one.size)
+    for _ in range(num_cases):
+        given_bytes = random.randbytes(1000)
+        case, used = draw(given_bytes)
+        check_call(operation, case)
+        for _ in range(num_changes):
+            other = bytearray(given_bytes)
+            other[random.randrange(min(used, len(other)))] ^= random.randint(1, 255)
+            pairs = list(zip(arrays_of(case), arrays_of(draw(other)[0] or {}), strict=False))
+            if len(pairs) != len(arrays_of(case)) or any(one.shape != two.shape for one, two in pairs):
+                continue
+            counts = [int(((one != two) & ((one == one) | (two == two))).sum()) for one, two in pairs]
+            if any(counts):
+                share = max(count / one.size for count, (one, _) in zip(counts, pairs, strict=True) if one.size)
+                yield sum(counts), sum(one.size for one, _ in pairs), share
 
 
 def test_a_byte_changes_an_entry_and_no_array():
     found = [change for operation in RECORDS for change in changes(operation, is_entry_wise=True, num_changes=2)]
-    num_entries = np.array([count for count, _ in found])
+    num_entries = np.array([count for count, *_ in found])
     assert len(found) > len(RECORDS) / 2
     assert np.median(num_entries) <= 2
     assert (num_entries <= FEW).mean() > 0.7
@@ -118,13 +120,14 @@ def test_a_byte_changes_an_entry_and_no_array():
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", RECORDS)
 def test_a_byte_changes_few_entries_of_each_operation(operation):
-    found = list(changes(operation, is_entry_wise=True, num_changes=200))
-    assert np.median([count for count, _ in found]) <= 8
+    """Of arrays with more bytes than a source has, a byte stands for a small share."""
+    found = list(changes(operation, is_entry_wise=True, num_changes=20, num_cases=10))
+    assert np.median([count / max(8, size / 16) for count, size, _ in found]) <= 1
 
 
 @pytest.mark.parametrize("operation", ["move_kv_cache", "commit_recurrent_states"])
 def test_a_byte_of_a_seed_changes_an_array(operation):
-    assert max(share for _, share in changes(operation, is_entry_wise=False, num_changes=60)) > 0.9
+    assert max(share for *_, share in changes(operation, is_entry_wise=False, num_changes=60)) > 0.9
 
 
 CLASSES = {what: ("verify_tree_greedy", predicate) for what, predicate in test_discovery.VERIFY.items()}
