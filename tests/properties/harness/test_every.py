@@ -20,9 +20,11 @@ from specsim.rejection import Reason, SpecRejection
 REFERENCE = load("specsim.reference")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 FILE = """
+from hypothesis import Phase, settings
 from specsim.properties import harness
 
-globals().update(harness.tests("my_kernels", ["fill_bonus_tokens"], examples=20, whole_runs=False))
+how = settings(phases=[Phase.generate])
+globals().update(harness.tests("my_kernels", ["fill_bonus_tokens"], examples=20, whole_runs=False, how=how))
 """
 FOUND = ("agreement_fill_bonus_tokens", "compact_bonus_is_the_last_output_token")
 KERNELS = """

@@ -134,7 +134,7 @@ CLASSES = {what: ("verify_tree_greedy", predicate) for what, predicate in test_d
 CLASSES |= {what: (test_discovery_trees.TREE, predicate) for what, predicate in test_discovery_trees.TREES.items()}
 CLASSES |= test_discovery.OTHERS | test_discovery_sampling.OTHERS
 CLASSES |= {what: (operation, predicate) for what, (operation, predicate, _) in test_discovery_pools.CALLS.items()}
-QUICK = ("equal sibling tokens", "a partial path", "sources among the targets", "length 0")
+QUICK = ("equal sibling tokens", "a partial path")
 SLOW = [pytest.param(what, marks=pytest.mark.slow) for what in CLASSES if what not in QUICK]
 POOLS = {
     operation: Pool(strategies.for_operation(operation, is_entry_wise=True), 3000)
