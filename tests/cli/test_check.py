@@ -39,7 +39,7 @@ def module(tmp_path, request):
 
 def test_a_module_that_conforms(specsim, module):
     name = module(GOOD)
-    got = specsim("check", name, "--examples", 20, "--seed", 3)
+    got = specsim("check", name, "--examples", 20, "--slow-examples", 1, "--seed", 3)
     assert got.exit_code == 0, got.output
     lines = got.stdout.splitlines()
     assert lines[0].startswith(f"{name} on ") and lines[0].endswith("seed 3")
@@ -84,13 +84,14 @@ def test_who_brings_a_worker_or_one_operation_of_the_models_is_checked_with_them
 
 def test_the_same_seed_gives_the_same_report(specsim, module):
     name = module(TRANSPOSED)
-    one, two = (specsim("check", name, "--examples", 20, "--seed", 3, "--json") for _ in range(2))
+    one, two = (specsim("check", name, "--examples", 20, "--slow-examples", 2, "--seed", 3, "--json") for _ in range(2))
     assert one.stdout == two.stdout
 
 
 def test_a_failure_is_shrunk_saved_and_replayed(specsim, module, tmp_path):
     name = module(TRANSPOSED)
-    got = specsim("check", name, "--examples", 40, "--seed", 3, "--json", "--cases-dir", tmp_path / "kept")
+    few = ("--examples", 40, "--slow-examples", 1, "--seed", 3)
+    got = specsim("check", name, *few, "--json", "--cases-dir", tmp_path / "kept")
     assert got.exit_code == 1
     report = json.loads(got.stdout)
     assert report["verdict"] == "fails"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from specsim.config import MOST_PACKED_NODES
 from specsim.properties.harness import WorkerMachine
 from specsim.properties.soak.drawing import draw_ranked, draw_setup
 from specsim.rejection import Reason, SpecRejection
@@ -20,20 +19,12 @@ def small_setups(random):
     return replace(setup, longest_prompt=4, longest_output=6, max_batch=min(setup.max_batch, 2), has_sampling=False)
 
 
-def small_ranked_setups(random):
-    """Draw engines beside another rank; masks of more than one word are not padded."""
-    setup = draw_ranked(random)
-    while setup.config.num_draft_tokens > MOST_PACKED_NODES:
-        setup = draw_ranked(random)
-    return setup
-
-
 class ReferenceMachine(WorkerMachine):
     implementation = "specsim.reference"
 
 
 class PaddedMachine(ReferenceMachine):
-    draw = staticmethod(small_ranked_setups)
+    draw = staticmethod(draw_ranked)
 
 
 class KernelMachine(WorkerMachine):
