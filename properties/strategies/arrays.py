@@ -78,7 +78,12 @@ def seeded(seed: int) -> Bulk:
 
 def bulk() -> SearchStrategy[Bulk]:
     """Return a source of bulk values: of one drawn seed, or of bytes that are drawn for each entry."""
-    return drawn_numbers().map(Bulk) if draws_entries() else st.integers(0, 2**32 - 1).map(seeded)
+    return _ENTRY_WISE if draws_entries() else _SEEDED
+
+
+# NOTE: made once, as they are drawn from for nearly every array.
+_SEEDED = st.integers(0, 2**32 - 1).map(seeded)
+_ENTRY_WISE = drawn_numbers().map(Bulk)
 
 
 @st.composite
