@@ -120,6 +120,8 @@ def test_who_crashes_or_hangs_is_named_and_the_others_are_not_touched(specsim, m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fault", "jobs"), every([one for one in FAULTS if one not in QUICK], (1,)) + every(FAULTS, (4,)))
+@pytest.mark.parametrize(
+    ("fault", "jobs"), every([one for one in FAULTS if one not in QUICK], (1,)) + every(FAULTS, (4,))
+)
 def test_every_fault_with_one_process_and_with_several(specsim, module, fault, jobs):
     require_named(specsim, module, fault, jobs)
