@@ -25,7 +25,7 @@ from specsim.simulation.events import Tag
 MOST_FAILURES = 10
 """Machines that fail before a run stops: more of them tell nothing else."""
 
-SETTLED = 20
+SETTLED = 5
 """A run's memory is measured after a share of 1 in so many of its steps, and at its end."""
 
 OnProgress = Callable[[str, int, int], None]

@@ -5,9 +5,9 @@ from specsim.properties.soak.run import Soaked
 from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, PER_STEPS, REQUIRED, least_hits
 
 FEWEST_MEASURED = 20_000
-"""Steps from which on memory is judged: what is loaded and kept once is there after a twentieth of them."""
+"""Steps from which on memory is judged: what is loaded and kept once is there after a fifth of them."""
 
-MOST_GROWTH = 1.1
+MOST_GROWTH = 1.08
 
 
 def complaints(soaked: Soaked) -> list[str]:
