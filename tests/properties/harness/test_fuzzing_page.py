@@ -65,7 +65,7 @@ def drive(num_runs, monkeypatch, target="fill_bonus_tokens"):
     ("target", "num_runs"),
     [
         ("fill_bonus_tokens", 300),
-        pytest.param("fill_accept_out_cache_loc", 10_000, marks=pytest.mark.slow),
+        pytest.param("fill_accept_out_cache_loc", 2_000, marks=pytest.mark.slow),
         pytest.param("compact.bonus_is_the_last_output_token", 1_000, marks=pytest.mark.slow),
     ],
 )
