@@ -1,4 +1,4 @@
-"""Compile every kernel ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot``.
+"""Compile every kernel ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot [80|90|100 …]``.
 
 What is compiled are the launches of the example calls, as they would start on a GPU. Interpreted functions cannot be
 compiled, so the command starts itself again with the interpreter off where it is on.
@@ -135,11 +135,14 @@ def compile_launch(launch: Launch, target: int) -> Any:
 
 
 def main() -> None:
-    """Compile everything and print one line a compilation."""
+    """Compile everything for the compute capabilities that are named, all by default; print one line a compilation."""
+    named = sys.argv[1:]
+    if not {*named} <= {*map(str, TARGETS)}:
+        sys.exit(f"compute capabilities are {TARGETS}, but got {' '.join(named)}")
     if INTERPRETED:
-        arguments = [sys.executable, "-m", "specsim.gpu.launching.aot"]
+        arguments = [sys.executable, "-m", "specsim.gpu.launching.aot", *named]
         os.execve(sys.executable, arguments, {**os.environ, "TRITON_INTERPRET": "0"})
-    for compiled in compile_all():
+    for compiled in compile_all([*map(int, named)] or TARGETS):
         print(f"{compiled.kernel}[{compiled.variant}] sm_{compiled.target} {compiled.num_bytes} bytes", flush=True)
 
 
