@@ -104,7 +104,7 @@ def assemble(
         for name, has in reported.items()
     }
     examples = sum(report.examples for report in reports.values())
-    verdict = _verdict(examples, by_operation, bool(failures), reports.values())
+    verdict = verdict_of(examples, by_operation, bool(failures), reports.values())
     return Report(
         implementation=implementation,
         seed=seed,
@@ -117,18 +117,11 @@ def assemble(
     )
 
 
-def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:
-    return OperationReport(
-        examples=sum(report.examples for report in named),
-        failures=sum(report.failed for report in named),
-        missing=not has,
-    )
-
-
-def _verdict(
-    examples: int, operations: Mapping[str, OperationReport], failed: bool, reports: Collection[PropertyReport]
+def verdict_of(
+    examples: int, operations: Mapping[str, OperationReport], is_failed: bool, reports: Collection[PropertyReport]
 ) -> Verdict:
-    if failed:
+    """Return the verdict of a run that was not interrupted: what failed first, then what decided too little."""
+    if is_failed:
         return "fails"
     undecided = any(one.inconclusive or (one.cut and not one.examples) for one in reports)
     if examples == 0 and not undecided:
@@ -136,3 +129,11 @@ def _verdict(
     if undecided or any(report.examples == 0 and not report.missing for report in operations.values()):
         return "inconclusive"
     return "conforms"
+
+
+def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:
+    return OperationReport(
+        examples=sum(report.examples for report in named),
+        failures=sum(report.failed for report in named),
+        missing=not has,
+    )

@@ -90,9 +90,9 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version 
         is_met = any(_is(entry, failure) for failure in report.failures)
         if entry.expires is not None and entry.expires < today:
             complaints.append(f"expired on {entry.expires}: {entry}")
-        elif not (is_met or entry.seldom) and _was_tried(report, entry):
+        elif not (is_met or entry.seldom) and _was_tried_in_full(report, entry):
             complaints.append(f"did not fail, but should: {entry}")
-    judged = replace(report, failures=unexpected, verdict=_verdict(report, bool(unexpected or complaints)))
+    judged = replace(report, failures=unexpected, verdict=_verdict(report, is_failed=bool(unexpected or complaints)))
     return Judged(judged, expected, tuple(complaints))
 
 
@@ -144,7 +144,22 @@ def _was_tried(report: "Report", entry: KnownFailure) -> bool:
     return report.examples > 0 if not entry.operation else there is not None and there.examples > 0
 
 
-def _verdict(report: "Report", fails: bool) -> "Verdict":
-    if fails or report.verdict != "fails":
-        return "fails" if fails else report.verdict
-    return "inconclusive" if any(one.inconclusive for one in report.properties.values()) else "conforms"
+def _was_tried_in_full(report: "Report", entry: KnownFailure) -> bool:
+    """Return whether a failure that did not come had every example to come in: nothing that may show it was cut."""
+    from specsim.properties.catalogue import all_properties
+
+    if report.verdict == "interrupted" or not _was_tried(report, entry):
+        return False
+    if entry.property:
+        return not report.properties[entry.property].cut
+    may_show = {one.name for one in all_properties() if not entry.operation or entry.operation in one.operations}
+    return not any(one.cut for name, one in report.properties.items() if name in may_show)
+
+
+def _verdict(report: "Report", *, is_failed: bool) -> "Verdict":
+    """Return the verdict of a report whose expected failures are none."""
+    from specsim.properties.conformance.report import verdict_of
+
+    if report.verdict == "interrupted":
+        return "interrupted"
+    return verdict_of(report.examples, report.operations, is_failed, report.properties.values())

@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -144,7 +144,8 @@ def _read(where: str, entry: Mapping[str, Any], properties: frozenset[str], vers
         if name not in FIELDS:
             raise BadKnownFailures(f"{where} has {name!r}, but should have some of {', '.join(FIELDS)}")
         wanted, words = TYPES.get(name, (str, "a text"))
-        if not isinstance(value, wanted):
+        # NOTE: a time of day is a date to Python, and cannot be compared with one.
+        if not isinstance(value, wanted) or isinstance(value, datetime):
             raise BadKnownFailures(f"{where}: {name} is {value!r}, but should be {words}")
     found = KnownFailure(**{"operation": "", **entry})
     if not (found.property or found.reason):

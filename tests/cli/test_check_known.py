@@ -1,8 +1,13 @@
 """Failures that are expected do not fail a run; one that does not come, or whose day has passed, does."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+
+from specsim.cli.known import judge
+from specsim.conformance.known import BadKnownFailures, KnownFailure, read_known
+from specsim.properties.conformance.report import Failure, PropertyReport, assemble
 
 SOURCE = """
 from specsim import reference
@@ -13,6 +18,20 @@ def map_hot_tokens(topk_index, hot_token_id):
     return reference.map_hot_tokens(topk_index, hot_token_id) + FAULT
 """
 AGREEMENT = '[[failure]]\noperation = "map_hot_tokens"\nproperty = "agreement.map_hot_tokens"\n'
+
+
+OPERATION, AGREES, STRIDED = "map_hot_tokens", "agreement.map_hot_tokens", "strided.map_hot_tokens"
+HELD, FAILED = PropertyReport(4, False, False), PropertyReport(2, True, False)
+CUT, CUT_AT_ONCE = PropertyReport(3, False, False, cut=True), PropertyReport(0, False, False, cut=True)
+
+
+def judged(reports, is_interrupted=False, **entry):
+    """Return what is said of a run in which one failure is known."""
+    failures = {name: Failure(OPERATION, name, "wrong", None, "") for name, one in reports.items() if one.failed}
+    chosen = [SimpleNamespace(name=name, operations=(OPERATION,)) for name in reports]
+    report = assemble("mine", 1, chosen, reports, failures, {OPERATION: True}, is_interrupted)
+    found = judge(report, (KnownFailure(**{"operation": OPERATION, "property": AGREES, **entry}),), None)
+    return found.report.verdict, len(found.complaints)
 
 
 @pytest.fixture
@@ -59,6 +78,31 @@ def test_a_failure_that_does_not_come_fails_the_run(check):
 
 def test_a_failure_that_comes_seldom_may_stay_away(check):
     assert check(AGREEMENT + "seldom = true\n", fault=0).exit_code == 0
+
+
+def test_what_decided_too_little_stays_inconclusive_beside_a_known_failure():
+    assert judged({AGREES: FAILED, STRIDED: HELD}) == ("conforms", 0)
+    assert judged({AGREES: FAILED, STRIDED: CUT}) == ("conforms", 0)
+    assert judged({AGREES: FAILED, STRIDED: CUT_AT_ONCE}) == ("inconclusive", 0)
+
+
+def test_a_known_failure_may_stay_away_where_its_examples_were_cut():
+    assert judged({AGREES: HELD}) == ("fails", 1)
+    assert judged({AGREES: CUT}) == ("conforms", 0)
+    by_reason = {"property": "", "reason": "wrong"}
+    assert judged({AGREES: HELD, STRIDED: HELD}, **by_reason) == ("fails", 1)
+    assert judged({AGREES: HELD, STRIDED: CUT}, **by_reason) == ("conforms", 0)
+
+
+def test_an_interrupted_run_stays_interrupted_beside_known_failures():
+    assert judged({AGREES: HELD, STRIDED: FAILED}, is_interrupted=True) == ("interrupted", 0)
+
+
+def test_a_day_has_no_time(tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_text(AGREEMENT + "expires = 2027-01-31T00:00:00Z\n")
+    with pytest.raises(BadKnownFailures, match=r"^\S+, failure 1: expires is .* but should be a date, as in 2027-01-31$"):
+        read_known(path, [AGREES], None)
 
 
 def test_an_entry_whose_day_has_passed_fails_the_run(check):
