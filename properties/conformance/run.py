@@ -86,7 +86,7 @@ class Run:
         if job.is_apart:
             return job
         one = property_named(job.arguments[1])
-        if one.name in self.failures:
+        if one.name in self.failures or one.name in self._searching:
             return "it has failed"
         lost = tuple(name for name, losses in self._losses.items() if losses >= MOST_LOSSES)
         needed = [name for name in lost if name in one.operations]
@@ -143,8 +143,10 @@ class Run:
             reports.append(report)
 
     def _fail(self, name: str, failure: Failure) -> None:
-        self.failures[name] = failure
-        self._on_failure(failure)
+        # NOTE: where jobs run side by side, two rounds of a property may fail.
+        if name not in self.failures:
+            self.failures[name] = failure
+            self._on_failure(failure)
 
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
@@ -152,6 +154,8 @@ class Run:
         told = told_loss(lost, implementation, name, limits)
         operation = told["operation"] if self.described.has(told["operation"]) else ""
         self._losses[operation] += 1
+        if name in self._searching:
+            return None
         if self._losses[operation] > 1 or not lost.example:
             self._fail(name, failure_from(told))
             return None

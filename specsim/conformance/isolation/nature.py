@@ -55,9 +55,15 @@ def is_there(process: int) -> bool:
 
 def kill_group(process: int) -> None:
     """Kill a process that leads a group, and everything in the group."""
-    for kill in (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(process, signal.SIGKILL)
+    kill_left_behind(process)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(process, signal.SIGKILL)
+
+
+def kill_left_behind(process: int) -> None:
+    """Kill everything in the group that a process led; its own number may be another's by now."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)
 
 
 def describe_status(status: int) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Lost, Skipped
 from specsim.conformance.isolation.minder import Minder
-from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group
+from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group, kill_left_behind
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.worker import Surroundings
 
@@ -243,7 +243,9 @@ class Supervisor:
             self._nursery.look()
         if minder.process not in self._nursery.ends and is_there(minder.process):
             self.held[minder.process] = minder.job
-        kill_group(minder.process)
+            kill_group(minder.process)
+        else:
+            kill_left_behind(minder.process)
         minder.remember()
         for channel in (minder.hatched.connection, minder.hatched.output):
             with suppress(KeyError):

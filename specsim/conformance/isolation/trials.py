@@ -15,6 +15,7 @@ from specsim.conformance.isolation.nature import (
     describe_status,
     die_with_parent,
     kill_group,
+    kill_left_behind,
     seconds_waited,
 )
 
@@ -102,6 +103,7 @@ def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str]:
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended:
+            kill_left_behind(process)
             return fate, words or describe_status(status)
         now = time.monotonic()
         waited, before = waited + min(now - before, LONGEST_PAUSE), now

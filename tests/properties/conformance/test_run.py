@@ -1,5 +1,7 @@
 """What becomes of the jobs of a run: a loss is kept whatever becomes of the search for a smaller case."""
 
+from dataclasses import replace
+
 import pytest
 
 from specsim.conformance.backend import load
@@ -51,6 +53,20 @@ def test_a_crash_is_told_whatever_becomes_of_the_search(run, end, words):
     assert (failure.operation, failure.fate, failure.error) == ("fill_bonus_tokens", "TIMED OUT", "words")
     assert report.failures == (failure,)
     assert report.verdict == ("interrupted" if event is None else "fails")
+
+
+def test_rounds_of_a_property_that_crash_side_by_side_are_one_failure(tmp_path):
+    told = []
+    run = Run(replace(WANTED, budget=60.0, jobs=2), PREPARED, lambda name: PREPARED, tmp_path, told.append)
+    first, second, third = [job for job in run.jobs() if job.key[0] == NAMES[0]]
+    call = ("fill_bonus_tokens", None)
+    search = run.take(Lost(first, Fate.CRASHED, "killed", example=2, call=call))
+    assert run.dispatch(third) == "it has failed"
+    assert run.take(Lost(second, Fate.CRASHED, "killed", example=2, call=("fast_topk", None))) is None
+    assert run.take(Lost(search, Fate.CUT, "late")) is None
+    assert [(failure.operation, failure.message) for failure in told] == [
+        ("fill_bonus_tokens", "fill_bonus_tokens CRASHED: killed")
+    ]
 
 
 def test_what_is_raised_is_a_failure_of_its_property_and_no_crash(run):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -109,6 +110,22 @@ def test_a_trial_that_a_driver_holds_is_given_up(monkeypatch):
     assert death.words == f"has not returned after 0.05 seconds; process {held[0]} does not end: a driver holds it"
     os.kill(held[0], signal.SIGKILL)
     os.waitpid(held[0], 0)
+
+
+def test_what_a_trial_started_ends_with_it():
+    started = os.pipe()
+
+    def start_and_die():
+        child = subprocess.Popen(["sleep", "100000"])
+        os.write(started[1], f"{child.pid}".encode())
+        os.abort()
+
+    assert trials.try_apart(start_and_die, seconds=60.0).words == "killed by SIGABRT"
+    process = int(os.read(started[0], 100))
+    until = time.monotonic() + 5.0
+    while is_there(process) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_there(process)
 
 
 def test_who_cannot_be_made_ready_is_told_apart_from_who_dies():
