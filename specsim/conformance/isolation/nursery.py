@@ -94,7 +94,13 @@ class Nursery:
         return Hatched(self._born.pop(), Connection(mine.detach()), heart, reading)
 
     def look(self) -> None:
-        """Take in which workers have ended."""
+        """Take in which workers have ended.
+
+        Raises
+        ------
+        CannotStart
+            The process that workers are forked from is gone.
+        """
         with suppress(BlockingIOError):
             while True:
                 self._receive()
@@ -107,7 +113,9 @@ class Nursery:
             self._zygote.wait(1.0)
 
     def _receive(self) -> None:
-        message = self.control.recv(MOST_MESSAGE_BYTES)
+        message = b""
+        with suppress(ConnectionError):
+            message = self.control.recv(MOST_MESSAGE_BYTES)
         if not message:
             raise CannotStart("the process that workers are forked from is gone")
         kind, process, status = pickle.loads(message)

@@ -240,7 +240,9 @@ class Supervisor:
         while minder.process not in self._nursery.ends and is_there(minder.process) and time.monotonic() < until:
             minder.drain()
             time.sleep(0.005)
-            self._nursery.look()
+            # NOTE: where nobody can tell any more who has ended, it shows in who is there.
+            with suppress(CannotStart):
+                self._nursery.look()
         if minder.process not in self._nursery.ends and is_there(minder.process):
             self.held[minder.process] = minder.job
             kill_group(minder.process)

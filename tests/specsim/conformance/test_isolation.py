@@ -112,6 +112,18 @@ def test_a_trial_that_a_driver_holds_is_given_up(monkeypatch):
     os.waitpid(held[0], 0)
 
 
+def test_workers_are_let_go_where_nobody_can_start_another(monkeypatch):
+    with Supervisor(1, READY) as supervised:
+        supervised.submit(Job(1, "time:sleep", (100_000,)))
+        supervised.start()
+        supervised._nursery._zygote.kill()
+        with pytest.raises(CannotStart, match="the process that workers are forked from is gone"):
+            list(supervised.events())
+        seen = iter([True])
+        monkeypatch.setattr(supervisor, "is_there", lambda process: next(seen, False))
+    assert not supervised.held
+
+
 def test_what_a_trial_started_ends_with_it():
     started = os.pipe()
 
