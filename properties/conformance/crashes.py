@@ -15,11 +15,13 @@ from specsim.conformance.limits import NO_LIMITS
 from specsim.conformance.limits import Limits as DeclaredLimits
 from specsim.conformance.outcomes import Observation
 from specsim.conformance.stored import Provenance
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
+from specsim.properties.conformance.law_cases import stored_law_of
 from specsim.properties.conformance.report import Failure
-from specsim.properties.conformance.running import call_law, explore, require_device
+from specsim.properties.conformance.running import call_law, explore, is_call, require_device
 from specsim.properties.conformance.saving import case_that
-from specsim.properties.conformance.units import UnitLimits, loaded, property_named, tell
+from specsim.properties.conformance.units import UnitLimits, loaded, property_named, tell, tell_without_case
 from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 
@@ -133,8 +135,15 @@ def smallest_crash(
         found = None if confirmed is None else (found[0], confirmed)
     if found is None:
         return None
-    death = found[1]
-    return told_crash(implementation, name, death.fate, death.words, death.call, limits)
+    case, death = found
+    law = None if one.is_slow or one.fills_missing or _is_the_call(death, case) else stored_law_of(one, case)
+    return told_crash(implementation, name, death.fate, death.words, death.call, limits, law=law)
+
+
+def _is_the_call(death: Death, case: Any) -> bool:
+    """Return whether what a law was given is the call that it died in."""
+    operation = "" if death.call is None else death.call[0]
+    return operation not in RECORDS or is_call(RECORDS[operation].contract, case)
 
 
 def told_crash(
@@ -145,12 +154,13 @@ def told_crash(
     call: tuple[str, dict[str, Any] | None] | None,
     limits: UnitLimits,
     printed: str = "",
+    law: StoredLaw | None = None,
 ) -> dict[str, Any]:
     """Return the failure of a process that died in a call, with the file of its case; nothing of it is called."""
     called, arguments = ("", None) if call is None else call
     operation = called if called in RECORDS or called in property_named(name).operations else ""
     who = operation or f"a whole run ({called})" if called else "a whole run"
-    failure = Failure(operation, name, f"{who} {fate}: {words}", arguments, printed, str(fate))
+    failure = Failure(operation, name, f"{who} {fate}: {words}", arguments, printed, str(fate), law=law)
     if arguments is None or operation not in RECORDS:
         return tell(failure, None)
     try:
@@ -158,7 +168,7 @@ def told_crash(
         case = case_that(failure, Observation(error=f"{fate}: {words}"), provenance)
         return tell(failure, write_case(case, Path(limits.folder) / name))
     except Exception as error:  # NOTE: of a call outside the domain not every argument can be written.
-        return tell(Failure(**{**vars(failure), "error": f"{printed}\nits case is not kept: {error}"}), None)
+        return tell_without_case(failure, error)
 
 
 def told_loss(lost: Lost, implementation: str, name: str, limits: UnitLimits) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The case of a law that takes more than one call: the request in one of its calls that differs from the reference."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -34,18 +35,24 @@ class LawCase:
 
 def law_case_of(one: Property, backend: Backend, case: Any) -> LawCase | None:
     """Run a law once more and return its case; None where it makes no call, or what it takes cannot be kept."""
-    try:
-        given, form = plain(case), form_of(one.law)
-        if plain(restored(given, form)) != given:
-            return None
-    except NotPlain:
+    law = stored_law_of(one, case)
+    if law is None:
         return None
     calls = _calls_of(one, backend, case)
     if not calls:
         return None
     differing = (_request_that_differs(backend, *call) for call in calls)
     operation, arguments = next((call for call in differing if call is not None), calls[0])
-    return LawCase(operation, arguments, _with_cell(StoredLaw(given), backend, operation, arguments))
+    return LawCase(operation, arguments, _with_cell(law, backend, operation, arguments))
+
+
+def stored_law_of(one: Property, case: Any) -> StoredLaw | None:
+    """Return what a case file keeps of what a law is given; None where that cannot be kept."""
+    with suppress(NotPlain):
+        law = StoredLaw(plain(case))
+        given_to(one, law)
+        return law
+    return None
 
 
 def given_to(one: Property, law: StoredLaw) -> Any:
@@ -56,7 +63,19 @@ def given_to(one: Property, law: StoredLaw) -> Any:
     NotPlain
         It does not fit the law.
     """
-    return restored(law.given, form_of(one.law))
+    given = restored(law.given, form_of(one.law))
+    if plain(given) != law.given:
+        raise NotPlain("not every part of it is of the type that the law states")
+    return given
+
+
+def given_by(one: Property, call: Call) -> Any:
+    """Return what a law takes that is told by a call alone: the call, or as many of them; None of any other law."""
+    form = form_of(one.law)
+    if get_origin(form) is dict:
+        return dict(call)
+    forms = get_args(form) if get_origin(form) is tuple else ()
+    return tuple(dict(call) for _ in forms) if forms and all(get_origin(of) is dict for of in forms) else None
 
 
 def _calls_of(one: Property, backend: Backend, case: Any) -> list[tuple[str, Call]]:
@@ -120,10 +139,14 @@ def _num_requests(arguments: Mapping[str, Any]) -> int:
 def _with_cell(law: StoredLaw, backend: Backend, operation: str, arguments: Call) -> StoredLaw:
     answers = [observe(one, operation, arguments).outputs for one in (load("specsim.reference"), backend)]
     cell = cell_of(operation, arguments) if all(answers) else ()
-    if not cell:
+    if not cell or _forms_of(answers[0]) != _forms_of(answers[1]):
         return law
     expected, observed = (tokens_of(operation, outputs) for outputs in answers)
     return StoredLaw(law.given, tuple((str(one.low), str(one.high)) for one in cell), expected, observed)
+
+
+def _forms_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in outputs.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -188,7 +188,7 @@ def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> 
         error="".join(traceback.format_exception(error)),
     )
     for name in one.operations:
-        if name in RECORDS and _is_call(RECORDS[name].contract, case):
+        if name in RECORDS and is_call(RECORDS[name].contract, case):
             return replace(failure, operation=name, case=case)
     if one.is_slow or one.fills_missing or case is None:
         return failure
@@ -199,5 +199,6 @@ def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> 
     return failure if told is None else replace(failure, operation=told.operation, case=told.arguments, law=told.law)
 
 
-def _is_call(contract: Contract, case: Any) -> bool:
+def is_call(contract: Contract, case: Any) -> bool:
+    """Return whether what a law takes is a call of an operation."""
     return isinstance(case, dict) and case.keys() == {spec.name for spec in contract.parameters}

@@ -20,6 +20,11 @@ from specsim.properties.conformance.saving import case_of
 from specsim.properties.property import Property
 from specsim.rejection import Reason, SpecRejection
 
+WORDS = ("operation", "property", "message", "error", "fate", "difference")
+"""The fields of a failure that are texts."""
+
+NOT_KEPT = "its case is not kept"
+
 
 @dataclass(frozen=True)
 class UnitLimits:
@@ -149,20 +154,30 @@ def report_from(outcome: Mapping[str, Any]) -> PropertyReport:
 
 def failure_from(told: Mapping[str, Any]) -> Failure:
     """Return the failure in the outcome of a unit, with its case."""
-    kept = read_case(Path(told["case"])) if told["case"] else None
-    words = {name: told[name] for name in ("operation", "property", "message", "error", "fate", "difference")}
+    words = {name: told[name] for name in WORDS}
+    try:
+        kept = read_case(Path(told["case"])) if told["case"] else None
+    except SpecRejection as refusal:
+        kept, words["error"] = None, f"{told['error']}\n{NOT_KEPT}: {refusal}"
     return Failure(case=None if kept is None else kept.arguments, kept=kept, **words)
 
 
 def tell(failure: Failure, path: Path | None) -> dict[str, Any]:
     """Return a failure as plain values, with the file of its case."""
-    words = {name: vars(failure)[name] for name in ("operation", "property", "message", "error", "fate", "difference")}
-    return {**words, "case": None if path is None else str(path)}
+    return {**{name: vars(failure)[name] for name in WORDS}, "case": None if path is None else str(path)}
+
+
+def tell_without_case(failure: Failure, why: Exception) -> dict[str, Any]:
+    """Return a failure whose case cannot be kept as plain values."""
+    return tell(replace(failure, error=f"{failure.error}\n{NOT_KEPT}: {why}"), None)
 
 
 def _tell(failure: Failure, backend: Backend, limits: UnitLimits) -> dict[str, Any]:
     if failure.case is None or failure.operation not in RECORDS:
         return tell(failure, None)
-    case, difference = case_of(failure, backend, Provenance(backend.name, limits.seed, limits.versions))
-    path = write_case(case, Path(limits.folder) / failure.property)
+    try:
+        case, difference = case_of(failure, backend, Provenance(backend.name, limits.seed, limits.versions))
+        path = write_case(case, Path(limits.folder) / failure.property)
+    except (SpecRejection, OSError) as error:  # NOTE: of a call outside the domain not every argument can be written.
+        return tell_without_case(failure, error)
     return tell(replace(failure, difference=difference), path)

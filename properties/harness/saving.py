@@ -10,12 +10,14 @@ import numpy as np
 
 import specsim
 from specsim.conformance.backend import Backend
-from specsim.conformance.carrying import as_list
 from specsim.conformance.cases import write_case
 from specsim.conformance.stored import Provenance
 from specsim.properties.conformance.running import failure_of
 from specsim.properties.conformance.saving import case_of
+from specsim.properties.conformance.smaller import weigh
+from specsim.properties.conformance.units import NOT_KEPT
 from specsim.properties.property import Property
+from specsim.rejection import SpecRejection
 
 Found = tuple[Any, Exception]
 """A case that fails, and why."""
@@ -36,20 +38,16 @@ def save_smallest(
     # NOTE: an implementation may fail in any way, or no more; what is known then is what was found.
     with suppress(Exception):
         shrink()
-    case, error = min(reversed(found), key=lambda failed: num_entries(failed[0]))
+    case, error = min(reversed(found), key=lambda failed: weigh(failed[0]))
     smallest = failure_of(one, backend, error, case)
     if smallest.case is None:
         return "its case is no call of one operation"
+    # NOTE: of a call outside the domain not every argument can be written.
     versions = {one.__name__: str(one.__version__) for one in (specsim, np, hypothesis)}
-    kept, _ = case_of(smallest, backend, Provenance(backend.name, 0, versions))
     try:
+        kept, _ = case_of(smallest, backend, Provenance(backend.name, 0, versions))
         return f"smallest case: {write_case(kept, folder)}"
     except OSError as error:
-        return f"its case is not kept: {folder}: {error.strerror}"
-
-
-def num_entries(case: Any) -> int:
-    """Return the number of entries of all arrays of a call; of another case nothing is known."""
-    if not isinstance(case, dict):
-        return 0
-    return sum(np.size(array) for value in case.values() for array in as_list(value) if array is not None)
+        return f"{NOT_KEPT}: {folder}: {error.strerror}"
+    except SpecRejection as refusal:
+        return f"{NOT_KEPT}: {refusal}"

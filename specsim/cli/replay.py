@@ -1,6 +1,7 @@
 """``specsim replay``: run saved cases again, in processes that may die."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,11 @@ from specsim.conformance.cases import Case, Replay, read_case, replay_case
 from specsim.conformance.isolation.jobs import Fate, Job, Limits, Lost, Skipped
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.outcomes import first_line
+from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.plain_text import shown, shown_path
+
+if TYPE_CHECKING:
+    from specsim.properties.property import Property
 
 REPLAY, CAN_RUN = "specsim.cli.replay:replay_in_worker", "specsim.cli.replay:can_run"
 OF_FATE = {
@@ -42,7 +47,7 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
     if observed:
         replay_observed(paths, "the one that a case names" if against.is_from_case else against.named, as_json)
     need_suite()
-    cases = [(path, read_case(path)) for path in paths]
+    cases = [(path, _read(path)) for path in paths]
     lines, is_missing = [], False
     with replay_workers() as supervisor:
         for path, case in cases:
@@ -68,6 +73,27 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
     holds = outcomes <= {Replay.FIXED.name, Replay.HOLDS_HERE.name}
     finish(Exit.UNAVAILABLE if is_missing else Exit.CONFORMS if holds else Exit.FAILURE, summary)
+
+
+def _read(path: Path) -> Case:
+    """Read a case file, and check that what it says of a law fits the law.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE.
+    """
+    case = read_case(path)
+    found = None if case.law is None else _property_of(case)
+    if case.law is not None and found is not None:
+        from specsim.properties.conformance.law_cases import given_to
+        from specsim.properties.conformance.plain_cases import NotPlain
+
+        try:
+            given_to(found, case.law)
+        except NotPlain as error:
+            raise bad_case_file(path, f"law.given, {error}", f"what {found.name} takes", "it is handed over") from error
+    return case
 
 
 def replay_in_worker(path: str, name: str) -> tuple[str, str]:
@@ -142,22 +168,25 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
-    from specsim.properties.catalogue import all_properties
-    from specsim.properties.conformance.law_cases import given_to
-    from specsim.properties.conformance.plain_cases import NotPlain
+    from specsim.properties.conformance.law_cases import given_by, given_to
 
-    for found in all_properties():
-        if found.name != case.property_name:
-            continue
-        if case.law is None and (found.fills_missing or case.operation not in found.operations):
-            break  # NOTE: it is a call inside a whole run, which the law would not take.
-        try:
-            found.law(backend, dict(case.arguments) if case.law is None else given_to(found, case.law))
-        except NotPlain as error:
-            return Replay.CRASHED, f"what {found.name} was given does not fit it: {error}"
-        except AssertionError as broken:
-            same = first_line(broken) in case.message
-            return (Replay.FAILED if same else Replay.CHANGED), first_line(broken)
-        except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-            return Replay.CRASHED, f"{type(error).__name__}: {first_line(error)}"
+    found = _property_of(case)
+    if found is None or (case.law is None and (found.fills_missing or case.operation not in found.operations)):
+        return Replay.FIXED, ""  # NOTE: it is a call inside a whole run, which the law would not take.
+    given = given_by(found, case.arguments) if case.law is None else given_to(found, case.law)
+    if given is None:
+        return Replay.FIXED, f"the call alone: the case does not say what {found.name} takes"
+    try:
+        found.law(backend, given)
+    except AssertionError as broken:
+        same = first_line(broken) in case.message
+        return (Replay.FAILED if same else Replay.CHANGED), first_line(broken)
+    except Exception as error:  # NOTE: an implementation under test may raise anything at all.
+        return Replay.CRASHED, f"{type(error).__name__}: {first_line(error)}"
     return Replay.FIXED, ""
+
+
+def _property_of(case: Case) -> "Property | None":
+    from specsim.properties.catalogue import all_properties
+
+    return next((one for one in all_properties() if one.name == case.property_name), None)

@@ -101,7 +101,9 @@ def test_an_interrupted_run_stays_interrupted_beside_known_failures():
 def test_a_day_has_no_time(tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(AGREEMENT + "expires = 2027-01-31T00:00:00Z\n")
-    with pytest.raises(BadKnownFailures, match=r"^\S+, failure 1: expires is .* but should be a date, as in 2027-01-31$"):
+    with pytest.raises(
+        BadKnownFailures, match=r"^\S+, failure 1: expires is .* but should be a date, as in 2027-01-31$"
+    ):
         read_known(path, [AGREES], None)
 
 

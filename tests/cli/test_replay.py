@@ -1,6 +1,7 @@
 """Whom a case is replayed against: whom the user names; the module that a case names is shown."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.outcomes import Observation, observe
 from specsim.conformance.stored import Provenance
+from specsim.conformance.stored_laws import StoredLaw
 
 STRANGER = """
 open("imported", "w").close()
@@ -39,6 +41,15 @@ def case_of(implementation, tokens=((5, 6),), expected=None):
     expected = expected or observe(load("specsim.reference"), NAME, arguments)
     observed = Observation({"bonus_tokens": np.array([5], dtype=np.int32)})
     return Case(NAME, f"agreement.{NAME}", arguments, expected, observed, "words", Provenance(implementation, 7))
+
+
+def test_what_does_not_fit_a_law_is_one_line(specsim, tmp_path):
+    name = "sampling_law.tree_emits_the_targets_law"
+    path = write_case(replace(case_of("mine"), property_name=name, law=StoredLaw({"a": 1})), tmp_path)
+    got = specsim("replay", path)
+    words = f"law.given, KeyError: 'a', but should be what {name} takes, because it is handed over"
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == f"specsim: BAD_CASE_FILE: {path} is {words}\n"
 
 
 @pytest.fixture

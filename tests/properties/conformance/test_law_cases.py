@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import pytest
 from specsim.cli.drawing import draw_requests
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, read_case, write_case
+from specsim.conformance.isolation.jobs import Fate
 from specsim.conformance.stored import Provenance
+from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.catalogue import all_properties
-from specsim.properties.conformance.law_cases import given_to
+from specsim.properties.conformance.crashes import Search, smallest_crash
+from specsim.properties.conformance.law_cases import given_by, given_to
 from specsim.properties.conformance.plain_cases import NotPlain, form_of, plain, restored
 from specsim.properties.conformance.running import failure_of, run_property
 from specsim.properties.conformance.saving import case_of
+from specsim.properties.conformance.units import UnitLimits
 from specsim.properties.strategies.sampling_scenes import ChainScene, TreeScene
 from specsim.rejection import Reason, SpecRejection
 from specsim.topology import Topology
@@ -23,6 +28,12 @@ from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
 ORACLE = load("specsim.reference")
 TREE, CHAIN = "tree_speculative_sampling_target_only", "chain_speculative_sampling"
+WRITES_AND_ABORTS = """
+import os
+
+def fill_bonus_tokens_out(accept_tokens, num_accepted_tokens, out):
+    os.abort()
+"""
 HALF, ALL, NONE = Fraction(1, 2), Fraction(1), Fraction(0)
 FORK = TreeScene(Topology(((1, 2), (), ())), (0, 0, 1), ((NONE, HALF, HALF),) * 3, 1)
 
@@ -123,6 +134,48 @@ def test_plain_values_come_back_as_what_a_law_states():
 def test_what_does_not_fit_is_refused(value, form):
     with pytest.raises(NotPlain):
         restored(value, form)
+
+
+def test_a_replay_is_given_no_more_and_no_less_than_the_file_says():
+    """NumPy would round an entry, and find a size by itself."""
+    one = law_named("sampling_law.lower_thresholds_never_shorten_a_chain")
+    scene, thresholds, coins = plain((FORK, (HALF, ALL), np.array([[1, 0]], dtype=np.int32)))
+    assert given_to(one, StoredLaw([scene, thresholds, coins]))[2].tolist() == [[1, 0]]
+    for changed in ({"values": [0.5, 0]}, {"shape": [-1]}, {"values": [1, "0"]}):
+        with pytest.raises(NotPlain, match="is of the type that the law states"):
+            given_to(one, StoredLaw([scene, thresholds, {**coins, **changed}]))
+
+
+def test_outputs_of_other_shapes_have_no_cell():
+    def shapeless(**arguments):
+        return tuple(output.reshape(-1)[:0] for output in ORACLE.functions[TREE](**arguments))
+
+    backend = ORACLE.with_function(TREE, shapeless, "shapeless")
+    one = law_named("sampling_law.tree_emits_the_targets_law")
+    failure = failure_of(one, backend, AssertionError("wrong"), FORK)
+    assert (failure.message, failure.operation) == ("wrong", TREE)
+    assert failure.law is not None and failure.law.coins == ()
+
+
+def test_a_crash_of_a_law_with_several_calls_keeps_what_the_law_was_given(tmp_path, monkeypatch):
+    (tmp_path / "writes_and_aborts.py").write_text(WRITES_AND_ABORTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "given.fill_bonus_tokens"
+    search = Search(
+        0, 1, 1, Fate.CRASHED, call_seconds=30.0, seconds=0.0, memory=None, is_interpreted=False, loads_apart=False
+    )
+    told = smallest_crash("writes_and_aborts", name, search, UnitLimits((1,), str(tmp_path), 0), load)
+    case = read_case(Path(told["case"]))
+    assert told["message"] == "fill_bonus_tokens CRASHED: killed by SIGABRT"
+    calls = given_to(law_named(name), case.law)
+    assert [call.keys() for call in calls] == [case.arguments.keys()] * 2
+
+
+def test_a_call_alone_is_handed_to_a_law_of_several_calls():
+    call = {"accept_tokens": np.array([[5, 6]], dtype=np.int32), "num_accepted_tokens": np.array([2], dtype=np.int32)}
+    assert given_by(law_named("agreement.fill_bonus_tokens"), call) == call
+    assert given_by(law_named("given.fill_bonus_tokens"), call) == (call, call)
+    assert given_by(law_named("anything.fill_bonus_tokens"), call) is None
 
 
 def test_what_is_not_plain_is_not_kept():

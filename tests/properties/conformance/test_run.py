@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Limits, Lost, Skipped
+from specsim.properties.conformance import units
 from specsim.properties.conformance.budget import AT_THE_END, FAIR, SPENT, Budget
 from specsim.properties.conformance.isolated import check_isolated
+from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.run import Run
 from specsim.properties.conformance.selection import Described
 from specsim.properties.conformance.wanted import Prepared, Wanted
@@ -95,6 +98,19 @@ def test_a_run_for_which_no_process_starts_any_more_tells_what_it_found(tmp_path
     done, rest = sorted(report.properties.values(), key=lambda one: one.examples, reverse=True)
     assert done.examples == 4
     assert rest.not_run == "no process can be started any more: killed by SIGKILL"
+
+
+def test_a_failure_is_told_where_its_case_cannot_be_kept(tmp_path, monkeypatch):
+    """A law that tries anything may hand over what no case file holds; and a file may be gone."""
+    name, _ = NAMES
+    arguments = {"accept_tokens": np.array("text"), "num_accepted_tokens": np.array([1], dtype=np.int32)}
+    broken = Failure("fill_bonus_tokens", name, "wrong", arguments, "Traceback")
+    monkeypatch.setattr(units, "run_property", lambda *_: (PropertyReport(1, True, False), broken))
+    told = units.run_unit("specsim.reference", name, (0,), units.UnitLimits((1,), str(tmp_path), 0))["failure"]
+    assert (told["message"], told["case"]) == ("wrong", None)
+    assert "its case is not kept: BAD_CASE_FILE" in told["error"]
+    found = units.failure_from({**told, "case": str(tmp_path / "gone.json")})
+    assert (found.message, found.kept) == ("wrong", None)
 
 
 def test_a_turn_is_a_part_of_the_budget_and_limits_no_call(run):

@@ -3,12 +3,15 @@
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Replay, read_case, replay_case
 from specsim.conformance.limits import Limits
 from specsim.properties import harness
+from specsim.properties.harness.finding import find_property
+from specsim.properties.harness.saving import save_smallest
 from specsim.properties.mutants import all_mutants
 from specsim.rejection import Reason, SpecRejection
 
@@ -45,6 +48,13 @@ def first_failing(target, count):
         except Exception as error:  # NOTE: a planted fault may crash.
             return number, error
     return None
+
+
+def test_what_no_case_file_holds_hides_no_failure(tmp_path):
+    call = {"accept_tokens": np.array("text"), "num_accepted_tokens": np.array([1], dtype=np.int32)}
+    found = [(call, AssertionError("wrong"))]
+    line = save_smallest(find_property("fill_bonus_tokens"), REFERENCE, found, tmp_path, shrink=list)
+    assert line.startswith("its case is not kept: BAD_CASE_FILE: ")
 
 
 @pytest.mark.parametrize(
