@@ -45,7 +45,6 @@ class Folder:
 
     def __init__(self, path: Path, implementation: str, seed: int, max_bytes: int, ties_are_free: bool) -> None:
         self.path = path
-        self.num_bytes = 0
         self._max_bytes = max_bytes
         self._provenance = Provenance(implementation, seed, _versions())
         self._ties_are_free = ties_are_free
@@ -53,8 +52,9 @@ class Folder:
         self.name_anew()
 
     def name_anew(self) -> None:
-        """Choose the part of the names that tells this process, and this recording, from all others."""
+        """Choose the part of the names that tells this process, and this recording, from all others: none is there."""
         self.token = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.num_bytes = 0
 
     def open(self) -> None:
         """Make the folder."""

@@ -86,7 +86,8 @@ class Held:
             self._kept[kept.operation][place] = kept
             if before is None:
                 return
-            if before.path is not None:
+            # NOTE: one that is being written just now is removed by who writes it.
+            if before.is_let_go:
                 self._outdated.append(before)
             else:
                 self._num_bytes -= before.num_bytes
@@ -107,6 +108,7 @@ class Held:
         with self._lock:
             is_kept = kept in self._kept[kept.operation].values()
             self._num_bytes -= kept.num_bytes * is_kept
+            kept.is_let_go = is_kept
             return is_kept
 
     def forget(self, kept: Kept) -> None:

@@ -35,7 +35,10 @@ class Tally:
 
 @dataclass(eq=False)
 class Kept:
-    """A call: copies of its arguments, and of its outputs or what was raised; on disk once it has a path."""
+    """A call: copies of its arguments, and of its outputs or what was raised; on disk once it has a path.
+
+    ``is_let_go`` says that its copies are held no longer, because a file has them.
+    """
 
     operation: str
     arguments: dict[str, Any]
@@ -45,6 +48,7 @@ class Kept:
     error: str = ""
     path: Path | None = None
     num_written: int = 0
+    is_let_go: bool = False
 
 
 def num_bytes_of(values: Mapping[str, Any]) -> int:
