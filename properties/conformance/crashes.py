@@ -136,8 +136,9 @@ def smallest_crash(
     if found is None:
         return None
     case, death = found
-    law = None if one.is_slow or one.fills_missing or _is_the_call(death, case) else stored_law_of(one, case)
-    return told_crash(implementation, name, death.fate, death.words, death.call, limits, law=law)
+    is_told = one.is_slow or one.fills_missing or _is_the_call(death, case)
+    given = None if is_told else stored_law_of(one, case)
+    return told_crash(implementation, name, death.fate, death.words, death.call, limits, law=given)
 
 
 def _is_the_call(death: Death, case: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from specsim.assertion import require_kind
 from specsim.cli.device import choose_device, load_implementation
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
@@ -140,7 +141,7 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
         UNAVAILABLE: it does not import, or the process that imports it dies or hangs; USAGE: what it declares makes no
         sense.
     """
-    from specsim.properties.conformance.wanted import Unprepared
+    from specsim.properties.conformance.wanted import Prepared, Unprepared
 
     job = Job(("its import", 0), PREPARE, (implementation,), replace(limits, job=None))
     with ended_by_sigterm(), Supervisor(jobs, job, PRELOAD, on_output=pass_on) as supervisor:
@@ -148,7 +149,7 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
             prepared = supervisor.start()
             if isinstance(prepared, Unprepared):
                 raise Failed(prepared.words, Exit(prepared.code))
-            yield supervisor, prepared  # type: ignore[misc]
+            yield supervisor, require_kind("what a worker says of an implementation", prepared, Prepared)
         except DiedAtStart as error:
             raise Failed(f"{implementation} does not import: {error}", Exit.UNAVAILABLE) from error
         except CannotStart as error:
