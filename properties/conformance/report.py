@@ -55,7 +55,7 @@ class Failure:
     is empty where the case is a whole run. ``message`` is the assertion's, and ``error`` the traceback. ``fate`` says
     whether a law broke, ``FAILED``, or the process did: ``CRASHED`` or ``TIMED OUT``. ``kept`` is the case with what
     came of it, and ``difference`` where that differs first, if the process that ran it has found out. ``law`` is what
-    a law was given that takes more than this call.
+    a law was given that takes more than this call. ``without`` names operations that were taken from the reference.
     """
 
     operation: str
@@ -67,6 +67,7 @@ class Failure:
     kept: Case | None = None
     law: StoredLaw | None = None
     difference: str = ""
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ class Run:
                     seed=wanted.seed,
                     versions=wanted.versions,
                     must_reach=len(rounds[one.name]) == 1,
+                    without=wanted.without,
                     is_strict=wanted.is_strict,
                     most=wanted.most,
                 )
@@ -97,7 +98,9 @@ class Run:
         if not needed:
             return job
         implementation, name, seeds, limits = job.arguments
-        return replace(job, arguments=(implementation, name, seeds, replace(limits, without=tuple(needed))))
+        return replace(
+            job, arguments=(implementation, name, seeds, replace(limits, without=(*limits.without, *needed)))
+        )
 
     def take(self, event: Done | Lost | Skipped) -> Job | None:
         """Count what became of a job; return one that looks for a smaller case of a crash."""
@@ -107,10 +110,10 @@ class Run:
             is_spent = event.words == SPENT
             self._add(event.job.arguments[1], PropertyReport(0, False, False, cut=is_spent, not_run=event.words))
         elif isinstance(event, Done):
-            name, told = event.job.arguments[1], event.answer["failure"]
+            _, name, _, limits = event.job.arguments
             self._add(name, report_from(event.answer))
-            if told is not None:
-                self._fail(name, failure_from(told))
+            if event.answer["failure"] is not None:
+                self._fail(name, replace(failure_from(event.answer["failure"]), without=limits.without))
         elif event.fate is Fate.CUT:
             self._add(event.job.arguments[1], PropertyReport(max(event.example - 1, 0), False, False, cut=True))
         elif event.fate is Fate.RAISED:
@@ -134,7 +137,7 @@ class Run:
         if wanted.properties is not None:
             called = {name for one in self.chosen for name in one.operations}
             names = [name for name in names if name in called]
-        reported = {name: self.described.has(name) for name in names}
+        reported = {name: self.described.has(name) and name not in wanted.without for name in names}
         return assemble(self.described.name, wanted.seed, self.chosen, reports, self.failures, reported, is_interrupted)
 
     def _add(self, name: str, report: PropertyReport) -> None:

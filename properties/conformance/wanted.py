@@ -17,6 +17,8 @@ class Wanted:
     ----------
     properties : tuple of str or None
         Run only these.
+    without : tuple of str
+        Operations that are taken away from the implementation: whole runs take them from the reference.
     budget : float or None
         Seconds of the whole run; ``spent`` of them are gone when it begins.
     most : mapping
@@ -27,6 +29,7 @@ class Wanted:
     max_examples: int
     operations: tuple[str, ...] | None = None
     properties: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
     slow_examples: int | None = None
     with_models: bool = False
     jobs: int = 1

@@ -33,6 +33,7 @@ from specsim.cli.output import EXIT_CODES, Exit, announce, finish, print_json, p
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
 from specsim.environment import INTERPRETER
+from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Failure
@@ -70,6 +71,13 @@ EXIT_OF_VERDICT = {
     "--property", "properties", multiple=True, metavar="NAME", help="Check only this property, as a failure names it."
 )
 @click.option(
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(list(RECORDS)),
+    help="Take this operation away from IMPL, as after its second crash: whole runs get the reference's; repeatable.",
+)
+@click.option(
     "--models",
     "with_models",
     is_flag=True,
@@ -97,6 +105,7 @@ def check(
     jobs: int,
     operations: tuple[str, ...],
     properties: tuple[str, ...],
+    without: tuple[str, ...],
     with_models: bool,
     is_strict: bool,
     known_file: Path | None,
@@ -128,6 +137,7 @@ def check(
         max_examples=examples or chosen.examples,
         operations=operations or None,
         properties=properties or None,
+        without=without,
         slow_examples=slow_examples or (None if examples else chosen.slow_examples),
         with_models=with_models,
         jobs=bounded_jobs(jobs),

@@ -64,4 +64,7 @@ def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, 
     path = cases.paths.get(failure.property)
     if path is not None:
         return replay_line(path, report.implementation)
-    return f"specsim check {report.implementation} --seed {report.seed} {options} --property {failure.property}"
+    left_out = "".join(f" --without {name}" for name in failure.without)
+    return (
+        f"specsim check {report.implementation} --seed {report.seed} {options}{left_out} --property {failure.property}"
+    )

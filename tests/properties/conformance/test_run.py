@@ -1,14 +1,17 @@
 """What becomes of the jobs of a run: a loss is kept whatever becomes of the search for a smaller case."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
+from specsim.cli.explained import lines_of
+from specsim.cli.failures import CaseFolder
 from specsim.conformance.backend import load
 from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Limits, Lost, Skipped
 from specsim.properties.conformance import units
 from specsim.properties.conformance.budget import AT_THE_END, FAIR, SPENT, Budget
+from specsim.properties.conformance.causes import Cause
 from specsim.properties.conformance.isolated import check_isolated
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.run import Run
@@ -98,6 +101,36 @@ def test_a_run_for_which_no_process_starts_any_more_tells_what_it_found(tmp_path
     done, rest = sorted(report.properties.values(), key=lambda one: one.examples, reverse=True)
     assert done.examples == 4
     assert rest.not_run == "no process can be started any more: killed by SIGKILL"
+
+
+def test_a_failure_names_the_operations_that_the_reference_had_to_supply(tmp_path):
+    name = "pool_kinds.storage_changes_no_phase"
+    wanted = replace(WANTED, properties=(*NAMES, name))
+    run = Run(wanted, PREPARED, lambda name: PREPARED, tmp_path, lambda failure: None)
+    jobs = {job.key[0]: job for job in run.jobs()}
+    for _ in range(2):
+        run.take(Lost(jobs[NAMES[0]], Fate.CRASHED, "killed", example=2, call=("fill_bonus_tokens", None)))
+    job = run.dispatch(jobs[name])
+    told = units.tell(Failure("", name, "wrong", None, ""), None)
+    run.take(Done(job, {**asdict(PropertyReport(1, True, False)), "duration": 0.1, "failure": told}))
+    report = run.report()
+    (failure,) = [one for one in report.failures if one.property == name]
+    assert failure.without == ("fill_bonus_tokens",)
+    line = lines_of(Cause("", failure), report, CaseFolder(tmp_path), "--examples 10")[-1]
+    assert (
+        line
+        == f"  specsim check specsim.reference --seed 3 --examples 10 --without fill_bonus_tokens --property {name}"
+    )
+
+
+def test_an_operation_that_is_taken_away_is_missing(tmp_path):
+    wanted = replace(WANTED, without=("fast_topk",))
+    run = Run(wanted, PREPARED, lambda name: PREPARED, tmp_path, lambda failure: None)
+    assert [job.arguments[3].without for job in run.jobs()] == [("fast_topk",)] * 2
+    assert {name: one.missing for name, one in run.report().operations.items()} == {
+        "fast_topk": True,
+        "fill_bonus_tokens": False,
+    }
 
 
 def test_a_failure_is_told_where_its_case_cannot_be_kept(tmp_path, monkeypatch):
