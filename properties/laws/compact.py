@@ -7,6 +7,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.strategies import compact as compact_strategies
+from specsim.properties.strategies.numbers import generators
 
 
 def gathered_tokens_stop_at_the_sentinel(backend: Backend, case: Case) -> None:
@@ -141,7 +142,7 @@ def verified_windows(draw: st.DrawFn) -> Case:
     """Draw accepted paths, the slots of their windows in any order, and buffers that hold distinct entries."""
     num_requests, num_nodes = draw(st.integers(1, 3)), draw(st.integers(1, 7))
     width = draw(st.integers(1, num_nodes))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     accept_index = np.full((num_requests, width), -1, dtype=np.int32)
     for request in range(num_requests):
         count = draw(st.integers(1, width))
@@ -163,7 +164,7 @@ def verified_windows(draw: st.DrawFn) -> Case:
 def permuted_pools(draw: st.DrawFn) -> Case:
     """Draw buffers, some of their slots, and a permutation of those."""
     num_slots = draw(st.integers(2, 12))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     slots = 1 + random.permutation(num_slots - 1)[: draw(st.integers(1, num_slots - 1))]
     buffers = [random.permutation(num_slots * 2).reshape(num_slots, 2) for _ in range(draw(st.integers(0, 4)))]
     return {"kv_buffers": buffers, "slots": slots, "permuted": random.permutation(slots)}

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Case, outputs_of, require_equal, state
 from specsim.properties.strategies import draft as draft_strategies
+from specsim.properties.strategies.numbers import generators
 
 
 def identity_map_changes_nothing(backend: Backend, case: Case) -> None:
@@ -35,7 +36,7 @@ def permuted_vocabularies(draw: st.DrawFn) -> Case:
     """Draw ids and a permutation of their vocabulary."""
     size = draw(st.integers(1, 9))
     shape = draw(st.tuples(st.integers(0, 4), st.integers(1, 4)))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     return {"topk_index": random.integers(0, size, shape), "permutation": random.permutation(size)}
 
 

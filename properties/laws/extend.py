@@ -15,6 +15,7 @@ from specsim.properties.laws.support.checks import (
     take_blocks,
 )
 from specsim.properties.strategies import extend as extend_strategies
+from specsim.properties.strategies.numbers import generators
 
 
 def each_position_has_the_next_token(backend: Backend, case: Case) -> None:
@@ -100,7 +101,7 @@ def cut_prompts(draw: st.DrawFn) -> Case:
     """Draw a prompt of distinct tokens, where it is cut, and its tail token."""
     length = draw(st.integers(1, 12))
     cuts = draw(st.lists(st.integers(1, length - 1), unique=True, max_size=4)) if length > 1 else []
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     tokens = random.permutation(length + 1)
     return {"prompt": tokens[:-1], "cuts": sorted(cuts), "tail": int(tokens[-1])}
 

@@ -20,6 +20,7 @@ from specsim.properties.laws.support.checks import (
 )
 from specsim.properties.laws.support.links import children_by_links, parents_by_links
 from specsim.properties.strategies import verify as verify_strategies
+from specsim.properties.strategies.numbers import generators
 
 _PER_REQUEST = ("candidates", "retrieve_next_token", "retrieve_next_sibling", "target_predict")
 
@@ -232,7 +233,7 @@ def lone_roots_output_the_bonus(backend: Backend, case: Case) -> None:
 def chains(draw: st.DrawFn) -> Case:
     """Draw chains over three tokens with targets that mostly agree."""
     num_requests, num_nodes = draw(st.integers(0, 3)), draw(st.integers(1, 9))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     candidates = random.integers(0, 3, (num_requests, num_nodes))
     target = np.concatenate([candidates[:, 1:], random.integers(0, 3, (num_requests, 1))], axis=1)
     is_wrong = random.random((num_requests, num_nodes)) < draw(st.sampled_from((0.0, 0.2, 0.5)))

@@ -129,6 +129,26 @@ class DrawnNumbers:
         return self._draw(st.binary(min_size=size, max_size=size))
 
 
+class DrawnGenerator:
+    """Numbers of bytes under the names that a generator of NumPy has for them."""
+
+    def __init__(self, numbers: DrawnNumbers) -> None:
+        self._numbers = numbers
+
+    def integers(self, low: int, high: int, size: int | tuple[int, ...]) -> Array:
+        """Return whole numbers from ``low`` to below ``high``."""
+        return self._numbers.integers(size, low, high - 1)
+
+    def random(self, size: int | tuple[int, ...]) -> Array:
+        """Return multiples of 1/65536 from 0 to below 1."""
+        return self._numbers.integers(size, 0, 2**16 - 1) / 2**16
+
+    def permutation(self, values: int | Array) -> Array:
+        """Return the numbers below a count, or the entries of an array with one axis, in some order."""
+        entries = np.arange(values) if isinstance(values, int) else values
+        return entries[self._numbers.order(len(entries))]
+
+
 @st.composite
 def _drawn_numbers(draw: DrawFn) -> DrawnNumbers:
     return DrawnNumbers(draw)
@@ -137,3 +157,10 @@ def _drawn_numbers(draw: DrawFn) -> DrawnNumbers:
 def drawn_numbers() -> SearchStrategy[DrawnNumbers]:
     """Return a strategy of sources that draw each number on its own."""
     return _drawn_numbers()
+
+
+def generators() -> SearchStrategy[Any]:
+    """Return a strategy of what laws fill their cases with: generators of NumPy, or what stands for them with bytes."""
+    if draws_entries():
+        return drawn_numbers().map(DrawnGenerator)
+    return st.integers(0, 2**16).map(np.random.default_rng)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import Array, Case, outputs_of
 from specsim.properties.laws.support.links import depths_of
+from specsim.properties.strategies.numbers import generators
 
 
 @st.composite
@@ -16,7 +17,7 @@ def scenes(draw: st.DrawFn, min_requests: int = 1) -> Case:
     """Draw sequences of tokens, distinct slots for them with some to spare, and where they are cut."""
     num_requests = draw(st.integers(min_requests, 3))
     lengths = draw(st.lists(st.integers(2, 7), min_size=num_requests, max_size=num_requests))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    random = draw(generators())
     num_slots = sum(lengths) + draw(st.integers(8, 12))
     free = 1 + random.permutation(num_slots - 1)
     ends = np.cumsum(lengths)

@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 
 from specsim.operations import RECORDS
 from specsim.properties import strategies
+from specsim.properties.laws import compact, draft_vocabulary, extend, verify
+from specsim.properties.laws.support import scenes
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.numbers import MOST_BYTES, DrawnNumbers
 from specsim.validation.checking import check_call
@@ -91,12 +93,18 @@ def arrays_of(arguments):
 
 
 def changes(operation, is_entry_wise, num_changes, num_cases=1):
+    """Yield how many entries a byte changes of calls of an operation."""
+    strategy = strategies.for_operation(operation, is_entry_wise=is_entry_wise)
+    yield from changes_of(strategy, operation, num_changes, num_cases, lambda case: check_call(operation, case))
+
+
+def changes_of(strategy, seed, num_changes, num_cases, check=lambda case: None):
     """Yield how many entries a byte changes, of how many, and the largest share of one array; shapes stay."""
-    draw, random = fuzzed(strategies.for_operation(operation, is_entry_wise=is_entry_wise)), Random(operation)
+    draw, random = fuzzed(strategy), Random(seed)
     for _ in range(num_cases):
         given_bytes = random.randbytes(1000)
         case, used = draw(given_bytes)
-        check_call(operation, case)
+        check(case)
         for _ in range(num_changes):
             other = bytearray(given_bytes)
             other[random.randrange(min(used, len(other)))] ^= random.randint(1, 255)
@@ -115,6 +123,23 @@ def test_a_byte_changes_an_entry_and_no_array():
     assert len(found) > len(RECORDS) / 2
     assert np.median(num_entries) <= 2
     assert (num_entries <= FEW).mean() > 0.7
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        verify.chains,
+        extend.cut_prompts,
+        compact.verified_windows,
+        compact.permuted_pools,
+        draft_vocabulary.permuted_vocabularies,
+        scenes.scenes,
+    ],
+)
+def test_a_byte_changes_few_entries_of_what_laws_are_given(strategy):
+    found = list(changes_of(strategies.entry_wise(strategy), strategy.__name__, num_changes=20, num_cases=2))
+    assert found
+    assert np.median([count for count, *_ in found]) <= FEW
 
 
 @pytest.mark.slow
