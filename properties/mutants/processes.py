@@ -1,15 +1,19 @@
 """Tasks of a hunt, here or in several processes, each of which has the hunt."""
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import Hunt, Options
+
+SAFE_PATH = "PYTHONSAFEPATH"
 
 Task = TypeVar("Task", bound=tuple[Any, ...])
 Answer = TypeVar("Answer")
@@ -24,10 +28,13 @@ class Workers:
     def __init__(self, hunt: Hunt, jobs: int) -> None:
         self._hunt = hunt
         self._pool = None
+        self._kept = ExitStack()
         if jobs > 1:
             context = multiprocessing.get_context("spawn")
             given = (sys.path, tuple(hunt.mutants), tuple(hunt.properties), hunt.options)
+            self._kept.enter_context(starting_safely())
             self._pool = ProcessPoolExecutor(jobs, context, _prepare, given)
+            self._kept.callback(self._pool.shutdown, cancel_futures=True)
 
     def __enter__(self) -> "Workers":
         return self
@@ -35,8 +42,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._kept.close()
 
     def run(self, function: Callable[..., Answer], tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
         """Call ``function(hunt, *task)`` for each task, and yield the task with the answer as it comes."""
@@ -47,6 +53,19 @@ class Workers:
         pending = {self._pool.submit(_call, function, task): task for task in tasks}
         for done in as_completed(pending):
             yield pending[done], done.result()
+
+
+@contextmanager
+def starting_safely() -> Iterator[None]:
+    """Let processes that are started look for Python's own modules where these are, not in the working directory."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE_PATH]
+        if before is not None:
+            os.environ[SAFE_PATH] = before
 
 
 def _prepare(path: list[str], ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:

@@ -71,7 +71,9 @@ def test_the_victim_of_a_property_may_die_with_a_later_seed():
     assert (mutant, drawn[seed]) == ("PV07", largest)
 
 
-def test_processes_find_the_same():
+def test_processes_find_the_same_in_the_folder_of_a_stranger(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pickle.py").write_text("raise SystemExit(9)")
     chosen = [MUTANTS[name] for name in ("PV07", "CHECK-fill_bonus_tokens", "EMPTY-fill_bonus_tokens")]
     quick = [PROPERTIES[name] for name in (REJECTION, AGREEMENT, LAW, "empty.fill_bonus_tokens")]
     alone, together = (
