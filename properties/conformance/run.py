@@ -15,12 +15,10 @@ from specsim.properties.conformance.selection import examples_of, is_runnable, i
 from specsim.properties.conformance.units import UnitLimits, failure_from, property_named, report_from, together
 from specsim.properties.conformance.wanted import Prepared, Unprepared, Wanted
 from specsim.properties.property import Property
+from specsim.properties.unit_of_work import MOST_LOSSES
 
 RUN_UNIT = "specsim.properties.conformance.units:run_unit"
 SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
-MOST_LOSSES = 2
-"""Crashes and hangs of an operation after which its other properties are not run."""
-
 SECONDS_OF_A_SEARCH = 20.0
 """How long a smaller case of a crash is looked for."""
 

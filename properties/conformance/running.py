@@ -29,6 +29,7 @@ from specsim.properties.reach.counting import counting_reach, require_reach
 from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
+from specsim.properties.unit_of_work import require_device
 
 
 def run_property(
@@ -151,12 +152,6 @@ def call_law(one: Property, backend: Backend, case: Any) -> None:
             raise
         words = f"exits with {left.code}" if isinstance(left, SystemExit) else f"raises {type(left).__name__}"
         raise RuntimeError(f"{one.operations[0]} {words}") from left
-
-
-def require_device(backend: Backend) -> None:
-    """Leave a process whose device refuses every further call, where somebody watches who starts another."""
-    if is_watched() and (error := backend.arrays.device_error()):
-        raise Poisoned(error)
 
 
 def explore(

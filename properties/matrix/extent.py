@@ -1,11 +1,10 @@
 """How much a matrix would run, and for how long: a sample of its cells is run to see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specsim.properties.matrix.factors import Cell
-from specsim.properties.matrix.run import Laws, run_matrix
-from specsim.properties.soak.subject import Subject
+from specsim.properties.matrix.run import Laws, MatrixRun
 
 MOST_SAMPLED = 6
 """Cells of which one history is run, and laws that are gone through."""
@@ -21,16 +20,8 @@ class Extent:
     seconds: float
 
 
-def measure_extent(
-    subjects: Mapping[str, Subject],
-    implementation: str,
-    cells: Sequence[Cell],
-    numbers: Sequence[int],
-    seed: int,
-    jobs: int,
-    laws: Laws,
-) -> Extent:
-    """Run one history of some cells and some of the laws, one after another, and estimate what all of them take."""
+def measure_extent(run: MatrixRun, cells: Sequence[Cell], numbers: Sequence[int], jobs: int, laws: Laws) -> Extent:
+    """Run one history of some cells and some of the laws, and estimate what all of them take."""
     seconds = 0.0
     for some, first, stated, count in (
         (_sample(cells), numbers[:1], Laws(), len(cells) * len(numbers)),
@@ -38,9 +29,8 @@ def measure_extent(
     ):
         num_sampled = len(some) * len(first) + len(stated.cells)
         if num_sampled:
-            taken = run_matrix(subjects, implementation, some, first, seed, 1, laws=stated).seconds
-            seconds += taken / num_sampled * count / jobs
-    modes = len(subjects)
+            seconds += run.run(some, first, stated).busy_seconds / num_sampled * count / jobs
+    modes = len(run.modes)
     return Extent(len(cells) * modes, len(cells) * modes * len(numbers), len(laws.cells) * modes, seconds)
 
 

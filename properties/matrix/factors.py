@@ -1,6 +1,7 @@
 """What the engines of a matrix differ in, and one engine of their product by its name."""
 
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -78,3 +79,13 @@ SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
 def all_cells() -> list[Cell]:
     """Return the full product, allowed or not, in the order of the factors."""
     return [Cell(*values) for values in product(*(FACTORS[name] for name in NAMES))]
+
+
+def cell_named(name: str) -> Cell | None:
+    """Return a cell of the product by its name, None if there is none."""
+    return _by_name().get(name)
+
+
+@cache
+def _by_name() -> dict[str, Cell]:
+    return {cell.name: cell for cell in all_cells()}

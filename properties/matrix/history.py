@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
+from specsim.conformance.isolation.beats import staying
 from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup
 from specsim.properties.soak.asked import Asked
-from specsim.properties.soak.history import Failure, failure_of, finish
+from specsim.properties.soak.history import Failure, build_machine, failure_of, finish, take_turn
 from specsim.properties.soak.machine import Machine
-from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
+from specsim.properties.soak.rules import STEP, Action, draw_action
 from specsim.properties.soak.subject import Subject
 from specsim.simulation.events import Tag
 from specsim.simulation.models.frozen import accepting_unread_states
@@ -39,6 +41,11 @@ class Tried:
     num_leaked: int = 0
     failure: Failure | None = None
 
+    def told(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        failure = None if self.failure is None else self.failure.told()
+        return {"reach": dict(self.counts), "num_leaked": self.num_leaked, "failure": failure}
+
 
 def least_of(cell: Cell) -> dict[str, int]:
     """Return what every history of a cell has to come to."""
@@ -56,15 +63,20 @@ def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     machine: Machine | None = None
     error: Exception | None = None
     try:
-        machine = Machine(subject, setup)
-        first = [*(Action("admit", asked) for asked in opening[:-1]), *[STEP] * num_steps, Action("admit", opening[-1])]
-        while first or (not _has_all(machine, cell) and len(actions) < MOST_ACTIONS):
-            actions.append(first.pop(0) if first else draw_action(random, machine))
-            apply_action(machine, actions[-1])
-        for asked in _following(machine, random):
-            actions.append(Action("admit", asked))
-            apply_action(machine, actions[-1])
-        finish(machine)
+        with staying(setup.worker_name):
+            machine = build_machine(subject, setup)
+            first = [
+                *(Action("admit", asked) for asked in opening[:-1]),
+                *[STEP] * num_steps,
+                Action("admit", opening[-1]),
+            ]
+            while first or (not _has_all(machine, cell) and len(actions) < MOST_ACTIONS):
+                actions.append(first.pop(0) if first else draw_action(random, machine))
+                take_turn(machine, actions[-1])
+            for asked in _following(machine, random):
+                actions.append(Action("admit", asked))
+                take_turn(machine, actions[-1])
+            finish(machine)
     except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         error = caught
     tried = Tried()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 from specsim.assertion import require
 from specsim.config import SpecConfig
@@ -64,6 +65,12 @@ class LawResult:
     num_with_drafts: int = 0
     num_seeded: int = 0
     error: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        """Return what it came to as plain values."""
+        reach = {name: number for name, number in vars(self).items() if name.startswith("num_")}
+        failure = None if self.error is None else {"error": self.error, "lines": []}
+        return {"reach": reach, "failure": failure}
 
 
 def combination_of(cell: Cell) -> Combination:

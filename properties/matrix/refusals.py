@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
+from specsim.conformance.isolation.beats import begin_call
 from specsim.properties.matrix.factors import FACTORS, Cell
 from specsim.properties.matrix.setups import draw_setup, sizes_of
 from specsim.properties.soak.drafters import DRAFTERS
@@ -43,6 +44,7 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
         if refusal is None:
             plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
             if plain not in workers:
+                begin_call(plain.name)
                 workers[plain] = _build_worker(subject, draw_setup(plain, Random(0)))
             refusal = _refused_by_engine(subject, cell, workers[plain])
         if refusal is not None:

@@ -1,29 +1,32 @@
-"""All histories of all cells and all laws, in turn or in several processes; they count the same either way."""
+"""All histories of all cells and all laws, in processes that may die; they count the same in any number of them."""
 
-import multiprocessing
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost, Skipped
+from specsim.conformance.isolation.supervisor import Event, Supervisor
 from specsim.properties.matrix.factors import Cell
-from specsim.properties.matrix.history import Tried, shortfalls, try_history
-from specsim.properties.matrix.laws import LawResult, try_law
-from specsim.properties.matrix.subjects import load_subject
-from specsim.properties.soak.history import Failure
+from specsim.properties.matrix.history import shortfalls
+from specsim.properties.matrix.laws import LawResult
+from specsim.properties.matrix.plan import Plan, Profile
+from specsim.properties.matrix.units import LAW, MatrixLimits
 from specsim.properties.soak.run import OnProgress
-from specsim.properties.soak.subject import Subject
+from specsim.properties.unit_of_work import MOST_LOSSES, BrokenUnit, answer_of, broken_by, broken_from
+
+RUN_UNIT = "specsim.properties.matrix.units:run_unit"
+PLAN_UNIT = "specsim.properties.matrix.units:plan_unit"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One history: its cell, the mode of the workers, and its number; or the law of the cell, which has none."""
+    """One history: its cell, the mode of the workers, and its number; or the law of the cell, in place of a number."""
 
     cell: Cell
     mode: str
-    number: int | None
+    number: int | str
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ NO_LAWS = Laws()
 class CellResult:
     """What the histories of a cell came to in a mode, together; ``failures`` and ``short`` by number of the history.
 
+    After two crashes or hangs the others of a cell are not run: ``num_not_run``.
     Those that failed leave no count of leaked slots: they may have stopped in the middle of anything.
     """
 
@@ -49,29 +53,45 @@ class CellResult:
     num_histories: int = 0
     num_leaked: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    failures: dict[int, Failure] = field(default_factory=dict)
+    num_not_run: int = 0
+    failures: dict[int, BrokenUnit] = field(default_factory=dict)
     short: dict[int, list[str]] = field(default_factory=dict)
 
-    def add(self, number: int, tried: Tried) -> None:
-        """Count a history."""
+    def add(self, number: int, outcome: Mapping[str, Any]) -> None:
+        """Count a history by the outcome of its unit."""
         self.num_histories += 1
-        self.counts.update(tried.counts)
-        if tried.failure is not None:
-            self.failures[number] = tried.failure
+        counts = Counter(outcome["reach"])
+        self.counts.update(counts)
+        failure = broken_from(outcome)
+        if failure is not None:
+            self.failures[number] = failure
             return
-        self.num_leaked += tried.num_leaked
-        if missing := shortfalls(tried.counts, self.cell):
+        self.num_leaked += outcome["num_leaked"]
+        if missing := shortfalls(counts, self.cell):
             self.short[number] = missing
+
+    def lose(self, number: int, lost: Lost) -> None:
+        """Count a history whose process crashed or hung."""
+        self.num_histories += 1
+        self.failures[number] = broken_by(lost)
+
+    @property
+    def num_lost(self) -> int:
+        """Histories whose processes crashed or hung."""
+        return sum(failure.is_lost for failure in self.failures.values())
 
 
 @dataclass
 class Result:
-    """What a matrix came to."""
+    """What a matrix came to; ``busy_seconds`` adds up its units, ``stopped`` says why it ended before its time."""
 
     seed: int
     cells: list[CellResult] = field(default_factory=list)
     laws: list[LawResult] = field(default_factory=list)
     seconds: float = 0.0
+    busy_seconds: float = 0.0
+    stopped: str = ""
+    is_interrupted: bool = False
 
     @property
     def num_histories(self) -> int:
@@ -84,82 +104,104 @@ class Result:
         return sum(len(one.failures) + len(one.short) for one in self.cells)
 
 
-def run_matrix(
-    subjects: Mapping[str, Subject],
-    implementation: str,
-    cells: Sequence[Cell],
-    numbers: Sequence[int],
-    seed: int,
-    jobs: int,
-    on_progress: OnProgress | None = None,
-    laws: Laws = NO_LAWS,
-) -> Result:
-    """Run some histories of every cell in every mode, and go through the laws of some.
+@dataclass(frozen=True)
+class MatrixRun:
+    """A run in workers that have loaded what is tried.
 
     Parameters
     ----------
-    subjects, implementation : mapping, str
-        What is tried, by mode, and its name, by which other processes load it.
+    supervisor, implementation : Supervisor, str
+        Who runs the units, and what they try.
+    modes : sequence of str
+        How workers run, each in turn.
+    limits : Limits
+        What a call may take.
     """
-    started = time.monotonic()
-    result = Result(seed, [CellResult(cell, mode) for cell in cells for mode in subjects])
-    places = {(one.cell, one.mode): one for one in result.cells}
-    tasks = [Task(one.cell, one.mode, number) for one in result.cells for number in numbers]
-    tasks += [Task(cell, mode, None) for cell in laws.cells for mode in subjects]
-    most = laws.most_seeded
-    tried = (
-        _in_processes(implementation, seed, tasks, most, jobs) if jobs > 1 else _in_turn(subjects, seed, tasks, most)
-    )
-    for done, (task, one) in enumerate(zip(tasks, tried, strict=True), 1):
-        if isinstance(one, LawResult):
-            result.laws.append(one)
-        elif task.number is not None:
-            places[task.cell, task.mode].add(task.number, one)
-        if on_progress is not None:
-            on_progress(task.cell.name, done, len(tasks))
-    result.seconds = time.monotonic() - started
-    return result
+
+    supervisor: Supervisor
+    implementation: str
+    modes: Sequence[str]
+    seed: int
+    limits: Limits = field(default_factory=Limits)
+
+    def plan(self, profile: Profile, cells: Sequence[Cell]) -> Plan | BrokenUnit:
+        """Ask the implementation about every cell of a product; who ends the process is a failure with its cell."""
+        arguments = (self.implementation, self.modes[0], profile, tuple(cells))
+        event = answer_of(self.supervisor, Job(("its plan", 0), PLAN_UNIT, arguments, self.limits))
+        if isinstance(event, Lost):
+            return broken_by(event)
+        plan: Plan = event.answer
+        return plan
+
+    def job(self, task: Task, most_seeded: int | None = None, replays: int = 0) -> Job:
+        """Return the unit of a task."""
+        limits = MatrixLimits(self.seed, task.mode, most_seeded, replays)
+        arguments = (self.implementation, task.cell.name, (task.number,), limits)
+        return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits)
+
+    def run(
+        self,
+        cells: Sequence[Cell],
+        numbers: Sequence[int],
+        laws: Laws = NO_LAWS,
+        on_progress: OnProgress | None = None,
+    ) -> Result:
+        """Run some histories of every cell in every mode, and go through the laws of some; also if interrupted."""
+        started = time.monotonic()
+        result = Result(self.seed, [CellResult(cell, mode) for cell in cells for mode in self.modes])
+        places = {(one.cell, one.mode): one for one in result.cells}
+        tasks = [Task(one.cell, one.mode, number) for one in result.cells for number in numbers]
+        tasks += [Task(cell, mode, LAW) for cell in laws.cells for mode in self.modes]
+        for task in tasks:
+            self.supervisor.submit(self.job(task, laws.most_seeded))
+
+        def dispatch(job: Job) -> Job | str:
+            _, task = job.key
+            is_lost = task.number != LAW and places[task.cell, task.mode].num_lost >= MOST_LOSSES
+            return f"the cell has crashed or hung {MOST_LOSSES} times" if is_lost else job
+
+        try:
+            for done, event in enumerate(self.supervisor.events(dispatch), 1):
+                _take(result, places, event)
+                if on_progress is not None:
+                    on_progress(event.job.key[0], done, len(tasks))
+        except KeyboardInterrupt:
+            result.is_interrupted = True
+        except CannotStart as error:
+            result.stopped = f"no process can be started any more: {error}"
+        _sort(result, tasks)
+        result.seconds = time.monotonic() - started
+        return result
+
+    def shortest(self, one: CellResult, number: int, replays: int) -> BrokenUnit:
+        """Return the shortest history that was found to fail, in the place of a history that did."""
+        event = answer_of(self.supervisor, self.job(Task(one.cell, one.mode, number), replays=replays))
+        found = broken_from(event.answer) if isinstance(event, Done) else None
+        return found or one.failures[number]
 
 
-def _try(subject: Subject, seed: int, task: Task, most_seeded: int | None) -> Tried | LawResult:
-    if task.number is None:
-        return try_law(subject, task.cell, task.mode, seed, most_seeded)
-    return try_history(subject, task.cell, seed, task.number)
+def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: Event) -> None:
+    """Count what became of a unit."""
+    _, task = event.job.key
+    failure = broken_by(event) if isinstance(event, Lost) else None
+    if isinstance(event, Done):
+        failure = broken_from(event.answer)
+        result.busy_seconds += event.answer["duration"]
+    if task.number == LAW:
+        reach = event.answer["reach"] if isinstance(event, Done) else {}
+        result.laws.append(LawResult(task.cell, task.mode, **reach, error=None if failure is None else failure.error))
+    elif isinstance(event, Done):
+        places[task.cell, task.mode].add(task.number, event.answer)
+    elif isinstance(event, Lost):
+        places[task.cell, task.mode].lose(task.number, event)
+    elif isinstance(event, Skipped):
+        places[task.cell, task.mode].num_not_run += 1
 
 
-def _in_turn(
-    subjects: Mapping[str, Subject], seed: int, tasks: Sequence[Task], most_seeded: int | None
-) -> Iterator[Tried | LawResult]:
-    for task in tasks:
-        yield _try(subjects[task.mode], seed, task, most_seeded)
-
-
-def _in_processes(
-    implementation: str, seed: int, tasks: Sequence[Task], most_seeded: int | None, jobs: int
-) -> Iterator[Tried | LawResult]:
-    """Yield what every task came to, in their order."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, _prepare, (sys.path, implementation))
-    try:
-        for future in [pool.submit(_run, seed, task, most_seeded) for task in tasks]:
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _prepare(path: list[str], implementation: str) -> None:
-    """Note what is tried; stdout is the parent's."""
-    global _IMPLEMENTATION
-    sys.path[:] = path
-    sys.stdout = sys.stderr
-    _IMPLEMENTATION = implementation
-
-
-def _run(seed: int, task: Task, most_seeded: int | None) -> Tried | LawResult:
-    if task.mode not in _SUBJECTS:
-        _SUBJECTS[task.mode] = load_subject(_IMPLEMENTATION, task.mode)
-    return _try(_SUBJECTS[task.mode], seed, task, most_seeded)
-
-
-_IMPLEMENTATION = ""
-_SUBJECTS: dict[str, Subject] = {}
+def _sort(result: Result, tasks: Sequence[Task]) -> None:
+    """Bring what ended in any order into the order of the run."""
+    order = {(task.cell, task.mode): place for place, task in enumerate(tasks) if task.number == LAW}
+    result.laws.sort(key=lambda one: order[one.cell, one.mode])
+    for one in result.cells:
+        one.failures = dict(sorted(one.failures.items()))
+        one.short = dict(sorted(one.short.items()))

@@ -1,6 +1,7 @@
 """What is wrong with a matrix: histories that fail, leak, or come to less than their cell is there for, and laws."""
 
 from specsim.properties.matrix.run import CellResult, Result
+from specsim.properties.unit_of_work import MOST_LOSSES
 
 MOST_TOLD = 3
 """Histories of a cell that are told one by one: the others mostly fail of the same."""
@@ -9,7 +10,8 @@ MOST_TOLD = 3
 def complaints(result: Result) -> list[str]:
     """Return what is wrong, a line each."""
     broken = [f"{one.cell.name}, {one.mode}, law: {one.error}" for one in result.laws if one.error is not None]
-    return [*(line for one in result.cells for line in complaints_of(one)), *broken]
+    stopped = [result.stopped] if result.stopped else []
+    return [*(line for one in result.cells for line in complaints_of(one)), *broken, *stopped]
 
 
 def complaints_of(one: CellResult) -> list[str]:
@@ -20,4 +22,5 @@ def complaints_of(one: CellResult) -> list[str]:
     lines = [f"{name}, history {number}: {error}" for number, error in [*blamed.items()][:MOST_TOLD]]
     more = [f"{name}: {len(blamed) - MOST_TOLD} histories more"] if len(blamed) > MOST_TOLD else []
     leaked = [f"{name}: {one.num_leaked} slots leaked"] if one.num_leaked else []
-    return [*lines, *more, *leaked]
+    left_out = f"{name}: {one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
+    return [*lines, *more, *leaked, *([left_out] if one.num_not_run else [])]

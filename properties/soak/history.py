@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from specsim.assertion import require
+from specsim.conformance.isolation.beats import begin_call, begin_example, staying
 from specsim.properties.soak.algorithms import with_algorithm
 from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.drawing import DrawSetup, draw_setup, with_padding
@@ -37,6 +39,10 @@ class Failure:
         actions = [f"{place}. {action}" for place, action in enumerate(self.actions, 1)]
         return [str(self.setup), *actions, "then step until nothing is left to do, or until it fails"]
 
+    def told(self) -> dict[str, Any]:
+        """Return the failure as plain values."""
+        return {"error": self.error, "kind": self.kind, "lines": self.lines()}
+
 
 @dataclass
 class Played:
@@ -52,6 +58,12 @@ class Played:
     untried: dict[str, str] = field(default_factory=dict)
     failure: Failure | None = None
 
+    def told(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        reach = {tag.value: number for tag, number in self.reach.items()}
+        failure = None if self.failure is None else self.failure.told()
+        return {**vars(self), "reach": reach, "reused": dict(self.reused), "failure": failure}
+
 
 @accepting_unread_states()
 def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
@@ -61,11 +73,12 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
     machine: Machine | None = None
     error: Exception | None = None
     try:
-        machine = Machine(subject, setup)
-        for _ in range(setup.num_actions):
-            actions.append(draw_action(random, machine))
-            apply_action(machine, actions[-1])
-        num_steps = len(actions) + finish(machine)
+        with staying(setup.worker_name):
+            machine = build_machine(subject, setup)
+            for _ in range(setup.num_actions):
+                actions.append(draw_action(random, machine))
+                take_turn(machine, actions[-1])
+            num_steps = len(actions) + finish(machine)
     except Exception as caught:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         num_steps, error = len(actions), caught
     played = Played(num_steps, setup.algorithm)
@@ -80,12 +93,25 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
     return played
 
 
+def build_machine(subject: Subject, setup: Setup) -> Machine:
+    """Return a machine, and say to whoever watches this process which worker it builds."""
+    begin_call(setup.worker_name)
+    return Machine(subject, setup)
+
+
+def take_turn(machine: Machine, action: Action) -> bool:
+    """Do something to a machine and check it, and say so to whoever watches this process."""
+    begin_example()
+    begin_call(action.rule)
+    return apply_action(machine, action)
+
+
 def finish(machine: Machine) -> int:
     """Step until nothing is left to do, and return how many steps that took."""
     num_applied = 0
     while machine.has_work:
         require(num_applied < MOST_STEPS_TO_THE_END, "steps to the end", num_applied, "a tenth of them")
-        apply_action(machine, STEP)
+        take_turn(machine, STEP)
         num_applied += 1
     machine.check_end()
     return num_applied
@@ -96,12 +122,13 @@ def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure
     """Run a history again; what cannot be applied is left out. Return where it fails, if it does."""
     applied: list[Action] = []
     try:
-        machine = Machine(subject, setup)
-        for action in actions:
-            applied.append(action)
-            if not apply_action(machine, action):
-                applied.pop()
-        finish(machine)
+        with staying(setup.worker_name):
+            machine = build_machine(subject, setup)
+            for action in actions:
+                applied.append(action)
+                if not take_turn(machine, action):
+                    applied.pop()
+            finish(machine)
     except Exception as caught:  # NOTE: as above.
         return failure_of(setup, applied, caught)
     return None

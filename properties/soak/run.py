@@ -1,27 +1,23 @@
-"""Many machines, one after another or in several processes, until they have taken enough steps together.
+"""Many machines, in processes that may die, until they have taken enough steps together.
 
-Machine ``n`` of a seed is the same in every run, so that a run counts the same whatever the number of processes.
+Machine ``n`` of a seed is the same in every run, so that a run counts the same whatever the number of processes. One
+whose process crashes or hangs has failed, and the others go on.
 """
 
-import gc
-import multiprocessing
-import os
-import resource
-import sys
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
-from random import Random
+from typing import Any
 
-from specsim.conformance.backend import Backend, load
-from specsim.properties.soak.history import Failure, Played, play
-from specsim.properties.soak.subject import Subject
+from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
+from specsim.conformance.isolation.supervisor import Supervisor
+from specsim.properties.soak.units import ANY, SoakLimits
+from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, in_order
 from specsim.simulation.events import Tag
 
+RUN_UNIT = "specsim.properties.soak.units:run_unit"
 MOST_FAILURES = 10
 """Machines that fail before a run stops: more of them tell nothing else."""
 
@@ -31,24 +27,12 @@ SETTLED = 5
 OnProgress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A machine by its number, what it came to, and the memory of the process that ran it."""
-
-    number: int
-    played: Played
-    process: int
-    rss_mib: float
-
-
-Machines = Generator[Measured, None, None]
-
-
 @dataclass
 class Soaked:
     """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
 
-    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why.
+    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``stopped``
+    says why a run ended before it was through.
     """
 
     seed: int
@@ -61,108 +45,105 @@ class Soaked:
     reused: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[str] = field(default_factory=Counter)
     untried: dict[str, str] = field(default_factory=dict)
-    failures: dict[int, Failure] = field(default_factory=dict)
+    failures: dict[int, BrokenUnit] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
     seconds: float = 0.0
+    stopped: str = ""
+    is_interrupted: bool = False
 
-    def add(self, number: int, played: Played) -> None:
-        """Count a machine."""
+    def add(self, number: int, outcome: Mapping[str, Any]) -> None:
+        """Count a machine by the outcome of its unit."""
         self.num_machines += 1
-        self.algorithms[played.algorithm] += 1
-        self.num_steps += played.num_steps
-        self.num_decodes += played.num_decodes
-        self.num_wide_decodes += played.num_wide_decodes
-        self.num_leaked += played.num_leaked
-        self.reach.update(played.reach)
-        self.reused.update(played.reused)
-        self.untried.update(played.untried)
-        if played.failure is not None:
-            self.failures[number] = played.failure
+        self.algorithms[outcome["algorithm"]] += 1
+        self.num_steps += outcome["num_steps"]
+        self.num_decodes += outcome["num_decodes"]
+        self.num_wide_decodes += outcome["num_wide_decodes"]
+        self.num_leaked += outcome["num_leaked"]
+        self.reach.update({Tag(name): number for name, number in outcome["reach"].items()})
+        self.reused.update(outcome["reused"])
+        self.untried.update(outcome["untried"])
+        failure = broken_from(outcome)
+        if failure is not None:
+            self.failures[number] = failure
+
+    def lose(self, number: int, lost: Lost) -> None:
+        """Count a machine whose process crashed or hung; what it was is not known."""
+        self.num_machines += 1
+        self.failures[number] = broken_by(lost)
 
 
-def soak(
-    backend: Backend, implementation: str, seed: int, num_steps: int, jobs: int, on_progress: OnProgress | None = None
-) -> Soaked:
-    """Run machines 0, 1, 2, … of a seed until they have taken so many steps, or too many fail.
+@dataclass(frozen=True)
+class Soak:
+    """What is tried, by which seed, and what a call may take."""
 
-    Parameters
-    ----------
-    backend, implementation : Backend, str
-        What is tried, and its name, by which other processes load it.
-    """
-    soaked = Soaked(seed)
-    started = time.monotonic()
-    memory: dict[int, float] = {}
-    early: dict[int, float] = {}
-    machines = in_processes(implementation, seed, jobs) if jobs > 1 else in_this_process(backend, seed)
-    for measured in machines:
-        soaked.add(measured.number, measured.played)
-        memory[measured.process] = measured.rss_mib
-        if not early and soaked.num_steps * SETTLED >= num_steps:
-            early = dict(memory)
-        if on_progress is not None:
-            on_progress("steps", min(soaked.num_steps, num_steps), num_steps)
-        if soaked.num_steps >= num_steps or len(soaked.failures) >= MOST_FAILURES:
-            break
-    machines.close()
-    soaked.seconds = time.monotonic() - started
-    soaked.rss_mib = sum(early.values()), sum(memory[process] for process in early)
-    return soaked
+    implementation: str
+    seed: int
+    limits: Limits = field(default_factory=Limits)
 
+    def job(self, number: int, replays: int = 0) -> Job:
+        """Return the unit of a machine."""
+        arguments = (self.implementation, ANY, (f"{self.seed} {number}",), SoakLimits(replays))
+        return Job((f"machine {number}", number), RUN_UNIT, arguments, self.limits)
 
-def play_machine(subject: Subject, seed: int, number: int) -> Played:
-    """Run one machine of a seed."""
-    return play(subject, Random(f"{seed} {number}"))
+    def run(self, supervisor: Supervisor, num_steps: int, jobs: int, on_progress: OnProgress | None = None) -> Soaked:
+        """Run machines 0, 1, 2, … until they have taken so many steps, or too many fail; also if that is interrupted.
 
+        Parameters
+        ----------
+        supervisor : Supervisor
+            Its workers have loaded what is tried.
+        jobs : int
+            How many there are.
+        """
+        soaked, started = Soaked(self.seed), time.monotonic()
+        try:
+            self._run(supervisor, soaked, num_steps, jobs, on_progress)
+        except KeyboardInterrupt:
+            soaked.is_interrupted = True
+        except CannotStart as error:
+            soaked.stopped = f"no process can be started any more: {error}"
+        soaked.seconds = time.monotonic() - started
+        return soaked
 
-def in_this_process(backend: Backend, seed: int) -> Machines:
-    """Yield the machines of a seed."""
-    subject = Subject(backend)
-    for number in count():
-        yield _measure(subject, seed, number)
+    def _run(
+        self, supervisor: Supervisor, soaked: Soaked, num_steps: int, jobs: int, on_progress: OnProgress | None
+    ) -> None:
+        memory: dict[int, float] = {}
+        early: dict[int, float] = {}
+        for number, event in enumerate(in_order(supervisor, map(self.job, count()), jobs + 1)):
+            if isinstance(event, Done):
+                soaked.add(number, event.answer)
+                memory[event.answer["process"]] = event.answer["rss_mib"]
+            elif isinstance(event, Lost):
+                soaked.lose(number, event)
+            if not early and soaked.num_steps * SETTLED >= num_steps:
+                early = dict(memory)
+            soaked.rss_mib = sum(early.values()), sum(memory[process] for process in early)
+            if on_progress is not None:
+                on_progress("steps", min(soaked.num_steps, num_steps), num_steps)
+            if soaked.num_steps >= num_steps or len(soaked.failures) >= MOST_FAILURES:
+                break
+        supervisor.abandon()
 
+    def run_machine(self, supervisor: Supervisor, number: int) -> Soaked:
+        """Run one machine."""
+        soaked = Soaked(self.seed)
+        event = answer_of(supervisor, self.job(number))
+        if isinstance(event, Done):
+            soaked.add(number, event.answer)
+        else:
+            soaked.lose(number, event)
+        return soaked
 
-def in_processes(implementation: str, seed: int, jobs: int) -> Machines:
-    """Yield the machines of a seed in their order, run by several processes."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, _prepare, (sys.path, implementation))
-    queued: deque[Future[Measured]] = deque()
-    try:
-        for number in count():
-            queued.append(pool.submit(_run, seed, number))
-            if len(queued) > jobs:
-                yield queued.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def rss_mib() -> float:
-    """Return the memory that this process holds; where the system does not tell, the most that it has held."""
-    table = Path("/proc/self/statm")
-    if table.exists():
-        return int(table.read_text().split()[1]) * resource.getpagesize() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
-def _measure(subject: Subject, seed: int, number: int) -> Measured:
-    played = play_machine(subject, seed, number)
-    # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.
-    gc.collect()
-    return Measured(number, played, os.getpid(), rss_mib())
-
-
-def _prepare(path: list[str], implementation: str) -> None:
-    """Load what is tried; stdout is the parent's."""
-    global _SUBJECT
-    sys.path[:] = path
-    sys.stdout = sys.stderr
-    _SUBJECT = Subject(load(implementation))
-
-
-def _run(seed: int, number: int) -> Measured:
-    if _SUBJECT is None:
-        raise RuntimeError("the implementation of this process is missing, but should have been loaded")
-    return _measure(_SUBJECT, seed, number)
-
-
-_SUBJECT: Subject | None = None
+    def shortest(self, supervisor: Supervisor, soaked: Soaked, replays: int) -> dict[int, BrokenUnit]:
+        """Return the shortest history that was found of the first machine that failed, unless its process was lost."""
+        failed = [number for number, failure in soaked.failures.items() if not failure.is_lost]
+        if not failed or soaked.is_interrupted or soaked.stopped:
+            return {}
+        try:
+            event = answer_of(supervisor, self.job(failed[0], replays))
+        except KeyboardInterrupt:
+            soaked.is_interrupted = True
+            return {}
+        found = broken_from(event.answer) if isinstance(event, Done) else None
+        return {failed[0]: found or soaked.failures[failed[0]]}

@@ -11,11 +11,15 @@ MOST_GROWTH = 1.08
 
 
 def complaints(soaked: Soaked) -> list[str]:
-    """Return what is wrong, a line each; a run that is stopped by failures has only those."""
+    """Return what is wrong, a line each; a run that is stopped by failures or interrupted has only those."""
     failed = [f"machine {number}: {failure.error}" for number, failure in soaked.failures.items()]
     if soaked.num_leaked:
         failed.append(f"{soaked.num_leaked} slots leaked")
-    return failed or [*_missed(soaked), *_idled(soaked), *_grown(soaked)]
+    if soaked.stopped:
+        failed.append(soaked.stopped)
+    if failed or soaked.is_interrupted:
+        return failed
+    return [*_missed(soaked), *_idled(soaked), *_grown(soaked)]
 
 
 def _missed(soaked: Soaked) -> list[str]:

@@ -18,18 +18,17 @@ from specsim.cli.env import versions_of
 from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, in_one_line, summarise
 from specsim.cli.isolation import (
     DEFAULT,
-    MIB,
     PROFILES,
     SECONDS,
     SIZES,
     bounded_jobs,
-    default_memory,
+    options_of,
     prepare,
     with_limits,
     with_sizes,
     workers,
 )
-from specsim.cli.output import EXIT_CODES, Exit, announce, finish, print_json, progress, remark
+from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, print_json, progress, remark
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
 from specsim.environment import INTERPRETER
@@ -38,14 +37,6 @@ from specsim.operations import RECORDS
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Failure
     from specsim.properties.conformance.wanted import Wanted
-
-EXIT_OF_VERDICT = {
-    "conforms": Exit.CONFORMS,
-    "fails": Exit.FAILURE,
-    "inconclusive": Exit.INCONCLUSIVE,
-    "nothing selected": Exit.NOTHING_SELECTED,
-    "interrupted": Exit.INTERRUPTED,
-}
 
 
 @click.command(epilog=EXIT_CODES)
@@ -196,14 +187,11 @@ def check(
 
 def _options(wanted: "Wanted", limits: Limits) -> str:
     """Return the options that decide what examples a property gets and who fails on them, as a user types them."""
-    unless = Limits(memory=default_memory())
     given = {
         "examples": wanted.max_examples,
         "slow-examples": wanted.slow_examples,
         "budget": wanted.budget,
-        "call-timeout": None if limits.call == unless.call else limits.call,
-        "timeout": wanted.limits.job,
-        "max-memory": None if limits.memory == unless.memory else (limits.memory or 0) // MIB,
+        **options_of(replace(limits, job=wanted.limits.job)),
         **{f"max-{name}": wanted.most.get(counted) for name, counted in SIZES.items()},
     }
     words = [f"--{name} {value}" for name, value in given.items() if value is not None]

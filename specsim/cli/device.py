@@ -64,12 +64,25 @@ def load_implementation(name: str) -> Backend:
     Failed
         UNAVAILABLE: it does not import; USAGE: what it declares makes no sense.
     """
+    choose_device_for(name)
+    return import_implementation(name)
+
+
+def choose_device_for(name: str) -> str:
+    """Return what kernels of an implementation will run on, as above; its own modules are not imported.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: ours cannot run.
+    """
+    return need_device() if name == OURS or name.startswith(f"{OURS}.") else choose_device()
+
+
+def import_implementation(name: str) -> Backend:
+    """Import an implementation as above, where a device has been chosen."""
     sys.path[:] = path_for(name)
     _say_what_is_hidden(name)
-    if name == OURS or name.startswith(f"{OURS}."):
-        need_device()
-    else:
-        choose_device()
     try:
         return load(name)
     except BackendUnavailable as error:

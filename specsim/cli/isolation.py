@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from specsim.assertion import require_kind
-from specsim.cli.device import choose_device, load_implementation
+from specsim.cli.device import choose_device, import_implementation, load_implementation
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
 from specsim.conformance.isolation.nature import cores
@@ -28,6 +28,10 @@ MIB = 2**20
 SHARE_OF_MEMORY = 0.75
 PRELOAD = ("specsim.cli.isolation", "specsim.properties.conformance.preload", "torch")
 PREPARE = "specsim.cli.isolation:prepare"
+PRELOAD_ENGINES = ("specsim.cli.isolation", "specsim.properties.matrix.units")
+"""Without torch, which half of an implementation's workers need not: how memory grows shows beside what is there."""
+
+PREPARE_ENGINE = "specsim.cli.isolation:prepare_engine"
 SECONDS = click.FloatRange(0, min_open=True)
 
 
@@ -53,30 +57,42 @@ SIZES = {"nodes": "nodes", "vocab": "words", "requests": "requests"}
 
 LEAST = {"nodes": 2}
 
-_OPTIONS = (
-    click.option("--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Seconds that a call may take."),
-    click.option("--timeout", type=SECONDS, help="Seconds after which a property, or a case, is cut."),
-    click.option("--max-memory", type=click.IntRange(64), metavar="MIB", help="That a process may hold.  [3/4 of all]"),
-    click.option("--start-timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds of an import."),
+CALL_TIMEOUT = click.option(
+    "--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Seconds that a call may take."
+)
+TIMEOUT = click.option("--timeout", type=SECONDS, help="Seconds after which a property, or a case, is cut.")
+MAX_MEMORY = click.option(
+    "--max-memory", type=click.IntRange(64), metavar="MIB", help="That a process may hold.  [3/4 of all]"
+)
+START_TIMEOUT = click.option(
+    "--start-timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds of an import."
 )
 
 
 def with_limits(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets them as ``limits``."""
+    return CALL_TIMEOUT(TIMEOUT(MAX_MEMORY(START_TIMEOUT(_taking_limits(command)))))
 
+
+def with_limits_of_calls(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command that cuts nothing, which gets them as ``limits``."""
+    return CALL_TIMEOUT(MAX_MEMORY(START_TIMEOUT(_taking_limits(command))))
+
+
+def _taking_limits(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(
         *,
         call_timeout: float,
-        timeout: float | None,
         max_memory: int | None,
         start_timeout: float,
+        timeout: float | None = None,
         **others: Any,
     ) -> None:
         memory = default_memory() if max_memory is None else max_memory * MIB
         command(limits=Limits(call_timeout, timeout, memory, start_timeout), **others)
 
-    return functools.reduce(lambda function, option: option(function), reversed(_OPTIONS), called)
+    return called
 
 
 def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
@@ -96,6 +112,21 @@ def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
 def default_memory() -> int:
     """Return the bytes that a worker may hold where nobody says so: most of what this machine has."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
+
+
+def options_of(limits: Limits) -> dict[str, object]:
+    """Return what a user types where a line is to run something again, None where that goes without saying."""
+    unless = Limits(memory=default_memory())
+    return {
+        "call-timeout": None if limits.call == unless.call else limits.call,
+        "timeout": limits.job,
+        "max-memory": None if limits.memory == unless.memory else (limits.memory or 0) // MIB,
+    }
+
+
+def words_of(limits: Limits) -> str:
+    """Return these options as they are typed behind others."""
+    return "".join(f" --{name} {value}" for name, value in options_of(limits).items() if value is not None)
 
 
 def bounded_jobs(jobs: int) -> int:
@@ -131,6 +162,17 @@ def prepare(implementation: str) -> "Prepared | Unprepared":
     )
 
 
+def prepare_engine(implementation: str) -> "Unprepared | None":
+    """Load an implementation in a worker, for what the supervising side has chosen a device."""
+    from specsim.properties.conformance.wanted import Unprepared
+
+    try:
+        import_implementation(implementation)
+    except Failed as failed:
+        return Unprepared(str(failed), failed.code)
+    return None
+
+
 @contextmanager
 def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Supervisor, "Prepared"]]:
     """Start workers that have loaded an implementation; whatever becomes of the block, none of them is left.
@@ -141,15 +183,31 @@ def workers(implementation: str, jobs: int, limits: Limits) -> Iterator[tuple[Su
         UNAVAILABLE: it does not import, or the process that imports it dies or hangs; USAGE: what it declares makes no
         sense.
     """
-    from specsim.properties.conformance.wanted import Prepared, Unprepared
+    from specsim.properties.conformance.wanted import Prepared
 
     job = Job(("its import", 0), PREPARE, (implementation,), replace(limits, job=None))
-    with ended_by_sigterm(), Supervisor(jobs, job, PRELOAD, on_output=pass_on) as supervisor:
+    with _started(implementation, job, jobs, PRELOAD) as supervisor:
+        yield supervisor, require_kind("what a worker says of an implementation", supervisor.prepared, Prepared)
+
+
+@contextmanager
+def engine_workers(implementation: str, jobs: int, limits: Limits) -> Iterator[Supervisor]:
+    """Start workers that build engines around an implementation, as above."""
+    job = Job(("its import", 0), PREPARE_ENGINE, (implementation,), limits)
+    with _started(implementation, job, jobs, PRELOAD_ENGINES) as supervisor:
+        yield supervisor
+
+
+@contextmanager
+def _started(implementation: str, job: Job, jobs: int, preload: Sequence[str]) -> Iterator[Supervisor]:
+    from specsim.properties.conformance.wanted import Unprepared
+
+    with ended_by_sigterm(), Supervisor(jobs, job, preload, on_output=pass_on) as supervisor:
         try:
             prepared = supervisor.start()
             if isinstance(prepared, Unprepared):
                 raise Failed(prepared.words, Exit(prepared.code))
-            yield supervisor, require_kind("what a worker says of an implementation", prepared, Prepared)
+            yield supervisor
         except DiedAtStart as error:
             raise Failed(f"{implementation} does not import: {error}", Exit.UNAVAILABLE) from error
         except CannotStart as error:

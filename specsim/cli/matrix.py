@@ -1,26 +1,23 @@
 """``specsim matrix``: an engine in every combination of worker, pages, trees, pools and schedules that is allowed."""
 
 import secrets
-import sys
-from collections.abc import Mapping
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from specsim.cli.counts import JOBS, SEED, Count
-from specsim.cli.device import OURS, load_implementation, need_device, need_suite
+from specsim.cli.device import OURS, choose_device_for, need_suite
+from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
-from specsim.cli.output import EXIT_CODES, Exit, Failed, announce, finish, print_json, progress
+from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, Exit, Failed, announce, finish, print_json, progress
 
 if TYPE_CHECKING:
+    from specsim.conformance.isolation.jobs import Limits
     from specsim.properties.matrix.extent import Extent
     from specsim.properties.matrix.factors import Cell
-    from specsim.properties.matrix.run import Result
-    from specsim.properties.soak.history import Failure
-    from specsim.properties.soak.subject import Subject
+    from specsim.properties.matrix.run import MatrixRun, Result
+    from specsim.properties.unit_of_work import BrokenUnit
 
 LAYERS = {"reference": "specsim.reference", "gpu": OURS}
 HISTORIES = Count(1, 1_000_000, "that is a day of one core for each cell; other seeds take the rest")
@@ -51,6 +48,7 @@ MOST_INTERPRETED = 4
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@with_limits_of_calls
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def matrix(
     implementation: str | None,
@@ -64,6 +62,7 @@ def matrix(
     seed: int | None,
     replays: int,
     jobs: int,
+    limits: "Limits",
     as_json: bool,
 ) -> None:
     """Run an engine around IMPL, a module named like an import, in every combination that the rules allow.
@@ -73,7 +72,8 @@ def matrix(
     page size, the law of a sampled request is that of decoding token by token, over all of its coins.
 
     IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them; what brings
-    operations alone has the reference's loops around them.
+    operations alone has the reference's loops around them. It runs in processes of its own: a history or a law whose
+    process crashes or hangs fails, and the run goes on.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"
@@ -83,51 +83,49 @@ def matrix(
         raise Failed(f"--law is given, but should be absent, because {because}", Exit.USAGE)
     need_suite()
     name = implementation or LAYERS[layer or "reference"]
-    with redirect_stdout(sys.stderr):
-        load_implementation(name)
     from specsim.properties.matrix.extent import measure_extent
     from specsim.properties.matrix.factors import all_cells
     from specsim.properties.matrix.laws import law_cells
-    from specsim.properties.matrix.plan import PROFILES, plan_matrix
-    from specsim.properties.matrix.run import Laws, run_matrix
-    from specsim.properties.matrix.subjects import load_subject
+    from specsim.properties.matrix.plan import PROFILES, Plan
+    from specsim.properties.matrix.run import Laws, MatrixRun
     from specsim.properties.matrix.verdict import complaints
 
+    device = choose_device_for(name)
     seed = secrets.randbelow(2**32) if seed is None else seed
     chosen = PROFILES[profile]
     if histories is not None:
         chosen = replace(chosen, num_histories=histories)
     numbers = range(0 if is_law_alone else chosen.num_histories) if number is None else [number]
-    subjects = {mode: load_subject(name, mode) for mode in _modes(name)}
-    if not as_json:
-        announce(f"{name}, profile {profile}, seed {seed}")
-    with progress("matrix") as on_progress, redirect_stdout(sys.stderr):
-        product = all_cells() if cell_name is None else [_find_cell(cell_name)]
-        plan = plan_matrix(next(iter(subjects.values())), chosen, product)
+    product = all_cells() if cell_name is None else [_find_cell(cell_name)]
+    jobs = bounded_jobs(jobs)
+    with engine_workers(name, jobs, limits) as supervisor, progress("matrix") as on_progress:
+        run = MatrixRun(supervisor, name, _modes(name, device), seed, limits)
+        if not as_json:
+            announce(f"{name}, profile {profile}, seed {seed}")
+        plan = run.plan(chosen, product)
+        if not isinstance(plan, Plan):
+            raise Failed(f"{name} is asked what it runs: {plan.error}", Exit.FAILURE)
         if not plan.cells:
             because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
             raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
-        laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name))
+        laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name, device))
         if is_planned_only:
-            extent = measure_extent(subjects, name, plan.cells, numbers, seed, jobs, laws)
+            extent = measure_extent(run, plan.cells, numbers, jobs, laws)
+        else:
+            result = run.run(plan.cells, numbers, laws, on_progress)
+            shortest = _shorten(run, result, replays)
     if is_planned_only:
         _print_extent(extent, as_json)
         return
-    with progress("matrix") as on_progress, redirect_stdout(sys.stderr):
-        try:
-            result = run_matrix(subjects, name, plan.cells, numbers, seed, jobs, on_progress, laws)
-        except BrokenProcessPool as broken:
-            raise Failed(f"a process that ran {name} has died: {broken}", Exit.UNAVAILABLE) from broken
-        shortest = _shorten(result, subjects, replays)
     wrong = complaints(result)
-    report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest)
-    verdict = f"{'fails' if wrong else 'conforms'}: {len(result.cells)} cells, {result.num_histories:,} histories"
+    report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest, limits)
+    verdict = f"{report.verdict}: {len(result.cells)} cells, {result.num_histories:,} histories"
     if as_json:
         print_json(matrix_document(report))
     else:
         print_matrix(report)
         click.echo(f"{verdict}, seed {seed}")
-    finish(Exit.FAILURE if wrong else Exit.CONFORMS, "; ".join([f"{verdict}, seed {seed}", *wrong]))
+    finish(EXIT_OF_VERDICT[report.verdict], "; ".join([f"{verdict}, seed {seed}", *wrong]))
 
 
 def _print_extent(extent: "Extent", as_json: bool) -> None:
@@ -139,18 +137,18 @@ def _print_extent(extent: "Extent", as_json: bool) -> None:
         click.echo(f"{told} would run, in about {extent.seconds:,.0f} seconds")
 
 
-def _modes(name: str) -> list[str]:
+def _modes(name: str, device: str) -> list[str]:
     """Return how the workers of an implementation run: ours with and without graphs, where there is a GPU."""
     from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS
 
     if name != OURS:
         return [AS_IT_IS]
-    return [EAGER] if need_device().endswith("interpreted") else [EAGER, GRAPHS]
+    return [EAGER] if device.endswith("interpreted") else [EAGER, GRAPHS]
 
 
-def _most_seeded(name: str) -> int | None:
+def _most_seeded(name: str, device: str) -> int | None:
     """Return how many ways of a request a worker runs by seeds: few where kernels are interpreted."""
-    return MOST_INTERPRETED if name == OURS and need_device().endswith("interpreted") else None
+    return MOST_INTERPRETED if name == OURS and device.endswith("interpreted") else None
 
 
 def _layer_of(name: str) -> str:
@@ -165,21 +163,28 @@ def _find_cell(name: str) -> "Cell":
     Failed
         USAGE: there is none.
     """
-    from specsim.properties.matrix.factors import all_cells
+    from specsim.properties.matrix.factors import all_cells, cell_named
 
-    cells = {cell.name: cell for cell in all_cells()}
-    if name not in cells:
-        example = next(iter(cells))
+    cell = cell_named(name)
+    if cell is None:
+        example = all_cells()[0].name
         raise Failed(f"--cell is {name}, but should be a combination of all factors, such as {example}", Exit.USAGE)
-    return cells[name]
+    return cell
 
 
-def _shorten(result: "Result", subjects: "Mapping[str, Subject]", replays: int) -> "dict[Place, Failure]":
+def _shorten(run: "MatrixRun", result: "Result", replays: int) -> "dict[Place, BrokenUnit]":
     """Return the first failure of some cells as the shortest history that was found to fail."""
-    from specsim.properties.soak.shrinking import shrink
-
-    failing = [(one, *next(iter(one.failures.items()))) for one in result.cells if one.failures]
-    return {
-        (one.cell.name, one.mode, number): shrink(subjects[one.mode], failure, replays)
-        for one, number, failure in failing[:MOST_SHRUNK]
-    }
+    failing = [
+        (one, number)
+        for one in result.cells
+        for number in [number for number, failure in one.failures.items() if not failure.is_lost][:1]
+    ]
+    shortest: dict[Place, BrokenUnit] = {}
+    if result.is_interrupted or result.stopped:
+        return shortest
+    try:
+        for one, number in failing[:MOST_SHRUNK]:
+            shortest[one.cell.name, one.mode, number] = run.shortest(one, number, replays)
+    except KeyboardInterrupt:
+        result.is_interrupted = True
+    return shortest

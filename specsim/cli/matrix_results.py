@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from specsim.cli.isolation import words_of
 from specsim.cli.output import console, plain_table
 
 if TYPE_CHECKING:
+    from specsim.conformance.isolation.jobs import Limits
     from specsim.properties.matrix.covering import Combination
     from specsim.properties.matrix.factors import Cell
     from specsim.properties.matrix.laws import LawResult
     from specsim.properties.matrix.plan import Plan
     from specsim.properties.matrix.run import CellResult, Result
-    from specsim.properties.soak.history import Failure
+    from specsim.properties.unit_of_work import BrokenUnit
 
 SHORT = {"partial_rejections": "partial", "prefix_hits": "hits"}
 """What counts are called over their columns, where their names would take the room of the cell's."""
@@ -33,7 +35,13 @@ class Report:
     plan: "Plan"
     result: "Result"
     complaints: list[str]
-    shortest: "dict[Place, Failure]"
+    shortest: "dict[Place, BrokenUnit]"
+    limits: "Limits"
+
+    @property
+    def verdict(self) -> str:
+        """What the run came to."""
+        return "interrupted" if self.result.is_interrupted else "fails" if self.complaints else "conforms"
 
 
 def matrix_document(report: Report) -> dict[str, object]:
@@ -42,7 +50,7 @@ def matrix_document(report: Report) -> dict[str, object]:
 
     plan, result = report.plan, report.result
     return {
-        "verdict": "fails" if report.complaints else "conforms",
+        "verdict": report.verdict,
         "implementation": report.implementation,
         "layer": report.layer,
         "profile": report.profile,
@@ -97,7 +105,7 @@ def print_matrix(report: Report) -> None:
         click.echo(f"FAILURE: {line}")
     for (cell, _, number), failure in report.shortest.items():
         click.echo(f"\nShortest history {number} of {cell}: {failure.error}")
-        for line in failure.lines():
+        for line in failure.lines:
             click.echo(f"  {line}")
     for one in result.cells:
         for number in (*one.failures, *one.short)[:1]:
@@ -151,7 +159,7 @@ def _cell_document(one: "CellResult", report: Report) -> dict[str, object]:
             "history": number,
             "error": failure.error,
             "replay": _replay_line(report, one.cell, number),
-            "shortest": report.shortest[place].lines() if place in report.shortest else None,
+            "shortest": list(report.shortest[place].lines) if place in report.shortest else None,
         }
         for number, failure in one.failures.items()
         for place in [(one.cell.name, one.mode, number)]
@@ -190,4 +198,5 @@ def _law_document(one: "LawResult", report: Report) -> dict[str, object]:
 def _replay_line(report: Report, cell: "Cell", number: int | None = None) -> str:
     """Return the command that runs a history again, or the law of a cell."""
     what = "--law" if number is None else f"--history {number}"
-    return f"specsim matrix {shlex.quote(report.implementation)} --seed {report.result.seed} --cell {cell.name} {what}"
+    run = f"{shlex.quote(report.implementation)} --seed {report.result.seed}"
+    return f"specsim matrix {run} --cell {cell.name} {what}{words_of(report.limits)}"

@@ -38,6 +38,15 @@ EXIT_CODES = (
 )
 
 
+EXIT_OF_VERDICT = {
+    "conforms": Exit.CONFORMS,
+    "fails": Exit.FAILURE,
+    "inconclusive": Exit.INCONCLUSIVE,
+    "nothing selected": Exit.NOTHING_SELECTED,
+    "interrupted": Exit.INTERRUPTED,
+}
+
+
 class Failed(Exception):
     """Ends a command with one line on stderr and an exit code."""
 

@@ -3,16 +3,17 @@
 import secrets
 import shlex
 import sys
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import click
 
 from specsim.cli.counts import JOBS, SEED, Count
-from specsim.cli.device import load_implementation, need_suite
+from specsim.cli.device import choose_device_for, load_implementation, need_suite
+from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls, words_of
 from specsim.cli.output import (
     EXIT_CODES,
+    EXIT_OF_VERDICT,
     Exit,
     Failed,
     announce,
@@ -25,8 +26,9 @@ from specsim.cli.output import (
 from specsim.cli.small_scopes import explore_small_scopes, show_small_mutants
 
 if TYPE_CHECKING:
-    from specsim.properties.soak.history import Failure
-    from specsim.properties.soak.run import Soaked
+    from specsim.conformance.isolation.jobs import Limits
+    from specsim.properties.soak.run import Soak, Soaked
+    from specsim.properties.unit_of_work import BrokenUnit
 
 REFERENCE = "specsim.reference"
 STEPS = Count(1, 100_000_000, "that is a week of one core; other seeds take the rest")
@@ -47,6 +49,7 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 @click.option("--max-states", default=100_000, show_default=True, type=STATES, help="With --exhaustive: where to stop.")
 @click.option("--max-seconds", default=3_600, show_default=True, type=SECONDS, help="With --exhaustive: when to stop.")
 @click.option("--mutants", is_flag=True, help="With --exhaustive: show it the mutants of memory and scheduling.")
+@with_limits_of_calls
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def soak(
     implementation: str,
@@ -59,12 +62,14 @@ def soak(
     max_states: int,
     max_seconds: int,
     mutants: bool,
+    limits: "Limits",
     as_json: bool,
 ) -> None:
     """Do anything to an engine around IMPL, a module named like an import, in any order, and check it after each step.
 
     Machine after machine is built, fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place
-    of the reference's, in lockstep with it; what brings operations alone has the reference's loop around them.
+    of the reference's, in lockstep with it; what brings operations alone has the reference's loop around them. It runs
+    in processes of its own: a machine whose process crashes or hangs fails, and the run goes on.
 
     With --exhaustive, every history of two requests in a handful of slots is tried, shortest first, around the
     operations, parts and decisions of IMPL; no model runs.
@@ -74,50 +79,51 @@ def soak(
         raise Failed("--mutants needs --exhaustive: specsim mutants shows mutants to the properties", Exit.USAGE)
     if mutants:
         show_small_mutants(as_json)
-    with redirect_stdout(sys.stderr):
-        backend = load_implementation(implementation)
     if exhaustive:
+        with redirect_stdout(sys.stderr):
+            backend = load_implementation(implementation)
         explore_small_scopes(backend, max_states, max_seconds, as_json)
-    from specsim.properties.soak import run
-    from specsim.properties.soak.shrinking import shrink
-    from specsim.properties.soak.subject import Subject
+    from specsim.properties.soak.run import Soak
     from specsim.properties.soak.verdict import complaints
 
+    choose_device_for(implementation)
     seed = secrets.randbelow(2**32) if seed is None else seed
-    if not as_json:
-        announce(f"{implementation}, seed {seed}")
-    with progress("soak") as on_progress, redirect_stdout(sys.stderr):
+    jobs = bounded_jobs(jobs)
+    what = Soak(implementation, seed, limits)
+    with engine_workers(implementation, jobs, limits) as supervisor, progress("soak") as on_progress:
+        if not as_json:
+            announce(f"{implementation}, seed {seed}")
         if number is not None:
-            soaked = run.Soaked(seed)
-            soaked.add(number, run.play_machine(Subject(backend), seed, number))
+            soaked = what.run_machine(supervisor, number)
         else:
-            try:
-                soaked = run.soak(backend, implementation, seed, steps, jobs, on_progress)
-            except BrokenProcessPool as broken:
-                raise Failed(f"a process that soaked {implementation} has died: {broken}", Exit.UNAVAILABLE) from broken
-        shortest = {at: shrink(Subject(backend), failure, replays) for at, failure in list(soaked.failures.items())[:1]}
+            soaked = what.run(supervisor, steps, jobs, on_progress)
+        shortest = what.shortest(supervisor, soaked, replays)
     if number is None:
         wrong = complaints(soaked)
     else:
         wrong = [f"machine {number}: {failure.error}" for failure in soaked.failures.values()]
-    lines = {at: _replay_line(implementation, seed, at) for at in soaked.failures}
+    lines = {at: _replay_line(what, at) for at in soaked.failures}
     if as_json:
         print_json(_document(soaked, implementation, wrong, shortest, lines))
     else:
         _print(soaked, wrong, shortest, lines)
-    verdict = f"{'fails' if wrong else 'conforms'}: {soaked.num_steps:,} steps, seed {seed}"
+    verdict = f"{_verdict(soaked, wrong)}: {soaked.num_steps:,} steps, seed {seed}"
     if not as_json:
         click.echo(verdict)
-    finish(Exit.FAILURE if wrong else Exit.CONFORMS, "; ".join([verdict, *wrong]))
+    finish(EXIT_OF_VERDICT[_verdict(soaked, wrong)], "; ".join([verdict, *wrong]))
+
+
+def _verdict(soaked: "Soaked", wrong: list[str]) -> str:
+    return "interrupted" if soaked.is_interrupted else "fails" if wrong else "conforms"
 
 
 def _document(
-    soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "Failure"], lines: dict[int, str]
+    soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> dict[str, object]:
     from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED
 
     return {
-        "verdict": "fails" if wrong else "conforms",
+        "verdict": _verdict(soaked, wrong),
         "implementation": implementation,
         "seed": soaked.seed,
         "steps": soaked.num_steps,
@@ -139,14 +145,14 @@ def _document(
                 "machine": number,
                 "error": failure.error,
                 "replay": lines[number],
-                "shortest": shortest[number].lines() if number in shortest else None,
+                "shortest": list(shortest[number].lines) if number in shortest else None,
             }
             for number, failure in soaked.failures.items()
         ],
     }
 
 
-def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], lines: dict[int, str]) -> None:
+def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]) -> None:
     from specsim.properties.soak.tags import ENDS, OWN, REQUIRED
 
     table = plain_table("condition", "#times")
@@ -160,7 +166,8 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         ("leaked slots", soaked.num_leaked),
     ):
         table.add_row(name, f"{hits:,}")
-    table.add_row("seconds for 20,000 steps", f"{soaked.seconds * 20_000 / soaked.num_steps:.0f}")
+    if soaked.num_steps:
+        table.add_row("seconds for 20,000 steps", f"{soaked.seconds * 20_000 / soaked.num_steps:.0f}")
     console().print(table)
     for what, because in soaked.untried.items():
         click.echo(f"not tried: {what}, because {because}")
@@ -168,11 +175,12 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "Failure"], l
         click.echo(f"FAILURE: {line}")
     for number, failure in shortest.items():
         click.echo(f"\nShortest history of machine {number}: {failure.error}")
-        for line in failure.lines():
+        for line in failure.lines:
             click.echo(f"  {line}")
     for line in lines.values():
         click.echo(f"replay: {line}")
 
 
-def _replay_line(implementation: str, seed: int, number: int) -> str:
-    return f"specsim soak {shlex.quote(implementation)} --seed {seed} --machine {number}"
+def _replay_line(what: "Soak", number: int) -> str:
+    named = shlex.quote(what.implementation)
+    return f"specsim soak {named} --seed {what.seed} --machine {number}{words_of(what.limits)}"

@@ -1,14 +1,11 @@
 """What ``specsim matrix`` prints, and how it ends."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from specsim.properties.matrix import factors, run, subjects
+from specsim.properties.matrix import factors, run
 from specsim.properties.matrix.factors import FACTORS
-from specsim.properties.mutants.loops import CuttingScheduler
-from specsim.properties.soak.subject import Subject
 
 CELL = "v2-page4-topk1-mha-chunks"
 ONE = ("matrix", "--cell", CELL, "--histories", 1, "--seed", 7)
@@ -82,16 +79,18 @@ def test_what_is_refused_is_told_with_its_reason(specsim, small_product):
     ]
 
 
-def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, monkeypatch):
-    monkeypatch.setattr(subjects, "Subject", lambda backend: Subject(replace(backend, scheduler=CuttingScheduler)))
-    got = specsim(*ONE, "--replays", 20)
+def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
+    fault = "specsim.properties.mutants.loops.CuttingScheduler"
+    (tmp_path / "cutting_cells.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
+    asked = ("matrix", "cutting_cells", *ONE[1:], "--replays", 20)
+    got = specsim(*asked)
     assert got.exit_code == 1
     assert f"FAILURE: {CELL}, as it is, history 0: draft_kv[0] of request" in got.stdout
     assert f"Shortest history 0 of {CELL}: " in got.stdout
     assert "  1. admit Asked(" in got.stdout
-    assert f"replay: specsim matrix specsim.reference --seed 7 --cell {CELL} --history 0" in got.stdout
+    assert f"replay: specsim matrix cutting_cells --seed 7 --cell {CELL} --history 0" in got.stdout
     assert "fails: 1 cells, 1 histories, seed 7" in got.stdout
-    document = json.loads(specsim(*ONE, "--replays", 20, "--json").stdout)
+    document = json.loads(specsim(*asked, "--json").stdout)
     (failure,) = document["cells"][0]["failures"]
     assert (document["failures"], failure["history"]) == (1, 0)
     assert failure["shortest"][1].startswith("1. admit Asked(")

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.laws.support.histories import VOCABULARY
@@ -17,7 +18,7 @@ from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay
 from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action, apply_action, draw_action
-from specsim.properties.soak.run import Soaked, soak
+from specsim.properties.soak.run import Soak, Soaked
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
@@ -99,9 +100,9 @@ def test_a_prompt_in_chunks_takes_the_room_of_texts_that_nobody_uses():
 
 
 def test_runs_count_the_same_in_any_number_of_processes():
-    backend = load("specsim.reference")
-    alone = soak(backend, "specsim.reference", 5, 150, 1)
-    together = soak(backend, "specsim.reference", 5, 150, 2)
+    what = Soak("specsim.reference", 5)
+    with engine_workers(what.implementation, 2, what.limits) as supervisor:
+        alone, together = (what.run(supervisor, 150, jobs) for jobs in (1, 2))
     assert alone.num_steps >= 150
     assert replace(alone, rss_mib=(0, 0), seconds=0) == replace(together, rss_mib=(0, 0), seconds=0)
 
@@ -118,7 +119,7 @@ def test_hits_are_required_in_proportion(num_steps, least):
 
 def plenty():
     soaked = Soaked(0)
-    soaked.add(0, Played(20_000, num_decodes=10_000, num_wide_decodes=2_000))
+    soaked.add(0, Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).told())
     soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
     soaked.reused.update(dict.fromkeys(ENDS, 20))
     soaked.algorithms.update(dict.fromkeys(DRAFTERS, 1))

@@ -119,6 +119,12 @@ class Supervisor:
                 for minder in [one for one in self._minders if one.job is not None]:
                     yield from self._end(minder)
 
+    def abandon(self) -> None:
+        """Take every job back; workers that run one are killed, and nothing is said of what becomes of it."""
+        self._queue.clear()
+        for minder in [one for one in self._minders if one.job is not None]:
+            self._retire(minder, kill=True)
+
     def close(self) -> None:
         """Kill every worker; those that do not end within a second are ``held``."""
         for minder in self._minders:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from specsim.cli.isolation import engine_workers
 from specsim.conformance.backend import load
+from specsim.conformance.isolation.jobs import Limits
 from specsim.properties.matrix.factors import all_cells
 from specsim.properties.matrix.history import LEAST, Tried, least_of, shortfalls, try_history
-from specsim.properties.matrix.run import CellResult, run_matrix
+from specsim.properties.matrix.run import CellResult, MatrixRun
 from specsim.properties.matrix.subjects import AS_IT_IS, EAGER, GRAPHS, load_subject
 from specsim.properties.matrix.verdict import complaints_of
 from specsim.properties.soak.history import Failure
@@ -31,9 +33,9 @@ def test_a_history_has_to_come_to_what_its_factors_are_there_for():
 
 def test_a_cell_whose_histories_come_to_too_little_fails():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
-    one.add(0, Tried(Counter(LEAST)))
+    one.add(0, Tried(Counter(LEAST)).told())
     assert complaints_of(one) == []
-    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2))
+    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2).told())
     assert complaints_of(one) == [
         "v1-page1-topk1-mha, as it is, history 1: finishes = 0, but should be at least 1",
         "v1-page1-topk1-mha, as it is: 2 slots leaked",
@@ -43,14 +45,14 @@ def test_a_cell_whose_histories_come_to_too_little_fails():
 def test_the_first_failures_of_a_cell_are_told():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
     for number in range(5):
-        one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")))
+        one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")).told())
     told = [f"v1-page1-topk1-mha, as it is, history {number}: it differs" for number in range(3)]
     assert complaints_of(one) == [*told, "v1-page1-topk1-mha, as it is: 2 histories more"]
 
 
 def test_a_failure_that_stops_in_the_middle_is_no_leak():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
-    one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")))
+    one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")).told())
     assert complaints_of(one) == ["v1-page1-topk1-mha, as it is, history 4: the output differs"]
 
 
@@ -64,9 +66,13 @@ def test_a_cell_that_asks_for_a_draft_over_recurrent_state_is_not_warned_of_it()
 @pytest.mark.slow
 def test_a_run_counts_the_same_in_any_number_of_processes():
     cells = [CELLS["v1-page4-topk1-mha-cache"], CELLS["v2-page4-topk4-mha-overlap"]]
-    subjects = {AS_IT_IS: Subject(load("specsim.reference"))}
-    alone, together = (run_matrix(subjects, "specsim.reference", cells, range(2), 3, jobs) for jobs in (1, 2))
-    assert replace(alone, seconds=0) == replace(together, seconds=0)
+    results = []
+    for jobs in (1, 2):
+        with engine_workers("specsim.reference", jobs, Limits()) as supervisor:
+            run = MatrixRun(supervisor, "specsim.reference", [AS_IT_IS], 3)
+            results.append(replace(run.run(cells, range(2)), seconds=0, busy_seconds=0))
+    alone, together = results
+    assert alone == together
     assert (alone.num_histories, alone.num_failures) == (4, 0)
     assert all(not shortfalls(one.counts, one.cell) for one in alone.cells)
 

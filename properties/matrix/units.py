@@ -1,0 +1,83 @@
+"""The unit of work of a matrix: one history of a cell, or its law; and what an implementation is asked before."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from specsim.assertion import require_present
+from specsim.properties.matrix.factors import Cell, cell_named
+from specsim.properties.matrix.history import try_history
+from specsim.properties.matrix.laws import try_law
+from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
+from specsim.properties.matrix.subjects import load_subject
+from specsim.properties.soak.shrinking import shrink
+from specsim.properties.soak.subject import Subject
+from specsim.properties.unit_of_work import require_device
+
+LAW = "law"
+"""Stands in the place of a number where the law of a cell is gone through instead of a history."""
+
+
+@dataclass(frozen=True)
+class MatrixLimits:
+    """In which mode workers run, and how much is tried.
+
+    Parameters
+    ----------
+    seed : int
+        That of the run.
+    mode : str
+        How workers run.
+    most_seeded : int or None
+        Ways of a request that a worker runs by seeds at most, of a law; None for all.
+    replays : int
+        Histories that are tried to find a shorter one that fails.
+    """
+
+    seed: int
+    mode: str
+    most_seeded: int | None = None
+    replays: int = 0
+
+
+def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: MatrixLimits) -> dict[str, Any]:
+    """Run a history of a cell, or go through its law; what is returned is plain values.
+
+    Parameters
+    ----------
+    implementation, name : str
+        The module, and the cell.
+    seeds : sequence of int or str
+        One: the number of the history, or ``LAW``.
+
+    Returns
+    -------
+    outcome : dict
+        The fields of a ``Tried``, or the numbers of a ``LawResult`` as ``reach``; ``duration`` in seconds.
+    """
+    started = time.monotonic()
+    (number,) = seeds
+    subject, cell = loaded(implementation, limits.mode), require_present("cell", cell_named(name))
+    if number == LAW:
+        outcome = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded).told()
+    else:
+        tried = try_history(subject, cell, limits.seed, int(number))
+        if tried.failure is not None and limits.replays:
+            tried = replace(tried, failure=shrink(subject, tried.failure, limits.replays))
+        outcome = tried.told()
+    if outcome["failure"] is not None:
+        require_device(subject.backend)
+    return {**outcome, "duration": time.monotonic() - started}
+
+
+def plan_unit(implementation: str, mode: str, profile: Profile, cells: Sequence[Cell]) -> Plan:
+    """Ask an implementation about every cell of a product."""
+    return plan_matrix(loaded(implementation, mode), profile, cells)
+
+
+@cache
+def loaded(implementation: str, mode: str) -> Subject:
+    """Return an implementation as a matrix tries it in a mode."""
+    return load_subject(implementation, mode)

@@ -1,0 +1,79 @@
+"""The unit of work of a soak: one machine with its history, drawn by its seed."""
+
+import gc
+import os
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from specsim.conformance.backend import load
+from specsim.properties.soak.drawing import DrawSetup, draw_setup
+from specsim.properties.soak.history import play
+from specsim.properties.soak.shrinking import shrink
+from specsim.properties.soak.subject import Subject
+from specsim.properties.unit_of_work import require_device
+
+ANY = "machine"
+DRAWN: Mapping[str, DrawSetup] = {ANY: draw_setup}
+"""How a machine is drawn, by the name of the unit."""
+
+
+@dataclass(frozen=True)
+class SoakLimits:
+    """How much is done about a failure.
+
+    Parameters
+    ----------
+    replays : int
+        Histories that are tried to find a shorter one that fails.
+    """
+
+    replays: int = 0
+
+
+def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakLimits) -> dict[str, Any]:
+    """Run a machine to its end, or until it fails; what is returned is plain values.
+
+    Parameters
+    ----------
+    implementation, name : str
+        The module, and how the machine is drawn.
+    seeds : sequence of str
+        One, which decides machine and history.
+
+    Returns
+    -------
+    outcome : dict
+        The fields of a ``Played``, ``duration`` in seconds, and which ``process`` ran it, of which memory, ``rss_mib``.
+    """
+    started = time.monotonic()
+    (seed,) = seeds
+    subject = loaded(implementation)
+    played = play(subject, Random(seed), DRAWN[name])
+    if played.failure is not None:
+        require_device(subject.backend)
+        if limits.replays:
+            played = replace(played, failure=shrink(subject, played.failure, limits.replays))
+    # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.
+    gc.collect()
+    duration = time.monotonic() - started
+    return {**played.told(), "duration": duration, "process": os.getpid(), "rss_mib": rss_mib()}
+
+
+@cache
+def loaded(implementation: str) -> Subject:
+    """Return an implementation as a soak tries it."""
+    return Subject(load(implementation))
+
+
+def rss_mib() -> float:
+    """Return the memory that this process holds; where the system does not tell, the most that it has held."""
+    table = Path("/proc/self/statm")
+    if table.exists():
+        return int(table.read_text().split()[1]) * resource.getpagesize() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
