@@ -1,5 +1,6 @@
 """CONTRIBUTING.md tells how to add an operation: one that is added for trial by exactly its lines passes."""
 
+import json
 import os
 import re
 import shutil
@@ -37,6 +38,18 @@ SELECTED = (
     "tests/test_docs.py::test_the_page_of_operations_is_that_of_the_table",
     "tests/test_docs.py::test_the_page_of_properties_is_that_of_the_catalogue",
 )
+GENERATING = re.compile(r"\$\(BIN\)/python -m ([\w.]+)((?: \w+)*?)(?: > ([\w/.-]+))?")
+GENERATE = """
+import contextlib, json, runpy, sys
+
+for module, arguments, page in json.loads(sys.argv[1]):
+    sys.argv = [module, *arguments.split()]
+    stdout = open(page, "w", encoding="utf-8") if page else contextlib.nullcontext(sys.stdout)
+    with stdout as file, contextlib.redirect_stdout(file):
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""Runs the commands of ``make generate`` one after the other in one process, which imports what they share once."""
+
 TRIAL = f"""
 from specsim import load
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
@@ -107,9 +120,9 @@ def test_the_trial_passes(copy):
     for edit in (edit for step in STEPS for edit in step):
         edit.apply(copy)
     (generate,) = re.findall(r"^generate:.*\n((?:\t.*\n)+)", (copy / "Makefile").read_text(), re.MULTILINE)
-    for line in generate.splitlines():
-        made = run(copy, "sh", "-c", line.strip().replace("$(BIN)/python", sys.executable))
-        assert made.returncode == 0, made.stderr
+    commands = [GENERATING.fullmatch(line.strip()).groups() for line in generate.splitlines()]
+    made = run(copy, sys.executable, "-c", GENERATE, json.dumps(commands))
+    assert made.returncode == 0, made.stderr
     touched = sorted({edit.path for step in STEPS for edit in step if edit.path.endswith(".py")})
     for command in (("check",), ("format", "--check")):
         linted = run(copy, sys.executable, "-m", "ruff", *command, *touched, "gpu/exports.py", "reference/exports.py")
