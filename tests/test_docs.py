@@ -16,6 +16,7 @@ from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.page import page as properties_page
 from specsim.properties.conformance.targets_page import page as targets_page
 from specsim.properties.mutants import all_mutants
+from specsim.properties.property import FEWEST_FOR_WEIGHTY
 from specsim.properties.targets.catalogue import all_targets, kinds_of_laws
 from specsim.validation.page import page
 
@@ -32,7 +33,7 @@ def specsim(*arguments, cwd):
 
 def test_the_example_conforms(tmp_path):
     (tmp_path / "my_kernels.py").write_text(EXAMPLE.read_text())
-    got = specsim("check", "my_kernels", "--examples", "60", "--seed", "1", "--json", cwd=tmp_path)
+    got = specsim("check", "my_kernels", "--examples", str(FEWEST_FOR_WEIGHTY), "--seed", "1", "--json", cwd=tmp_path)
     assert got.returncode == 0, got.stdout + got.stderr
     report = json.loads(got.stdout)
     assert (report["verdict"], report["implementation"], report["seed"]) == ("conforms", "my_kernels", 1)
@@ -49,8 +50,8 @@ def test_the_broken_example_fails_and_its_case_replays(tmp_path, monkeypatch):
     bad = good.replace("num_accepted_tokens[:, None] - 1", "num_accepted_tokens[:, None] % accept_tokens.shape[1]")
     assert bad != good
     (tmp_path / "my_kernels.py").write_text(bad)
-    selected = ("--operation", "fill_bonus_tokens")
-    got = CliRunner().invoke(main, ["check", "my_kernels", "--examples", "60", "--seed", "1", *selected])
+    few = ("--examples", str(FEWEST_FOR_WEIGHTY - 1), "--slow-examples", "1", "--operation", "fill_bonus_tokens")
+    got = CliRunner().invoke(main, ["check", "my_kernels", "--seed", "1", *few])
     assert got.exit_code == 1, got.output
     assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens" in got.stdout
     assert "first difference from the reference: bonus_tokens[0] = " in got.stdout
