@@ -21,6 +21,7 @@ from specsim.cli.isolation import (
     PROFILES,
     SECONDS,
     SIZES,
+    begin_to_import,
     bounded_jobs,
     options_of,
     prepare,
@@ -115,6 +116,7 @@ def check(
     """
     started = time.monotonic()
     need_suite()
+    begin_to_import()
     from specsim.properties.conformance.isolated import check_isolated
     from specsim.properties.conformance.units import check_names
     from specsim.properties.conformance.wanted import Wanted

@@ -18,6 +18,7 @@ from specsim.cli.device import choose_device, import_implementation, load_implem
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
 from specsim.conformance.isolation.nature import cores
+from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
 
@@ -171,6 +172,11 @@ def prepare_engine(implementation: str) -> "Unprepared | None":
     except Failed as failed:
         return Unprepared(str(failed), failed.code)
     return None
+
+
+def begin_to_import() -> None:
+    """Let the process that workers are forked from import the suite while this one does."""
+    warm_nursery(PRELOAD)
 
 
 @contextmanager

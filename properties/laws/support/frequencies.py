@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from scipy.special import chdtrc, chdtri, chndtr
-
 from specsim.properties.distribution import Outcome
 
 LEAST_EXPECTED = 5.0
@@ -77,6 +75,9 @@ def chi_square_law(counts: Counts, expected: Expected, *, alpha: float, effect: 
     Outcomes of which fewer than 5 are expected form one cell; if it too stays below 5, it joins the rarest other one.
     The power is that of the cells that are left: it says nothing about deviations within one of them.
     """
+    # NOTE: SciPy is long to import, and few of the processes that import this need it.
+    from scipy.special import chdtrc
+
     total = sum(counts.values())
     cells = pooled(counts, expected, total)
     freedom = len(cells) - 1
@@ -129,6 +130,8 @@ def sequential_law(
 
 def power_of(num_samples: int, freedom: int, *, alpha: float, effect: float) -> float:
     """Return the chance to reject a law that is off by an effect, with ``freedom + 1`` cells."""
+    from scipy.special import chdtri, chndtr
+
     if not num_samples:
         return 0.0
     return 1.0 - float(chndtr(chdtri(freedom, alpha), freedom, num_samples * effect**2))
