@@ -59,6 +59,7 @@ class Prepared:
     uses_gpu: bool
     declared: DeclaredLimits = NO_LIMITS
     version: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

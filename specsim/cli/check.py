@@ -149,6 +149,8 @@ def check(
         operations = samplers.with_forms(operations, described)
         if not as_json:
             announce(f"{implementation} on {prepared.device}, seed {seed}")
+        for line in prepared.remarks:
+            remark(line) if as_json else click.echo(line)
         wanted = replace(wanted, operations=operations or None, spent=time.monotonic() - started)
 
         def on_failure(failure: "Failure") -> None:

@@ -151,6 +151,7 @@ def prepare(implementation: str) -> "Prepared | Unprepared":
     device = choose_device()
     uses_gpu = device != "absent" and not device.startswith("CPU")
     version = version_of(sys.modules[implementation])
+    remarks = tuple(map(str, vars(sys.modules[implementation]).get("REMARKS", ())))
     # NOTE: views of mappings cannot be sent.
     declared = replace(backend.limits, values={name: dict(taken) for name, taken in backend.limits.values.items()})
     return Prepared(
@@ -160,6 +161,7 @@ def prepare(implementation: str) -> "Prepared | Unprepared":
         uses_gpu,
         declared,
         "" if version is None else str(version),
+        remarks,
     )
 
 

@@ -50,19 +50,9 @@ class Chains:
         """Return what there is of each request."""
         return chains_of(self.draft_tokens, self.cu_num_drafts)
 
-    def by_length(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield every number of drafts that occurs and the requests that have it."""
-        chains = self.requests()
-        for length in sorted({chain.num_drafts for chain in chains}):
-            yield length, [chain.request for chain in chains if chain.num_drafts == length]
-
     def laws(self) -> "torch.Tensor":
         """Return the laws of the drafts; each is certain where there are none."""
-        import torch
-
-        if self.draft_probs is not None:
-            return self.draft_probs
-        return torch.nn.functional.one_hot(self.draft_tokens.clamp(min=0), self.target_probs.shape[1]).float()
+        return laws_of(self.draft_tokens, self.draft_probs, self.target_probs)
 
 
 def chains_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> list[Chain]:
@@ -73,6 +63,40 @@ def chains_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> li
         drafted = tokens[first:last]
         found.append(Chain(request, first, last - first, drafted.index(-1) if -1 in drafted else len(drafted)))
     return found
+
+
+@dataclass(frozen=True)
+class Equals:
+    """The requests of a batch that have one number of drafts, and where their drafts and the target's rows are."""
+
+    num_drafts: int
+    requests: "torch.Tensor"
+    drafts: "torch.Tensor"
+    target_rows: "torch.Tensor"
+
+
+def equals_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> Iterator[Equals]:
+    """Yield every number of drafts that occurs in a ragged batch, with the requests that have it."""
+    import torch
+
+    chains = chains_of(draft_tokens, cu_num_drafts)
+    for num_drafts in sorted({chain.num_drafts for chain in chains}):
+        members = [chain.request for chain in chains if chain.num_drafts == num_drafts]
+        requests = torch.tensor(members, device=draft_tokens.device)
+        columns = torch.arange(count_tokens(num_drafts), device=draft_tokens.device)
+        first = cu_num_drafts[requests].long()[:, None]
+        yield Equals(num_drafts, requests, first + columns[:-1], first + requests[:, None] + columns)
+
+
+def laws_of(
+    draft_tokens: "torch.Tensor", draft_probs: "torch.Tensor | None", target_probs: "torch.Tensor"
+) -> "torch.Tensor":
+    """Return the laws of the drafts; each is certain where there are none."""
+    import torch
+
+    if draft_probs is not None:
+        return draft_probs
+    return torch.nn.functional.one_hot(draft_tokens.clamp(min=0), target_probs.shape[1]).float()
 
 
 def draw(rows: "torch.Tensor", coins: "torch.Tensor") -> "torch.Tensor":

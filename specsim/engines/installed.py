@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,13 @@ def find_installed(package: str, written_for: str) -> Installed:
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     if not folders:
         raise EngineNotInstalled(f"{package} is not installed; this adapter is written for {package} {written_for}")
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
-    return Installed(package, version, Path(folders[0]))
+    return Installed(package, version_of_package(package), Path(folders[0]))
+
+
+def version_of_package(package: str) -> str:
+    """Return the version of the distribution that a package is of, whatever that is called."""
+    with suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package)
+    for distribution in importlib.metadata.packages_distributions().get(package, []):
+        return importlib.metadata.version(distribution)
+    return "unknown"

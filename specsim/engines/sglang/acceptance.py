@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from specsim.engines.adapter import Adapted
-from specsim.engines.chains import Chains, Outputs, sampler_of, sampler_with_outputs_of
+from specsim.engines.chains import Chains, Outputs, equals_of, sampler_of, sampler_with_outputs_of
 from specsim.engines.sglang.release import engine, in_release
 
 if TYPE_CHECKING:
@@ -28,23 +28,19 @@ def _sample(chains: Chains, out: Outputs, width_of_rows: int | None) -> None:
     SGLang's chains have one length a batch, and none of their drafts is -1. A proposal that is known for certain (no
     ``draft_probs``) is handed over as one-hot rows.
     """
-    import torch
-
     output_tokens, num_accepted_drafts = out
     laws = chains.laws()
-    for length, members in chains.by_length():
-        requests = torch.tensor(members, device=output_tokens.device)
-        columns = torch.arange(length + 1, device=output_tokens.device)
-        first = chains.cu_num_drafts[requests].long()[:, None]
-        drafts, rows = first + columns[:-1], first + requests[:, None] + columns
-        output_tokens[requests, : length + 1], num_accepted_drafts[requests] = _same_length(
-            chains.draft_tokens[drafts],
-            chains.uniform_samples[drafts],
-            chains.uniform_samples_for_final_sampling[requests],
-            laws[drafts],
-            chains.target_probs[rows],
+    for equals in equals_of(chains.draft_tokens, chains.cu_num_drafts):
+        tokens, accepted = _same_length(
+            chains.draft_tokens[equals.drafts],
+            chains.uniform_samples[equals.drafts],
+            chains.uniform_samples_for_final_sampling[equals.requests],
+            laws[equals.drafts],
+            chains.target_probs[equals.target_rows],
             width_of_rows,
         )
+        output_tokens[equals.requests, : tokens.shape[1]] = tokens
+        num_accepted_drafts[equals.requests] = accepted
 
 
 def _same_length(

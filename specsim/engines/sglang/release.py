@@ -1,10 +1,12 @@
 """The installed SGLang, and what takes the place of the hardware that its files ask for."""
 
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from specsim.engines.adapter import Definition, Engine, open_engine
+from specsim.engines.kernels import has_gpu
 
 if TYPE_CHECKING:
     import torch
@@ -13,6 +15,9 @@ WRITTEN_FOR = "0.5.23"
 
 PLATFORMS = {"is_cpu": False, "is_cuda": False, "is_hip": False, "is_musa": False, "is_npu": False, "is_xpu": True}
 """What SGLang is told of the hardware: on XPU it runs its Triton kernels and needs none that are compiled."""
+
+CUDA = {**PLATFORMS, "is_cuda": True, "is_xpu": False}
+"""What it is told where its compiled kernels are reached."""
 
 FEW_SPLITS = 4
 """Programs among which the argmax of a row is split where they are interpreted, one after another; SGLang takes 64."""
@@ -27,14 +32,11 @@ def engine() -> Engine:
     EngineNotInstalled
         It is not there.
     """
-    platform = {name: _constantly(value) for name, value in PLATFORMS.items()}
     return open_engine(
         "sglang",
         WRITTEN_FOR,
         {
-            "sglang.srt.utils": platform,
-            "sglang.srt.platforms": {"current_platform": SimpleNamespace(is_out_of_tree=_constantly(False))},
-            "sglang.srt.utils.async_probe": {"maybe_detect_oob": _nothing},
+            **surroundings(PLATFORMS),
             "sglang.kernels.ops.speculative.row_argmax": {} if has_gpu() else {"_SPLITS": FEW_SPLITS},
             "sglang.kernels.ops.sampling.renorm_triton": {"_prepare_probs": _prepare_probs},
         },
@@ -51,14 +53,17 @@ def largest_tree() -> int:
     return 64 if has_gpu() else 8
 
 
-def has_gpu() -> bool:
-    """Return whether kernels are compiled."""
-    import torch
+def surroundings(platforms: dict[str, bool]) -> dict[str, dict[str, Any]]:
+    """Return what SGLang finds of the machine it runs on, by module."""
+    return {
+        "sglang.srt.utils": {name: constantly(value) for name, value in platforms.items()},
+        "sglang.srt.platforms": {"current_platform": SimpleNamespace(is_out_of_tree=constantly(False))},
+        "sglang.srt.utils.async_probe": {"maybe_detect_oob": _nothing},
+    }
 
-    return torch.cuda.is_available()
 
-
-def _constantly(value: bool) -> Any:
+def constantly(value: bool | Path) -> Any:
+    """Return a function that takes nothing and returns a value."""
     return lambda: value
 
 

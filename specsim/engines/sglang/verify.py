@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from specsim.counts import path_width
 from specsim.engines.adapter import Adapted
+from specsim.engines.sglang.compiled import kernel_of, needed
 from specsim.engines.sglang.release import engine, in_release
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def verify_tree_greedy(
     predict = candidates.new_zeros(candidates.numel(), dtype=torch.int32)
     accept_index = predict.new_full((num_requests, path_width(num_steps)), -1)
     num_accepted_drafts = predict.new_empty(num_requests)
-    engine().get(GREEDY)(
+    kernel_of("verify_tree_greedy", GREEDY)(
         predict,
         accept_index,
         num_accepted_drafts,
@@ -55,19 +56,19 @@ def verify_tree_greedy(
 
 def top_k_renorm(probabilities: "torch.Tensor", top_k: "torch.Tensor") -> "torch.Tensor":
     """Keep the k most probable tokens of a row."""
-    renormalised: torch.Tensor = engine().get(TOP_K)(probabilities, top_k)
+    renormalised: torch.Tensor = kernel_of("top_k_renorm", TOP_K)(probabilities, top_k)
     return renormalised
 
 
 def top_p_renorm(probabilities: "torch.Tensor", top_p: "torch.Tensor") -> "torch.Tensor":
     """Keep the most probable tokens whose mass reaches p."""
-    renormalised: torch.Tensor = engine().get(TOP_P)(probabilities, top_p)
+    renormalised: torch.Tensor = kernel_of("top_p_renorm", TOP_P)(probabilities, top_p)
     return renormalised
 
 
 TABLE = (
     Adapted(argmax_target_predict, (ROW_ARGMAX,)),
-    Adapted(verify_tree_greedy, (GREEDY,)),
-    Adapted(top_k_renorm, (TOP_K,)),
-    Adapted(top_p_renorm, (TOP_P,)),
+    Adapted(verify_tree_greedy, needed("verify_tree_greedy", GREEDY)),
+    Adapted(top_k_renorm, needed("top_k_renorm", TOP_K)),
+    Adapted(top_p_renorm, needed("top_p_renorm", TOP_P)),
 )
