@@ -9,5 +9,6 @@ CONTIGUOUS = True
 NORMALISED = True
 ZERO_PROPOSALS = False
 VERSION = engine().installed.version
+REMARKS = (f"transformers {VERSION}",)
 TABLE = assisted.TABLE
 globals().update(engine().offers(TABLE))

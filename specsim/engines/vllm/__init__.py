@@ -10,5 +10,6 @@ NORMALISED = True
 ZERO_PROPOSALS = False
 PADDED_PROPOSALS = False
 VERSION = engine().installed.version
+REMARKS = (f"vllm {VERSION}",)
 TABLE = sampler.TABLE
 globals().update(engine().offers(TABLE))
