@@ -9,6 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.discovery import modules_of
 from specsim.operations import ALL_GROUPS, RECORDS
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.numbers import drawing_entries
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ MODULES = modules_of(__name__, ALL_GROUPS)
 __all__ = ["Arguments", "entry_wise", "for_operation", "in_any_layout", "is_strided"]
 
 
+@made_once
 def for_operation(
     name: str, max_requests: int = MAX_REQUESTS, is_entry_wise: bool = False
 ) -> SearchStrategy[Arguments]:

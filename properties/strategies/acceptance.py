@@ -29,6 +29,7 @@ from specsim.properties.strategies.distributions import (
     vocab_sizes,
 )
 from specsim.properties.strategies.limits import limits, nearest, sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
 from specsim.properties.strategies.trials import STAR_TRIALS, TABLE_TRIALS, USUAL_TRIALS, sampled_request
@@ -99,6 +100,7 @@ def tree_speculative_sampling_target_only(
     }
 
 
+@made_once
 def sampled_trees(
     of_request: SearchStrategy[T], max_requests: int, stars_one_in: int = 8, largest: int | None = None
 ) -> SearchStrategy[tuple[Trees[T], int]]:
@@ -117,6 +119,7 @@ def sampled_trees(
     return mostly(vocab_sizes().flatmap(over), wide_stars(of_request, max_requests), one_in=stars_one_in)
 
 
+@made_once
 def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrategy[tuple[Trees[T], int]]:
     """Return a strategy of stars of more than 32 siblings, and their vocabulary."""
 
@@ -126,6 +129,7 @@ def wide_stars(of_request: SearchStrategy[T], max_requests: int) -> SearchStrate
     return sized("vocab", st.sampled_from(STAR_VOCABULARIES)).flatmap(over)
 
 
+@made_once
 def switches(one_in: int = 4) -> SearchStrategy[Arguments]:
     """Return a strategy of the two switches of a tree sampler; most often both are on."""
     on = {name: mostly(st.just(True), st.just(False), one_in) for name in ("strict", "skip_duplicates")}

@@ -15,6 +15,7 @@ from specsim.properties.strategies.arrays import (
     one_of_evenly,
 )
 from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import (
     TREE_KINDS,
@@ -87,6 +88,7 @@ def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
     }
 
 
+@made_once
 @st.composite
 def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))

@@ -8,6 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch, distinct_slots, num_nodes
 
 OVERLAP_KINDS = ("random", "ascending", "cycle", "shift", "self")
@@ -29,6 +30,7 @@ class Accepted:
         return len(self.accept_index) * self.num_nodes
 
 
+@made_once
 @st.composite
 def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
     """Draw one path a request, from the root alone to a full row; most often its numbers ascend."""
@@ -113,6 +115,7 @@ def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
+@made_once
 def kv_buffers(num_slots: int) -> SearchStrategy[list[Array]]:
     """Return a strategy of lists of up to six buffers, of different widths and element types."""
     trailing = st.sampled_from(((3,), (), (1,), (4, 2), (33,)))

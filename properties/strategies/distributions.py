@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.host.sampling import COIN_BITS, COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.trees import Tree
 
 BOUNDARY_VOCABULARIES = (9, 31, 32, 33, 64, 65, 128, 257)
@@ -42,6 +43,7 @@ class Chance:
         return self.rows in EXACT_ROWS
 
 
+@made_once
 def chances(is_table: bool = False) -> SearchStrategy[Chance]:
     """Return a strategy of the ways in which one request meets chance.
 
@@ -57,12 +59,14 @@ def chances(is_table: bool = False) -> SearchStrategy[Chance]:
     )
 
 
+@made_once
 def thresholds(one_in: int = 5) -> SearchStrategy[tuple[float, float]]:
     """Return a strategy of the two thresholds of a request; most often both are 1."""
     shares = st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0))
     return mostly(st.just((1.0, 1.0)), st.tuples(shares, shares), one_in)
 
 
+@made_once
 def vocab_sizes(least: int = 1) -> SearchStrategy[int]:
     """Return a strategy of vocabularies: small ones, and now and then one at the end of a word or a tile."""
     some = mostly(

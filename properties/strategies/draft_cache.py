@@ -7,6 +7,7 @@ from hypothesis.strategies import DrawFn
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.structure import one_less, one_more
 from specsim.properties.strategies.pages import near_a_page, paged_sizes
@@ -21,6 +22,7 @@ def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
     return {**arguments, "num_copies": int(last.sum()) * (arguments["topk"] - 1) + draw(st.sampled_from((0, 1, 5)))}
 
 
+@made_once
 @st.composite
 def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw request rows, the longest of which may be filled to its end; most trees lie on pages."""

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes, request_rows, slack
 
 
@@ -65,5 +66,6 @@ def generate_attn_arg_prefill(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     }
 
 
+@made_once
 def _counts() -> SearchStrategy[int]:
     return mostly(st.integers(1, 6), st.sampled_from((1, 31, 32, 33)), one_in=5)

@@ -8,6 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.host.sampling import GREATEST_TEMPERATURE, LEAST_TEMPERATURE
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, mostly
+from specsim.properties.strategies.made_once import made_once
 
 TEMPERATURES = (1.0, 0.7, 0.5, 2.0, 20.0, 0.05, LEAST_TEMPERATURE, GREATEST_TEMPERATURE)
 TOP_K = (2, 3, 4, 5, 7, 33, 50, 2**30, 2**31 - 1)
@@ -28,6 +29,7 @@ class Filters:
     min_p: float
 
 
+@made_once
 def filters(greedy_one_in: int = 4) -> SearchStrategy[Filters]:
     """Return a strategy of sampling parameters: greedy, plain, with one or several filters, and with all that cut."""
     usual = st.builds(
@@ -40,6 +42,7 @@ def filters(greedy_one_in: int = 4) -> SearchStrategy[Filters]:
     return mostly(usual, cutting_filters(), one_in=3)
 
 
+@made_once
 def cutting_filters() -> SearchStrategy[Filters]:
     """Return a strategy of sampling parameters whose filters all cut, so that their order shows."""
     return st.builds(

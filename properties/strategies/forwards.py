@@ -9,6 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import MASK as WORD
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_kind
 
 _MOST_REQUESTS = 4
@@ -44,6 +45,7 @@ class World:
     slots: list[Array]
 
 
+@made_once
 def members(width: SearchStrategy[int], max_requests: int) -> SearchStrategy[list[Member]]:
     """Return a strategy of batches; one request in five is padding, of committed length 1."""
     padding = st.sampled_from((False, False, False, False, True))
@@ -181,5 +183,6 @@ def _garbage(num_slots: int, component: int, source: Bulk) -> Array:
     return tags
 
 
+@made_once
 def _page_sizes() -> SearchStrategy[int]:
     return st.sampled_from((1, 1, 1, 2, 4))

@@ -11,6 +11,7 @@ from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees,
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds, uniform_coins
 from specsim.properties.strategies.filters import Filters, filters, filters_of, ordered_filters, single_filter
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES, LOGIT_KINDS, logit_row, tie_largest
 from specsim.properties.strategies.scale import draws_for_interpreter
 from specsim.properties.strategies.trees import Tree, Trees
@@ -65,6 +66,7 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
     }
 
 
+@made_once
 def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrategy[tuple[Trees[Draw], int]]:
     """Draw trees; for interpreted kernels few and small ones, of which many take as long as one large case."""
     one = st.builds(

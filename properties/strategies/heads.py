@@ -7,11 +7,13 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.hashing import BROKEN
 from specsim.hashing import MASK as WORD
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, overridden
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch
 
 _AGREEMENTS = (BROKEN, -1, 0, 1, 2**31, 2**32 - 1, 2**32)
 
 
+@made_once
 @st.composite
 def words(draw: DrawFn, max_requests: int = MAX_REQUESTS, width: int | None = None) -> Array:
     """Draw hidden states: at least one fold and the context word, every word in [0, 2**32)."""
@@ -65,6 +67,7 @@ def text_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     }
 
 
+@made_once
 @st.composite
 def ngram_counts(draw: DrawFn, most_orders: int) -> Array:
     """Draw counts, most of them small, some of them all zero or saturated."""
@@ -74,10 +77,12 @@ def ngram_counts(draw: DrawFn, most_orders: int) -> Array:
     return draw(overridden(counts, (0, 255)))
 
 
+@made_once
 @st.composite
 def _contexts(draw: DrawFn, count: int) -> Array:
     return draw(overridden(draw(bulk()).integers(count, 0, WORD), (0, WORD)))
 
 
+@made_once
 def _vocab_sizes() -> SearchStrategy[int]:
     return st.one_of(st.integers(2, 64), st.sampled_from((2, 63, 64, 65, 256)))

@@ -38,7 +38,7 @@ _AT_MOST: ContextVar[Mapping[str, int]] = ContextVar("at_most", default=ANY_SIZE
 @contextmanager
 def drawing_within(limits: Limits, operations: Sequence[str]) -> Iterator[None]:
     """Let strategies and laws know, inside, what the operations that are called do not take."""
-    token = _INSIDE.set(Inside(limits, _common(limits, operations)))
+    token = _INSIDE.set(NOTHING if limits == NO_LIMITS else Inside(limits, _common(limits, operations)))
     try:
         yield
     finally:
@@ -53,6 +53,11 @@ def drawing_at_most(sizes: Mapping[str, int]) -> Iterator[None]:
         yield
     finally:
         _AT_MOST.reset(token)
+
+
+def is_within_limits() -> bool:
+    """Return whether anything is declared or kept below a ceiling."""
+    return _INSIDE.get() is not NOTHING or bool(_AT_MOST.get())
 
 
 def limits() -> Limits:

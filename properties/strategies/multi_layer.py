@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, bulk, mostly
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import with_entry
 from specsim.properties.strategies.malformed.structure import one_more
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
@@ -24,10 +25,12 @@ class Windows:
     num_tokens: int
 
 
+@made_once
 def _widths(least: int) -> SearchStrategy[int]:
     return mostly(st.integers(least, 9), st.sampled_from((least, 31, 32, 33, 65)), one_in=6)
 
 
+@made_once
 @st.composite
 def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_gaps: bool) -> Windows:
     """Draw windows one behind the other, with gaps between them if those are allowed."""

@@ -13,6 +13,7 @@ from specsim.properties.strategies.arrays import (
     mostly,
 )
 from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault, with_entry
 from specsim.properties.strategies.malformed.structure import one_less, one_more
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, num_nodes
@@ -20,16 +21,19 @@ from specsim.properties.strategies.topologies import batch, distinct_slots, leng
 PAGE_SIZES = (16, 4, 64, 16, 2, 64, 1)
 
 
+@made_once
 def page_sizes() -> SearchStrategy[int]:
     """Return a strategy of slots a page."""
     return sized("page_size", st.sampled_from(PAGE_SIZES))
 
 
+@made_once
 def paged_sizes() -> SearchStrategy[int]:
     """Return a strategy of slots a page where a page has several; large ones make long rows, so they are rare."""
     return sized("page_size", mostly(st.sampled_from((4, 2, 16)), st.just(64), one_in=8))
 
 
+@made_once
 def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
     """Return a strategy of lengths: most often one below, at or above a page's end, or up to ``reach`` before it."""
     before = st.one_of(st.sampled_from((0, 1, -1)), st.integers(1, reach))
@@ -37,6 +41,7 @@ def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
     return mostly(near, lengths(), one_in=6)
 
 
+@made_once
 @st.composite
 def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, int]:
     """Draw a length and its accepted tokens: the root alone, all, some, or so many that they end near a page's end."""

@@ -7,6 +7,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.compact import OVERLAP_KINDS, pairs
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import with_entry
 from specsim.properties.strategies.malformed.structure import slot_written_twice
 
@@ -34,11 +35,13 @@ def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     }
 
 
+@made_once
 def _layers(num_pages: int) -> SearchStrategy[tuple[int, ...]]:
     """Return a strategy of the pages of each layer: all have as many, or none."""
     return st.sampled_from(((num_pages,), (num_pages, num_pages), (num_pages, 0), (0, num_pages, num_pages), (0,)))
 
 
+@made_once
 def _counts(most: int) -> SearchStrategy[int]:
     """Return a strategy of numbers of pairs, now and then none."""
     return mostly(st.integers(min(1, most), most), st.just(0), one_in=12)

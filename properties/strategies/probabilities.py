@@ -12,6 +12,7 @@ from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array,
 from specsim.properties.strategies.distributions import ROWS, probability_row, vocab_sizes
 from specsim.properties.strategies.filters import MIN_P, TOP_P, Filters, filters, filters_of, ordered_filters
 from specsim.properties.strategies.limits import limits, sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch
 
 LOGIT_DTYPES: tuple[Any, ...] = (np.float32, bfloat16)
@@ -109,6 +110,7 @@ def target_probabilities(
     return {"logits": logits, **filters_of(chosen), "num_draft_tokens": count}
 
 
+@made_once
 @st.composite
 def rows_of_mass(draw: DrawFn, max_requests: int = MAX_REQUESTS, kinds: Sequence[str] = ROWS) -> Array:
     """Draw rows of probabilities; some add up to something else than 1."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.properties.strategies.arrays import Array, Bulk, bulk
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import Sizes
 from specsim.reference import organize_draft_results, select_top_k_tokens
 
@@ -36,6 +37,7 @@ class Draft:
     parents: tuple[Array, ...]
 
 
+@made_once
 def proposals() -> SearchStrategy[Proposal]:
     """Return a strategy of proposals; small vocabularies make equal tokens common."""
     return st.builds(Proposal, st.sampled_from(PROBABILITY_KINDS), st.sampled_from((1, 2, 3, 8, 50)), bulk())

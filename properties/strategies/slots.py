@@ -8,6 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.compact import accepted
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, request_rows, slack
 
 
@@ -46,6 +47,7 @@ def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     }
 
 
+@made_once
 @st.composite
 def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     ranges = draw(batch(st.tuples(lengths(), _widths()), max_requests))
@@ -62,5 +64,6 @@ def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     return arguments, sum(width for _, width in ranges)
 
 
+@made_once
 def _widths() -> SearchStrategy[int]:
     return mostly(st.integers(0, 8), st.sampled_from((32, 33, 64, 65, 129)), one_in=4)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from specsim.host.grammar import TableGrammar
 from specsim.host.stopping import FinishReason, StopRules
 from specsim.properties.strategies.arrays import bulk
+from specsim.properties.strategies.made_once import made_once
 
 TEXTS = (".", "", "#", "", "a", "b", "c", "ab", "bc", "ca", "xab", "é")
 """Text of each token: one character, several, or none."""
@@ -70,6 +71,7 @@ class StopBatch:
     predict: NDArray[np.int32]
 
 
+@made_once
 @st.composite
 def stop_cases(draw: DrawFn) -> StopCase:
     """Draw a run and place up to two kinds of stops at chosen offsets of it, or one of the ``SCENES``.
@@ -141,6 +143,7 @@ def run_cases(draw: DrawFn) -> tuple[StopCase, tuple[tuple[int, ...], ...]]:
     return case, tuple(runs)
 
 
+@made_once
 @st.composite
 def stop_batches(draw: DrawFn) -> StopBatch:
     """Draw a batch of cases and put each run on a path of its tree; what lies off the paths is rejected drafts."""
@@ -167,6 +170,7 @@ def clip_cases(draw: DrawFn) -> tuple[StopRules, int, int]:
     return StopRules(40, context_limit=limit), num_tokens, draw(st.integers(0, 8))
 
 
+@made_once
 def _kinds_of(scene: str) -> SearchStrategy[list[FinishReason]]:
     """Return the kinds of stops of a scene: of any stops mostly two, sometimes none; else a string comes first."""
     kind = st.sampled_from(KINDS)

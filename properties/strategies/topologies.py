@@ -11,6 +11,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.counts import count_candidates
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.topology import Topology
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Sizes:
     num_draft_tokens: int
 
 
+@made_once
 @st.composite
 def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
     """Draw the sizes of a draft: small ones, and now and then one at the end of a word or a tile."""
@@ -62,6 +64,7 @@ def _taken(size: Sizes) -> Sizes:
     return Sizes(topk, num_steps, min(nodes, 1 + count_candidates(topk, num_steps)))
 
 
+@made_once
 def batch(
     request: SearchStrategy[T], max_requests: int = MAX_REQUESTS, axis: str = "request"
 ) -> SearchStrategy[list[T]]:
@@ -75,11 +78,13 @@ def batch(
     return mostly(several, st.just(empty), one_in=12) if takes_empty else several
 
 
+@made_once
 def lengths() -> SearchStrategy[int]:
     """Return a strategy of committed lengths: short ones, 0, and those at the end of a block."""
     return sized("length", mostly(st.integers(0, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=5))
 
 
+@made_once
 def num_nodes() -> SearchStrategy[int]:
     """Return a strategy of tree sizes, root included."""
     return sized("node", mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_NODES), one_in=5))

@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.recursion import Proposal, proposals, propose, select
 from specsim.properties.strategies.topologies import (
     ORDERS,
@@ -72,6 +73,7 @@ class Trees(Generic[T]):
         return self.stacked(rows, np.int64)
 
 
+@made_once
 def trees(
     of_request: SearchStrategy[T],
     max_requests: int,

@@ -16,6 +16,7 @@ from specsim.properties.strategies.arrays import (
     overridden,
 )
 from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.pages import near_a_page, page_sizes
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
 from specsim.properties.strategies.trees import Tree, trees
@@ -69,6 +70,7 @@ def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     return {**drawn.arguments(), "target_predict": drawn.stacked(targets, np.int64)}
 
 
+@made_once
 def _target_kinds() -> SearchStrategy[tuple[str, Bulk]]:
     return st.tuples(st.sampled_from(TARGET_KINDS), bulk())
 

@@ -15,6 +15,7 @@ from specsim.contracts.binding import bind, bound_of, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
 from specsim.properties import strategies
+from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed import structure
 from specsim.properties.strategies.malformed.arguments import Arguments, array_at, num_arrays, with_array
 
@@ -37,6 +38,7 @@ for module in strategies.MODULES.values():
     FAULTS |= vars(module).get("FAULTS", {})
 
 
+@made_once
 def calls(operation: str) -> SearchStrategy[Arguments]:
     """Return a strategy of calls with one fault."""
     structural = FAULTS.get(operation, ())
