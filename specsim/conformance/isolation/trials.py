@@ -1,5 +1,6 @@
 """Trials: something is done in a fork of this process, which may die of it."""
 
+import faulthandler
 import os
 import time
 from collections.abc import Callable
@@ -91,7 +92,8 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
 
 
 def _print_nothing() -> None:
-    """Spare everybody what was printed when the case was found."""
+    """Spare everybody what was printed when the case was found, where threads stood included."""
+    faulthandler.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
