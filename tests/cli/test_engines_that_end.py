@@ -65,10 +65,11 @@ def require_words(error, statement):
     assert error.startswith(before) and error.endswith(after), error
 
 
-@pytest.mark.parametrize(("statement", "jobs"), [("os.abort()", 1), (HANG, 2), ("sys.exit(3)", 1)])
-def test_a_machine_whose_process_ends_fails_and_the_others_run(specsim, module, statement, jobs):
-    asked = ("soak", module(statement), "--seed", 2, "--call-timeout", 1, "--replays", 0, "--json")
-    got = specsim(*asked, "--steps", 1, "--jobs", jobs)
+@pytest.mark.parametrize("statement", ["os.abort()", HANG, "sys.exit(3)"])
+def test_a_machine_whose_process_ends_fails_and_the_others_run(specsim, module, statement):
+    # NOTE: one process, because with two of them the second machine may end first, which one step does not count.
+    asked = ("soak", module(statement), "--seed", 9, "--call-timeout", 1, "--replays", 0, "--json")
+    got = specsim(*asked, "--steps", 1, "--jobs", 1)
     found = json.loads(got.stdout)
     (failure,) = found["failed_machines"]
     assert (got.exit_code, found["verdict"], found["failures"]) == (1, "fails", 1)
