@@ -88,9 +88,9 @@ def test_a_fault_from_a_size_on_shows_at_it_and_not_below(dimension, bound, plac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dimension", [*Dimension], ids=lambda one: one.name)
-def test_such_a_fault_shows_in_every_place(dimension):
+def test_such_a_fault_shows_in_every_other_place(dimension):
     for one, bound, place in EXISTING:
-        if one is dimension:
+        if one is dimension and (one, bound, place) not in PLANTED:
             check_begins_at(dimension, bound, place)
 
 
