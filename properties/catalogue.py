@@ -1,5 +1,7 @@
 """Every property of the suite: those that the table generates, and the laws."""
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 
 from specsim.discovery import modules_of
@@ -30,11 +32,27 @@ def all_properties() -> tuple[Property, ...]:
     properties += given_properties()
     for module in modules_of("specsim.properties.laws").values():
         properties += vars(module).get("PROPERTIES", ())
-    names = [one.name for one in properties]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name} = {names.count(name)} properties, but should be one, because names select them")
+    for name, count in Counter(one.name for one in properties).items():
+        if count > 1:
+            raise ValueError(f"{name} = {count} properties, but should be one, because names select them")
     return tuple(properties)
+
+
+@cache
+def properties_by_name() -> Mapping[str, Property]:
+    """Return every property by its name, in the same order."""
+    return {one.name: one for one in all_properties()}
+
+
+def property_named(name: str) -> Property:
+    """Return a property of the suite.
+
+    Raises
+    ------
+    KeyError
+        None is called so.
+    """
+    return properties_by_name()[name]
 
 
 def group_of(one: Property) -> str:

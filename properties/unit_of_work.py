@@ -14,7 +14,7 @@ from typing import Any
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Replay
 from specsim.conformance.isolation.beats import Poisoned, is_watched
-from specsim.conformance.isolation.jobs import Done, Fate, Job, Lost
+from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Job, Lost
 from specsim.conformance.isolation.supervisor import Event, Supervisor
 
 SIGNS = {Fate.TIMED_OUT: Replay.TIMED_OUT.value}
@@ -48,6 +48,11 @@ def broken_by(lost: Lost) -> BrokenUnit:
     place = f", action {lost.example}" if lost.example else ""
     sign = SIGNS.get(lost.fate, Replay.CRASHED.value)
     return BrokenUnit(f"{sign}{called}{place}: {' '.join(lost.words.split())}", is_lost=True)
+
+
+def stopped_by(error: CannotStart) -> str:
+    """Return why a run ended before its time."""
+    return f"no process can be started any more: {error}"
 
 
 def require_device(backend: Backend) -> None:

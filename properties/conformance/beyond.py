@@ -16,7 +16,7 @@ from specsim.conformance.outcomes import first_line, observe
 from specsim.conformance.outside import why_outside
 from specsim.operations import RECORDS
 from specsim.properties import strategies
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.generated.agreement import reference
 from specsim.properties.generated.margin_cases import difference_beyond_margins
 from specsim.properties.mutants.cases import iterate_cases
@@ -87,7 +87,7 @@ def outcome_of(trial: Trial, backend: Backend) -> str:
 def _cases_of(trial: Trial, operation: str) -> Iterator[strategies.Arguments]:
     wanted = {"takes_empty": "empty", "is_contiguous": "strided"}
     group = next((group for name, group in wanted.items() if vars(trial.limits)[name] != vars(NO_LIMITS)[name]), "")
-    one = next(one for one in all_properties() if one.name == f"{group or 'agreement'}.{operation}")
+    one = property_named(f"{group or 'agreement'}.{operation}")
     with drawing_within(trial.others, (operation,)):
         for case in iterate_cases(one, 0, 4 if group == "empty" else MOST_CASES):
             is_strided = any(strategies.is_strided(value) for value in case.values())

@@ -17,11 +17,12 @@ from specsim.conformance.outcomes import Observation
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
+from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.law_cases import stored_law_of
 from specsim.properties.conformance.report import Failure
 from specsim.properties.conformance.running import call_law, explore, is_call
 from specsim.properties.conformance.saving import case_that
-from specsim.properties.conformance.units import UnitLimits, loaded, property_named, tell, tell_without_case
+from specsim.properties.conformance.units import UnitLimits, loaded, tell, tell_without_case
 from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.unit_of_work import require_device

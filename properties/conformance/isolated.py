@@ -12,6 +12,7 @@ from specsim.properties.conformance.budget import Budget
 from specsim.properties.conformance.report import Report
 from specsim.properties.conformance.run import Prepare, Run, Told
 from specsim.properties.conformance.wanted import Prepared, Wanted
+from specsim.properties.unit_of_work import stopped_by
 
 ELSEWHERE = ("/dev/shm", ".")
 """Where a run keeps things if there is no folder for temporary ones."""
@@ -75,7 +76,7 @@ def check_isolated(
         except KeyboardInterrupt:
             return run.report("interrupted", is_interrupted=True)
         except CannotStart as error:
-            return run.report(f"no process can be started any more: {error}")
+            return run.report(stopped_by(error))
         return run.report()
 
 

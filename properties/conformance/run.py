@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Skipped
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance.budget import SPENT, rounds_of
 from specsim.properties.conformance.crashes import Search, told_loss
 from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
 from specsim.properties.conformance.selection import examples_of, is_runnable, is_selected, reported_names
-from specsim.properties.conformance.units import UnitLimits, failure_from, property_named, report_from, together
+from specsim.properties.conformance.units import UnitLimits, failure_from, report_from, together
 from specsim.properties.conformance.wanted import Prepared, Unprepared, Wanted
 from specsim.properties.property import Property
 from specsim.properties.unit_of_work import MOST_LOSSES

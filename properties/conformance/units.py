@@ -13,11 +13,10 @@ from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import read_case, write_case
 from specsim.conformance.stored import Provenance
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import properties_by_name, property_named
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.running import run_property
 from specsim.properties.conformance.saving import case_of
-from specsim.properties.property import Property
 from specsim.rejection import Reason, SpecRejection
 
 WORDS = ("operation", "property", "message", "error", "fate", "difference")
@@ -60,12 +59,6 @@ class UnitLimits:
     most: dict[str, int] = field(default_factory=dict)
 
 
-@cache
-def property_named(name: str) -> Property:
-    """Return a property of the suite."""
-    return next(one for one in all_properties() if one.name == name)
-
-
 def check_names(names: Sequence[str]) -> None:
     """Refuse names that no property has.
 
@@ -74,7 +67,7 @@ def check_names(names: Sequence[str]) -> None:
     SpecRejection
         UNKNOWN_NAME.
     """
-    known = [one.name for one in all_properties()]
+    known = list(properties_by_name())
     for name in names:
         if name not in known:
             close = get_close_matches(name, known, 3)

@@ -14,7 +14,7 @@ from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile
 from specsim.properties.matrix.units import LAW, MatrixLimits
 from specsim.properties.soak.run import OnProgress
-from specsim.properties.unit_of_work import MOST_LOSSES, BrokenUnit, answer_of, broken_by, broken_from
+from specsim.properties.unit_of_work import MOST_LOSSES, BrokenUnit, answer_of, broken_by, broken_from, stopped_by
 
 RUN_UNIT = "specsim.properties.matrix.units:run_unit"
 PLAN_UNIT = "specsim.properties.matrix.units:plan_unit"
@@ -168,7 +168,7 @@ class MatrixRun:
         except KeyboardInterrupt:
             result.is_interrupted = True
         except CannotStart as error:
-            result.stopped = f"no process can be started any more: {error}"
+            result.stopped = stopped_by(error)
         _sort(result, tasks)
         result.seconds = time.monotonic() - started
         return result

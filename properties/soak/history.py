@@ -41,7 +41,7 @@ class Failure:
 
     def told(self) -> dict[str, Any]:
         """Return the failure as plain values."""
-        return {"error": self.error, "kind": self.kind, "lines": self.lines()}
+        return {"error": self.error, "lines": self.lines()}
 
 
 @dataclass

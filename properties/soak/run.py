@@ -14,7 +14,7 @@ from typing import Any
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.properties.soak.units import ANY, SoakLimits
-from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, in_order
+from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, in_order, stopped_by
 from specsim.simulation.events import Tag
 
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
@@ -101,7 +101,7 @@ class Soak:
         except KeyboardInterrupt:
             soaked.is_interrupted = True
         except CannotStart as error:
-            soaked.stopped = f"no process can be started any more: {error}"
+            soaked.stopped = stopped_by(error)
         soaked.seconds = time.monotonic() - started
         return soaked
 

@@ -187,6 +187,6 @@ def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
 
 
 def _property_of(case: Case) -> "Property | None":
-    from specsim.properties.catalogue import all_properties
+    from specsim.properties.catalogue import properties_by_name
 
-    return next((one for one in all_properties() if one.name == case.property_name), None)
+    return properties_by_name().get(case.property_name)

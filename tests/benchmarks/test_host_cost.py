@@ -8,7 +8,7 @@ from specsim.conformance.backend import load
 from specsim.contracts.binding import bind
 from specsim.gpu.arrays import from_numpy
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.runner import run_property
 from specsim.reference import build_tree
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -30,7 +30,7 @@ CHAIN = {
 
 @pytest.fixture(scope="module", autouse=True)
 def agreement_is_green():
-    (agreement,) = (one for one in all_properties() if one.name == "agreement.build_tree")
+    agreement = property_named("agreement.build_tree")
     report, failure = run_property(agreement, load("specsim.gpu"), seed=0, max_examples=10)
     assert report.examples >= 10
     assert failure is None, "nothing is measured while agreement is red"

@@ -9,7 +9,7 @@ import pytest
 
 from specsim.conformance.backend import Backend, load
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.running import run_property
 
 Call = dict[str, Any]
@@ -80,7 +80,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Call, Call], Any], dict[str, tuple[int,
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_fault_is_shown_in_as_little_as_it_needs(family: str) -> None:
     operation, shows, shapes = FAMILIES[family]
-    one = next(one for one in all_properties() if one.name == f"agreement.{operation}")
+    one = property_named(f"agreement.{operation}")
     _, failure = run_property(one, planted(operation, shows), 0, 40)
     assert failure is not None and failure.case is not None
     assert {name: failure.case[name].shape for name in shapes} == shapes

@@ -14,7 +14,7 @@ from specsim.conformance.cases import Case, read_case, write_case
 from specsim.conformance.isolation.jobs import Fate
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.crashes import Search, smallest_crash
 from specsim.properties.conformance.law_cases import given_by, given_to
 from specsim.properties.conformance.plain_cases import NotPlain, form_of, plain, restored
@@ -39,7 +39,7 @@ FORK = TreeScene(Topology(((1, 2), (), ())), (0, 0, 1), ((NONE, HALF, HALF),) * 
 
 
 def law_named(name: str) -> Any:
-    return next(one for one in all_properties() if one.name == name)
+    return property_named(name)
 
 
 def case_kept(name: str, operation: str, sampler: Any, given: Any, folder: Any) -> Case:

@@ -11,7 +11,7 @@ from specsim import reference
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import GENERATED, all_properties, group_of
+from specsim.properties.catalogue import GENERATED, all_properties, group_of, property_named
 from specsim.properties.conformance import runner
 from specsim.properties.conformance.runner import check, run_property
 from specsim.properties.property import Property
@@ -24,7 +24,7 @@ def faulty(operation: str, function: Callable[..., Any]) -> Backend:
 
 
 def verdict_of(name: str, backend: Backend, examples: int = 200) -> tuple[bool, str]:
-    one = next(one for one in all_properties() if one.name == name)
+    one = property_named(name)
     report, failure = run_property(one, backend, 0, examples)
     return report.failed, "" if failure is None else failure.message
 

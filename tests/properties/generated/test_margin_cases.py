@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import load
 from specsim.conformance.outcomes import Observation, first_difference
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance import runner
 from specsim.properties.conformance.runner import check, run_property
 from specsim.properties.generated.agreement import agrees_with_the_reference, require_same_outputs
@@ -66,7 +66,7 @@ def test_nothing_is_promised_below_underflow(got, is_same):
 
 
 def test_what_an_operation_writes_is_compared_bit_for_bit():
-    strategy = next(one for one in all_properties() if one.name == "agreement.tree_speculative_sampling_target_only")
+    strategy = property_named("agreement.tree_speculative_sampling_target_only")
 
     def rounded(*args, **kwargs):
         outputs = REFERENCE.functions["tree_speculative_sampling_target_only"](*args, **kwargs)
@@ -92,7 +92,7 @@ def other_side(probabilities, top_p):
 def test_a_run_counts_examples_of_either_side_and_adds_them_up(monkeypatch):
     backend = REFERENCE.with_function(TOP_P, other_side, "other side")
     elsewhere = {**AT_A_BOUNDARY, "top_p": np.array([0.6, 0.6], dtype=np.float32)}
-    agreement = next(one for one in all_properties() if one.name == f"agreement.{TOP_P}")
+    agreement = property_named(f"agreement.{TOP_P}")
     one = replace(agreement, strategy=lambda: st.sampled_from([AT_A_BOUNDARY, elsewhere]))
     monkeypatch.setattr(runner, "all_properties", lambda: (one, replace(one, name=f"{one.name}_again")))
     report = check(backend, seed=1, max_examples=20, operations=[TOP_P])

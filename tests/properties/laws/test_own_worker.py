@@ -6,7 +6,7 @@ import pytest
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import load
-from specsim.properties.catalogue import all_properties, group_of
+from specsim.properties.catalogue import all_properties, group_of, property_named
 from specsim.properties.conformance.runner import is_runnable, run_property
 from specsim.properties.laws.support.histories import build_worker
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -93,7 +93,7 @@ def test_the_loop_runs_on_pages_that_a_worker_refuses():
 
 
 def test_an_implementation_of_a_worker_alone_is_checked():
-    engine = next(one for one in all_properties() if one.name == "engine.output_equals_autoregressive_decoding")
+    engine = property_named("engine.output_equals_autoregressive_decoding")
     alone = replace(REFERENCE, functions={}, worker=ReferenceWorker)
     report, failure = run_property(engine, alone, 0, 2)
     assert (report.examples, report.missing, failure) == (2, False, None)

@@ -10,7 +10,7 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.mutants import all_mutants, generated
 from specsim.properties.mutants.cases import draw_cases, find_breaking
 from specsim.properties.mutants.hunt import Hunt, Options, is_law
@@ -35,7 +35,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "mutants.md"
 
 
 def named(name: str) -> Property:
-    return next(one for one in all_properties() if one.name == name)
+    return property_named(name)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from specsim.conformance.limits import Limits, limits_of
 from specsim.conformance.outside import why_outside
 from specsim.operations import RECORDS
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.mutants.cases import draw_cases
 from specsim.properties.strategies.limits import drawing_within, nearest, taken
 
@@ -34,7 +34,7 @@ OPERATIONS = tuple(EVERYTHING.values)
 
 
 def drawn(operation, limits, count=20):
-    one = next(one for one in all_properties() if one.name == f"agreement.{operation}")
+    one = property_named(f"agreement.{operation}")
     with drawing_within(limits, (operation,)):
         return draw_cases(one, 0, count)
 

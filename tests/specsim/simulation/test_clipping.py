@@ -8,7 +8,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.conformance.direct import Direct
 from specsim.host.streams import StreamEvent
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import property_named
 from specsim.properties.conformance.runner import run_property
 from specsim.properties.laws.support.histories import Arrival, Scenario, own_worker
 from specsim.rejection import Reason, SpecRejection
@@ -63,7 +63,7 @@ def test_everything_that_is_out_may_be_accepted():
 
 def test_results_that_are_out_count_in_whole_runs(monkeypatch):
     monkeypatch.setattr(engine, "clipped_steps", lambda running, _, *rest: clipped_steps(running, (), *rest))
-    (one,) = (one for one in all_properties() if one.name == "clipped_engine.nothing_is_written_behind_the_context")
+    one = property_named("clipped_engine.nothing_is_written_behind_the_context")
     found, failure = run_property(one, load("specsim.reference"), 1, 20)
     assert found.failed
     assert failure is not None
