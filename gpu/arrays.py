@@ -35,7 +35,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def from_numpy(value: NDArray[Any]) -> torch.Tensor:
-    """Copy a NumPy array to the device; a strided view stays a strided view."""
+    """Copy a NumPy array to the device; a strided view stays one, and what is empty is laid out as torch does it."""
     if value.flags.c_contiguous and not value.flags.writeable:
         value = value.copy()
     if any(stride < 0 for stride in value.strides) or not value.flags.aligned:
@@ -44,6 +44,8 @@ def from_numpy(value: NDArray[Any]) -> torch.Tensor:
         tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
     else:
         tensor = torch.from_numpy(value)
+    if not value.size:  # NOTE: strides of an empty NumPy array are 0, which no tensor of an engine has.
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device=DEVICE)
     if tensor.is_contiguous():
         return tensor.to(DEVICE)
     storage = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=DEVICE)

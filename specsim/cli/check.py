@@ -32,6 +32,7 @@ from specsim.cli.isolation import (
 from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, print_json, progress, remark
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
+from specsim.conformance.known import Subject
 from specsim.environment import INTERPRETER
 from specsim.operations import RECORDS
 
@@ -144,8 +145,8 @@ def check(
         described = prepared.described
         if prepared.is_interpreted:
             os.environ.setdefault(INTERPRETER, "1")
-        version = Version(prepared.version) if prepared.version else None
-        entries = known.read(known_file, version)
+        subject = Subject(Version(prepared.version) if prepared.version else None, prepared.uses_gpu)
+        entries = known.read(known_file, subject)
         operations = samplers.with_forms(operations, described)
         if not as_json:
             announce(f"{implementation} on {prepared.device}, seed {seed}")
@@ -154,7 +155,7 @@ def check(
         wanted = replace(wanted, operations=operations or None, spent=time.monotonic() - started)
 
         def on_failure(failure: "Failure") -> None:
-            line = in_one_line(failure, cases.keep(failure), known.expects(entries, failure, version))
+            line = in_one_line(failure, cases.keep(failure), known.expects(entries, failure, subject))
             if as_json:
                 remark(line)
             else:
@@ -162,8 +163,8 @@ def check(
 
         with progress("check") as on_progress:
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
-    judged = known.judge(report, entries, version)
-    known.write(known_to_write, entries, judged, version)
+    judged = known.judge(report, entries, subject)
+    known.write(known_to_write, entries, judged, subject)
     report = judged.report
     brings_any = any(described.has(name) for name in operations or CATALOGUE)
     is_nothing = not brings_any and (bool(operations) or not described.has_worker)

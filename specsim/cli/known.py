@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from packaging.version import Version
 
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.known import (
     BadKnownFailures,
     KnownFailure,
+    Subject,
     entry_of,
     read_known,
     write_known,
@@ -51,7 +51,7 @@ def known_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--known", "known_file", type=PATH, metavar="FILE", help=reading)(command)
 
 
-def read(path: Path | None, version: Version | None) -> tuple[KnownFailure, ...]:
+def read(path: Path | None, subject: Subject) -> tuple[KnownFailure, ...]:
     """Read a file before anything is run.
 
     Raises
@@ -64,24 +64,24 @@ def read(path: Path | None, version: Version | None) -> tuple[KnownFailure, ...]
     from specsim.properties.catalogue import all_properties
 
     try:
-        return read_known(path, (one.name for one in all_properties()), version)
+        return read_known(path, (one.name for one in all_properties()), subject.version)
     except BadKnownFailures as error:
         raise Failed(f"{error}", Exit.USAGE) from error
 
 
-def expects(entries: tuple[KnownFailure, ...], failure: "Failure", version: Version | None) -> bool:
+def expects(entries: tuple[KnownFailure, ...], failure: "Failure", subject: Subject) -> bool:
     """Return whether a failure is known, and its day has not passed."""
     today = datetime.now(UTC).date()
-    met = [entry for entry in entries if entry.concerns(version) and _is(entry, failure)]
+    met = [entry for entry in entries if entry.concerns(subject) and _is(entry, failure)]
     return any(entry.expires is None or entry.expires >= today for entry in met)
 
 
-def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version | None) -> Judged:
+def judge(report: "Report", entries: tuple[KnownFailure, ...], subject: Subject) -> Judged:
     """Take the expected failures out of a report, and see which entries do not hold any more."""
     if not entries:
         return Judged(report)
     today = datetime.now(UTC).date()
-    entries = tuple(entry for entry in entries if entry.concerns(version))
+    entries = tuple(entry for entry in entries if entry.concerns(subject))
     found = [(failure, next((entry for entry in entries if _is(entry, failure)), None)) for failure in report.failures]
     expected = tuple((failure, entry) for failure, entry in found if entry is not None)
     unexpected = tuple(failure for failure, entry in found if entry is None)
@@ -96,7 +96,7 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], version: Version 
     return Judged(judged, expected, tuple(complaints))
 
 
-def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, version: Version | None) -> None:
+def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, subject: Subject) -> None:
     """Write what failed as known failures; entries of what was not tried, or still fails, are kept as they are."""
     if path is None:
         return
@@ -105,9 +105,9 @@ def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, 
     kept = [
         entry
         for entry in entries
-        if entry in met or entry.seldom or not entry.concerns(version) or not _was_tried(judged.report, entry)
+        if entry in met or entry.seldom or not entry.concerns(subject) or not _was_tried(judged.report, entry)
     ]
-    fresh = [entry_of(failure.operation, failure.property, version, today) for failure in judged.report.failures]
+    fresh = [entry_of(failure.operation, failure.property, subject, today) for failure in judged.report.failures]
     try:
         write_known(path, [*kept, *fresh])
     except OSError as error:

@@ -16,18 +16,27 @@ from packaging.version import InvalidVersion, Version
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.operations.signature import nearest
 
-FIELDS = ("operation", "property", "reason", "versions", "link", "expires", "seldom")
+FIELDS = ("operation", "property", "reason", "versions", "device", "link", "expires", "seldom")
 TYPES: Mapping[str, tuple[type, str]] = {
     "expires": (date, "a date, as in 2027-01-31"),
     "seldom": (bool, "true or false"),
 }
 """Of the fields that are no texts, what they hold."""
+DEVICES = ("", "cpu", "gpu")
 LASTS = timedelta(days=90)
 """How long an entry that is written holds."""
 
 
 class BadKnownFailures(ValueError):
     """A file of known failures makes no sense."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tested: its version, if it says one, and whether its arrays lie on a GPU."""
+
+    version: Version | None = None
+    uses_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class KnownFailure:
         A part of the message.
     versions : str
         Versions of the implementation that have it, as in ``>=0.5,<0.6``; empty for all.
+    device : str
+        Where it is met, ``cpu`` or ``gpu``; empty for both.
     link : str
         Where it is told about.
     expires : date or None
@@ -56,6 +67,7 @@ class KnownFailure:
     property: str = ""
     reason: str = ""
     versions: str = ""
+    device: str = ""
     link: str = ""
     expires: date | None = None
     seldom: bool = False
@@ -68,9 +80,11 @@ class KnownFailure:
             and self.reason in message
         )
 
-    def concerns(self, version: Version | None) -> bool:
-        """Return whether a version has it."""
-        return not self.versions or (version is not None and SpecifierSet(self.versions).contains(version, True))
+    def concerns(self, subject: Subject) -> bool:
+        """Return whether this version has it, where it runs."""
+        version, device = subject.version, "gpu" if subject.uses_gpu else "cpu"
+        has_it = not self.versions or (version is not None and SpecifierSet(self.versions).contains(version, True))
+        return has_it and self.device in ("", device)
 
     def __str__(self) -> str:
         words = [
@@ -133,9 +147,9 @@ def write_known(path: Path, entries: Sequence[KnownFailure]) -> None:
     path.write_text("\n".join(blocks), encoding="utf-8")
 
 
-def entry_of(operation: str, name: str, version: Version | None, today: date) -> KnownFailure:
+def entry_of(operation: str, name: str, subject: Subject, today: date) -> KnownFailure:
     """Return the entry of a failure that is expected of one version, for some time."""
-    versions = "" if version is None else f"=={version}"
+    versions = "" if subject.version is None else f"=={subject.version}"
     return KnownFailure(operation=operation, property=name, versions=versions, expires=today + LASTS)
 
 
@@ -158,6 +172,8 @@ def _read(where: str, entry: Mapping[str, Any], properties: frozenset[str], vers
         SpecifierSet(found.versions)
     except InvalidSpecifier as error:
         raise BadKnownFailures(f"{where}: versions is {found.versions!r}, but should be as in '>=0.5,<0.6'") from error
+    if found.device not in DEVICES:
+        raise BadKnownFailures(f"{where}: device is {found.device!r}, but should be {' or '.join(DEVICES[1:])}")
     if found.versions and version is None:
         raise BadKnownFailures(f"{where} names versions, but the implementation says no VERSION of its own")
     return found

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from specsim.cli.known import judge
-from specsim.conformance.known import BadKnownFailures, KnownFailure, read_known
+from specsim.conformance.known import BadKnownFailures, KnownFailure, Subject, read_known
 from specsim.properties.conformance.report import Failure, PropertyReport, assemble
 
 SOURCE = """
@@ -25,12 +25,12 @@ HELD, FAILED = PropertyReport(4, False, False), PropertyReport(2, True, False)
 CUT, CUT_AT_ONCE = PropertyReport(3, False, False, cut=True), PropertyReport(0, False, False, cut=True)
 
 
-def judged(reports, is_interrupted=False, **entry):
+def judged(reports, is_interrupted=False, subject=Subject(), **entry):  # noqa: B008
     """Return what is said of a run in which one failure is known."""
     failures = {name: Failure(OPERATION, name, "wrong", None, "") for name, one in reports.items() if one.failed}
     chosen = [SimpleNamespace(name=name, operations=(OPERATION,)) for name in reports]
     report = assemble("mine", 1, chosen, reports, failures, {OPERATION: True}, is_interrupted)
-    found = judge(report, (KnownFailure(**{"operation": OPERATION, "property": AGREES, **entry}),), None)
+    found = judge(report, (KnownFailure(**{"operation": OPERATION, "property": AGREES, **entry}),), subject)
     return found.report.verdict, len(found.complaints)
 
 
@@ -98,6 +98,14 @@ def test_an_interrupted_run_stays_interrupted_beside_known_failures():
     assert judged({AGREES: HELD, STRIDED: FAILED}, is_interrupted=True) == ("interrupted", 0)
 
 
+def test_a_failure_of_another_device_is_neither_expected_nor_missed():
+    on_gpu = Subject(uses_gpu=True)
+    assert judged({AGREES: FAILED}, device="gpu") == ("fails", 0)
+    assert judged({AGREES: FAILED}, subject=on_gpu, device="gpu") == ("conforms", 0)
+    assert judged({AGREES: HELD}, subject=on_gpu, device="cpu") == ("conforms", 0)
+    assert judged({AGREES: HELD}, device="cpu") == ("fails", 1)
+
+
 def test_a_day_has_no_time(tmp_path):
     path = tmp_path / "known.toml"
     path.write_text(AGREEMENT + "expires = 2027-01-31T00:00:00Z\n")
@@ -134,6 +142,7 @@ def test_what_was_written_is_expected_afterwards(check, tmp_path):
         ('[[failure]]\nproperty = "agreement.map_hot"', "there is no property 'agreement.map_hot'; did you mean"),
         (AGREEMENT + "versions = 3", "versions is 3, but should be a text"),
         (AGREEMENT + 'versions = "about 3"', "versions is 'about 3', but should be as in '>=0.5,<0.6'"),
+        (AGREEMENT + 'device = "tpu"', "device is 'tpu', but should be cpu or gpu"),
         (AGREEMENT + "seldom = 1", "seldom is 1, but should be true or false"),
         (AGREEMENT + 'expires = "soon"', "expires is 'soon', but should be a date, as in 2027-01-31"),
     ],

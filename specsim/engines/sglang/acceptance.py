@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from specsim.engines.adapter import Adapted
-from specsim.engines.chains import Chains, Outputs, equals_of, sampler_of, sampler_with_outputs_of
+from specsim.engines.chains import Chains, Outputs, draw, equals_of, sampler_of, sampler_with_outputs_of
 from specsim.engines.sglang.release import engine, in_release
 
 if TYPE_CHECKING:
@@ -25,12 +25,18 @@ def _in_rows_of_the_caller(chains: Chains, out: Outputs) -> None:
 def _sample(chains: Chains, out: Outputs, width_of_rows: int | None) -> None:
     """Make one call for the requests of one length.
 
-    SGLang's chains have one length a batch, and none of their drafts is -1. A proposal that is known for certain (no
-    ``draft_probs``) is handed over as one-hot rows.
+    SGLang's chains have one length a batch, which is not 0, and none of their drafts is -1. A proposal that is known
+    for certain (no ``draft_probs``) is handed over as one-hot rows; a request without drafts is drawn from the
+    target's row.
     """
     output_tokens, num_accepted_drafts = out
     laws = chains.laws()
     for equals in equals_of(chains.draft_tokens, chains.cu_num_drafts):
+        if equals.num_drafts == 0:
+            coins = chains.uniform_samples_for_final_sampling[equals.requests]
+            drawn = draw(chains.target_probs[equals.target_rows[:, 0]], coins)
+            output_tokens[equals.requests, 0] = drawn.to(output_tokens.dtype)
+            continue
         tokens, accepted = _same_length(
             chains.draft_tokens[equals.drafts],
             chains.uniform_samples[equals.drafts],

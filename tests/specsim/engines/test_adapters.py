@@ -119,7 +119,7 @@ def chain_speculative_sampling_triton(predicts, accept_index, accept_token_num, 
 def test_chains_of_one_length_make_one_call_and_return_to_their_rows(lay_out, adapter):
     lay_out("sglang", {"kernels/ops/speculative/reject_sampling.py": CHAIN_KERNEL}, version="0.5.23")
     tokens, counts = adapter("specsim.engines.sglang").chain_speculative_sampling(**CHAIN)
-    assert tokens.tolist() == [[0, 1, 0], [0, -1, -1], [0, 1, -1]]
+    assert tokens.tolist() == [[0, 1, 0], [1, -1, -1], [0, 1, -1]]
     assert counts.tolist() == [2, 0, 1]
 
 
@@ -129,5 +129,5 @@ def test_what_lies_behind_a_call_in_the_callers_rows_is_left_alone(lay_out, adap
     given = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in CHAIN.items()}
     tokens, counts = torch.full((4, 5), 77, dtype=torch.int32), torch.full((4,), 77, dtype=torch.int32)
     vars(sys.modules["specsim.engines.sglang"])["chain_speculative_sampling_out"](**given, out=(tokens, counts))
-    assert tokens.tolist() == [[0, 1, 0, 77, 77], [0, -1, -1, 77, 77], [0, 1, -1, 77, 77], [77] * 5]
+    assert tokens.tolist() == [[0, 1, 0, 77, 77], [1, -1, -1, 77, 77], [0, 1, -1, 77, 77], [77] * 5]
     assert counts.tolist() == [2, 0, 1, 77]
