@@ -103,9 +103,12 @@ def _has_twins(operation: Operation, arguments: Mapping[str, Any], bindings: Bin
     if not all(name in arguments for name in links):
         return False
     for tokens, next_token, next_sibling in zip(*(np.asarray(arguments[name]) for name in links), strict=True):
-        for below in Topology.from_links(next_token, next_sibling).children:
-            if len(set(tokens[list(below)].tolist())) < len(below):
-                return True
+        try:
+            tree = Topology.from_links(next_token, next_sibling)
+        except SpecRejection:  # NOTE: bad links make no tree, and nobody in it is anybody's sibling.
+            continue
+        if any(len(set(tokens[list(below)].tolist())) < len(below) for below in tree.children):
+            return True
     return False
 
 

@@ -36,6 +36,7 @@ def _sample(chains: Chains, out: Outputs, width_of_rows: int | None) -> None:
             coins = chains.uniform_samples_for_final_sampling[equals.requests]
             drawn = draw(chains.target_probs[equals.target_rows[:, 0]], coins)
             output_tokens[equals.requests, 0] = drawn.to(output_tokens.dtype)
+            num_accepted_drafts[equals.requests] = 0
             continue
         tokens, accepted = _same_length(
             chains.draft_tokens[equals.drafts],

@@ -79,6 +79,8 @@ def test_siblings_have_to_differ() -> None:
     assert why(Limits(has_distinct_siblings=True), "verify_tree_greedy", TREE) == "siblings with equal tokens"
     chain = {**TREE, "retrieve_next_token": np.array([[1, 2, -1]]), "retrieve_next_sibling": np.full((1, 3), -1)}
     assert why(Limits(has_distinct_siblings=True), "verify_tree_greedy", chain) is None
+    cycle = {**TREE, "retrieve_next_token": np.array([[1, 0, -1]])}
+    assert why(Limits(has_distinct_siblings=True), "verify_tree_greedy", cycle) is None, "the reference refuses it"
 
 
 def test_such_a_call_is_not_made() -> None:
