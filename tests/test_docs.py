@@ -22,6 +22,8 @@ from specsim.validation.page import page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "my_kernels.py"
+WORDS_A_MINUTE = 240
+"""How fast prose is read; code goes slower, and who only wants the job needs the first third of the first page."""
 DEFINED = {"per_step_draft_out_cache_loc", "fill_bonus_tokens", "fill_accept_out_cache_loc"}
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -146,6 +148,11 @@ def test_the_page_quotes_the_example():
     (block,) = re.findall(r"```python\n(import numpy.*?)```", quoted, flags=re.DOTALL)
     body = block.partition("def ")[2].strip()
     assert body in EXAMPLE.read_text()
+
+
+def test_the_way_to_a_job_in_continuous_integration_is_read_in_ten_minutes():
+    words = [len((ROOT / page).read_text().split()) for page in ("README.md", "docs/check-your-kernels.md")]
+    assert sum(words) <= 10 * WORDS_A_MINUTE, words
 
 
 def blocks_of(page):
