@@ -2,13 +2,17 @@
 
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hypothesis.errors import HypothesisException
+
+from specsim.conformance.backend import Backend
 from specsim.conformance.cases import write_case
-from specsim.conformance.isolation.beats import Cut, begin_call
+from specsim.conformance.isolation.beats import Cut, begin_call, begin_example
 from specsim.conformance.isolation.jobs import Fate, Lost
 from specsim.conformance.isolation.trials import Death, try_apart
 from specsim.conformance.limits import NO_LIMITS
@@ -22,8 +26,10 @@ from specsim.properties.conformance.law_cases import stored_law_of
 from specsim.properties.conformance.report import Failure
 from specsim.properties.conformance.running import call_law, explore, is_call
 from specsim.properties.conformance.saving import case_that
+from specsim.properties.conformance.smaller import STRUCTURES, TRIES
 from specsim.properties.conformance.units import UnitLimits, loaded, tell, tell_without_case
-from specsim.properties.strategies.limits import drawing_within
+from specsim.properties.property import Property
+from specsim.properties.strategies.limits import drawing_at_most, drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.unit_of_work import require_device
 
@@ -31,6 +37,9 @@ SHORTER = 0.1
 """Share of the time of a call after which a smaller case is taken to hang; the smallest one is given all of it."""
 
 SHORTEST = 0.5
+
+SECONDS_OF_THE_SMALL = 8.0
+"""For the process that tries small structures one after another, beside those that one call may take."""
 
 
 @dataclass(frozen=True)
@@ -74,66 +83,25 @@ class Search:
 def smallest_crash(
     implementation: str, name: str, search: Search, limits: UnitLimits, prepare: Callable[[str], object]
 ) -> dict[str, Any] | None:
-    """Draw the examples of a run again, and shrink the one that it crashed on.
+    """Draw small cases until one crashes, or else the examples of a run again, and shrink the one that does.
 
     Returns
     -------
     told : dict or None
         The failure with its case as plain values; None where the case alone does not crash.
     """
-    spent = 0.0
-    one = property_named(name)
-    patience = search.call_seconds
-    if search.fate == Fate.TIMED_OUT:
-        patience = min(patience, max(SHORTEST, patience * SHORTER))
     if not search.loads_apart:
         prepare(implementation)
-    num_drawn = 0
-    found: tuple[Any, Death] | None = None
-
-    def try_law(case: Any, seconds: float) -> Death | None:
-        nonlocal spent
-
-        def action() -> None:
-            if search.loads_apart:
-                prepare(implementation)
-            backend = loaded(implementation, limits)
-            try:
-                with backend.arrays.debugging():
-                    call_law(one, backend, case)
-            except Exception:  # NOTE: a case that fails is none that crashes, unless the device goes with it.
-                require_device(backend)
-
-        begin_call("")
-        began = time.monotonic()
-        death = try_apart(action, seconds, search.memory)
-        # NOTE: a trial that waits for its turn on a busy machine spends no more than one that does not.
-        spent += min(time.monotonic() - began, seconds)
-        return death if death is not None and death.fate == search.fate else None
-
-    def law(case: Any) -> None:
-        nonlocal num_drawn, found
-        num_drawn += 1
-        if num_drawn < search.first:
-            return
-        if spent > search.seconds:
-            raise Cut
-        death = try_law(case, patience)
-        if death is not None:
-            found = case, death
-            raise RuntimeError(death.words)
-        if found is None:
-            raise Cut
-
-    try:
-        with warnings.catch_warnings(), drawing_for_interpreter(search.is_interpreted):
-            warnings.simplefilter("ignore")
-            with drawing_within(search.declared, one.operations):
-                explore(one, law, search.seed, search.examples)
-    except (Exception, Cut):  # NOTE: what a process dies of is kept in ``found``.
-        pass
+    trials = _Trials(implementation, property_named(name), search, limits, prepare)
+    one = trials.one
+    with warnings.catch_warnings(), drawing_for_interpreter(search.is_interpreted):
+        warnings.simplefilter("ignore")
+        with drawing_within(search.declared, one.operations):
+            small = None if one.is_slow else trials.first_small()
+            found = None if small is None else trials.smallest_from(small)
+            found = found or trials.smallest_from(Start(search.seed, search.examples, search.first))
     if found is not None and search.fate == Fate.TIMED_OUT:
-        confirmed = try_law(found[0], search.call_seconds)
+        confirmed = trials.try_case(found[0], search.call_seconds)
         found = None if confirmed is None else (found[0], confirmed)
     if found is None:
         return None
@@ -141,6 +109,123 @@ def smallest_crash(
     is_told = one.is_slow or one.fills_missing or _is_the_call(death, case)
     given = None if is_told else stored_law_of(one, case)
     return told_crash(implementation, name, death.fate, death.words, death.call, limits, law=given)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Which example of a seed a search begins with, and the largest sizes that it draws."""
+
+    seed: int | str
+    examples: int
+    first: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Trials:
+    """Cases of a property, tried in processes that may die."""
+
+    def __init__(
+        self,
+        implementation: str,
+        one: Property,
+        search: Search,
+        limits: UnitLimits,
+        prepare: Callable[[str], object],
+    ) -> None:
+        self.one = one
+        self._implementation, self._search, self._limits, self._prepare = implementation, search, limits, prepare
+        self._spent = 0.0
+        self._patience = search.call_seconds
+        if search.fate == Fate.TIMED_OUT:
+            self._patience = min(self._patience, max(SHORTEST, self._patience * SHORTER))
+
+    def try_case(self, case: Any, seconds: float) -> Death | None:
+        """Return how a process dies of a case, if it dies as that of the run did."""
+        return self._try(lambda backend: self._call(backend, case), seconds)
+
+    def first_small(self) -> Start | None:
+        """Let one process try cases of small structures, smallest first, and return the first that it dies of."""
+
+        def climb(backend: Backend) -> None:
+            def law(case: Any) -> None:
+                begin_example()
+                self._call(backend, case)
+
+            for number, sizes in enumerate(STRUCTURES):
+                self._draw(self._small(number, sizes), law)
+
+        death = self._try(climb, self._patience + SECONDS_OF_THE_SMALL)
+        # NOTE: the process itself is an example, before those that it draws.
+        left = 0 if death is None else death.examples - 1
+        for number, sizes in enumerate(STRUCTURES if left else ()):
+            start = self._small(number, sizes)
+            num_drawn = self._draw(start, lambda _: None)
+            if left <= num_drawn:
+                return replace(start, first=left)
+            left -= num_drawn
+        return None
+
+    def smallest_from(self, start: Start) -> tuple[Any, Death] | None:
+        """Return the example that a search begins with, shrunk as long as there is time; None if nothing dies of it."""
+        num_drawn = 0
+        found: tuple[Any, Death] | None = None
+
+        def law(case: Any) -> None:
+            nonlocal num_drawn, found
+            num_drawn += 1
+            if num_drawn < start.first:
+                return
+            if found is not None and self._spent > self._search.seconds:
+                raise Cut
+            death = self.try_case(case, self._patience)
+            if death is not None:
+                found = case, death
+                raise RuntimeError(death.words)
+            if found is None:
+                raise Cut
+
+        with suppress(Exception, Cut):  # NOTE: what a process dies of is kept in ``found``.
+            self._draw(start, law, is_shrunk=True)
+        return found
+
+    def _try(self, action: Callable[[Backend], None], seconds: float) -> Death | None:
+        def load_and_act() -> None:
+            if self._search.loads_apart:
+                self._prepare(self._implementation)
+            action(loaded(self._implementation, self._limits))
+
+        begin_call("")
+        began = time.monotonic()
+        death = try_apart(load_and_act, seconds, self._search.memory)
+        # NOTE: a trial that waits for its turn on a busy machine spends no more than one that does not.
+        self._spent += min(time.monotonic() - began, seconds)
+        return death if death is not None and death.fate == self._search.fate else None
+
+    def _call(self, backend: Backend, case: Any) -> None:
+        try:
+            with backend.arrays.debugging():
+                call_law(self.one, backend, case)
+        except Exception:  # NOTE: a case that fails is none that crashes, unless the device goes with it.
+            require_device(backend)
+
+    def _small(self, number: int, sizes: Mapping[str, int]) -> Start:
+        return Start(f"{self._search.seed} {number}", TRIES, 1, sizes)
+
+    def _draw(self, start: Start, law: Callable[[Any], None], *, is_shrunk: bool = False) -> int:
+        """Call a law on the examples of a seed, and return how many there were."""
+        num_drawn = 0
+
+        def counted(case: Any) -> None:
+            nonlocal num_drawn
+            num_drawn += 1
+            law(case)
+
+        with ExitStack() as kept:
+            if start.sizes:
+                kept.enter_context(drawing_at_most(start.sizes))
+            with suppress(HypothesisException):  # NOTE: of some structures there is no case.
+                explore(self.one, counted, start.seed, start.examples, is_shrunk=is_shrunk)
+        return num_drawn
 
 
 def _is_the_call(death: Death, case: Any) -> bool:

@@ -30,11 +30,12 @@ POISONED = "poisoned: "
 
 @dataclass(frozen=True)
 class Death:
-    """How a trial died, and what it called last."""
+    """How a trial died, what it called last, and how many examples had begun, itself the first."""
 
     fate: Fate
     words: str
     call: tuple[str, dict[str, Any] | None] | None
+    examples: int = 1
 
 
 def try_apart(action: Callable[[], None], seconds: float, memory: int | None = None) -> Death | None:
@@ -85,7 +86,7 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
             words = last_words.removeprefix(POISONED)
         elif last_words and fate is Fate.CRASHED:
             return None
-        return Death(fate, words, heart.last_call())
+        return Death(fate, words, heart.last_call(), heart.counts()[1])
     finally:
         os.close(reading)
         heart.close()

@@ -34,6 +34,15 @@ import os
 def fill_bonus_tokens_out(accept_tokens, num_accepted_tokens, out):
     os.abort()
 """
+ABORTS_ON_TWO = """
+import os
+from specsim import reference
+
+def fill_bonus_tokens(accept_tokens, num_accepted_tokens):
+    if len(accept_tokens) > 1:
+        os.abort()
+    return reference.fill_bonus_tokens(accept_tokens, num_accepted_tokens)
+"""
 HALF, ALL, NONE = Fraction(1, 2), Fraction(1), Fraction(0)
 FORK = TreeScene(Topology(((1, 2), (), ())), (0, 0, 1), ((NONE, HALF, HALF),) * 3, 1)
 
@@ -169,6 +178,29 @@ def test_a_crash_of_a_law_with_several_calls_keeps_what_the_law_was_given(tmp_pa
     assert told["message"] == "fill_bonus_tokens CRASHED: killed by SIGABRT"
     calls = given_to(law_named(name), case.law)
     assert [call.keys() for call in calls] == [case.arguments.keys()] * 2
+
+
+@pytest.mark.parametrize("loads_apart", [False, True])
+def test_the_smallest_structure_that_crashes_is_found_without_time_to_shrink(tmp_path, monkeypatch, loads_apart):
+    name = f"aborts_on_two_{loads_apart}".lower()
+    (tmp_path / f"{name}.py").write_text(ABORTS_ON_TWO)
+    monkeypatch.syspath_prepend(tmp_path)
+    never = 1000
+    search = Search(
+        0,
+        1,
+        never,
+        Fate.CRASHED,
+        call_seconds=60.0,
+        seconds=0.0,
+        memory=None,
+        is_interpreted=False,
+        loads_apart=loads_apart,
+    )
+    told = smallest_crash(name, "agreement.fill_bonus_tokens", search, UnitLimits((1,), str(tmp_path), 0), load)
+    case = read_case(Path(told["case"]))
+    num_requests, width = case.arguments["accept_tokens"].shape
+    assert num_requests == 2 and width <= 3, "one request and two nodes come first, and crash nothing"
 
 
 def test_a_call_alone_is_handed_to_a_law_of_several_calls():
