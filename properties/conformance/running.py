@@ -33,12 +33,18 @@ from specsim.properties.unit_of_work import require_device
 
 
 def run_property(
-    one: Property, backend: Backend, seed: int | str, max_examples: int, must_reach: bool = True
+    one: Property,
+    backend: Backend,
+    seed: int | str,
+    max_examples: int,
+    must_reach: bool = True,
+    is_shrunk: bool = True,
 ) -> tuple[PropertyReport, Failure | None]:
     """Run one property; whatever it or the implementation raises becomes a failure with the smallest case.
 
     Entries are checked at every call, where the layer can: what no contract allows is named instead of read. A run
-    that is cut has nothing that it must reach; ``must_reach`` says whether others have.
+    that is cut has nothing that it must reach; ``must_reach`` says whether others have. Unless ``is_shrunk``,
+    the case of a failure is the first that has one.
     """
     if max_examples < 1 or not is_runnable(one, backend):
         return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
@@ -78,9 +84,10 @@ def run_property(
             try:
                 with drawing_within(backend.limits, one.operations):
                     try:
-                        explore(one, law, seed, max_examples, is_shrunk=one.is_slow)
+                        explore(one, law, seed, max_examples, is_shrunk=is_shrunk and one.is_slow)
                     except Exception as error:
-                        if one.is_slow or error is not broken or isinstance(error, NotImplementedError):
+                        may_shrink = is_shrunk and not one.is_slow and error is broken
+                        if not may_shrink or isinstance(error, NotImplementedError):
                             raise
                         found = smallest_failure(one, backend, seed, max_examples, Broken(smallest, error))
                         smallest, broken = found.case, found.error

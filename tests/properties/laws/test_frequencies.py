@@ -156,7 +156,7 @@ PROPERTIES = {one.operations[0]: one for one in all_properties() if WITHOUT_COIN
 @pytest.mark.parametrize("fault", [None, "V01", "V03", "SYN6", "GREEDY"])
 def test_frequencies_tell_an_honest_tree_sampler_from_a_biased_one(fault):
     backend = REFERENCE.with_function(SAMPLER_OF_TREES, drawing(tree_sampler(fault)), "drawing")
-    report, failure = run_property(PROPERTIES[SAMPLER_OF_TREES], backend, 3, 10)
+    report, failure = run_property(PROPERTIES[SAMPLER_OF_TREES], backend, 3, 10, is_shrunk=False)
     assert report.failed == (fault is not None)
     assert report.inconclusive == ""
     assert (failure is not None) == (fault is not None)
@@ -165,7 +165,7 @@ def test_frequencies_tell_an_honest_tree_sampler_from_a_biased_one(fault):
 @pytest.mark.parametrize("fault", [None, "V05", "V13"])
 def test_frequencies_tell_an_honest_chain_sampler_from_a_biased_one(fault):
     backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, drawing_chains(chain_sampler(fault)), "drawing")
-    report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 10)
+    report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 10, is_shrunk=False)
     assert report.failed == (fault is not None)
 
 

@@ -54,7 +54,8 @@ def ask(config, model, sizes):
 def test_a_whole_run_is_played_on_the_worker_of_its_kind(name):
     alone = replace(REFERENCE, functions={}, worker=ask, worker_v1=ask)
     assert is_runnable(OF_WORKERS[name], alone)
-    report, failure = run_property(OF_WORKERS[name], replace(REFERENCE, worker=ask, worker_v1=ask), 0, 1)
+    asking = replace(REFERENCE, worker=ask, worker_v1=ask)
+    report, failure = run_property(OF_WORKERS[name], asking, 0, 1, is_shrunk=False)
     assert report.failed
     assert "AskedError" in failure.error
 
