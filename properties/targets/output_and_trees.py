@@ -85,7 +85,7 @@ TARGETS = (
         "P09",
         "coins are used once, and independently",
         properties=("acceptance.coins_depend_on_seed_and_length_only",),
-        tests=("properties/laws/test_sampling_law.py::test_a_shared_coin_of_the_chain_is_found_as_such",),
+        tests=("properties/laws/test_sampling_law.py::test_a_planted_fault_breaks_the_law_of_the_chain",),
     ),
     Target(
         "P10",
