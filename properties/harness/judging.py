@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from hypothesis import given, reject, settings
-from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.outside import OutsideLimits
+from specsim.properties.composite import composite
 from specsim.properties.conformance.running import call_law
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
@@ -70,7 +70,7 @@ def name_of_test(one: Property) -> str:
     return "test_" + re.sub(r"\W", "_", one.name)
 
 
-@st.composite
+@composite
 def _cases(draw: DrawFn, one: Property, backend: Backend, is_entry_wise: bool) -> Any:
     with ExitStack() as stack:
         _enter(stack, one, backend, is_entry_wise)

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Case, arrangements, outputs_of, require_equal, state, take_requests
 from specsim.properties.strategies import attention as attention_strategies
 from specsim.properties.strategies.arrays import bulk
@@ -149,7 +150,7 @@ def require_keys(case: Case, got: Case, counts: list[int]) -> None:
     require_equal("kv_indices", got["kv_indices"][: sum(counts)], np.concatenate([rows.reshape(-1)[:0], *slots]))
 
 
-@st.composite
+@composite
 def _trees(draw: st.DrawFn) -> tuple[Case, list[Topology]]:
     case = draw(attention_strategies.verify_cascade_metadata())
     source, count = draw(bulk()), len(case["seq_lens"])
@@ -168,7 +169,7 @@ _extend = attention_strategies.verify_extend_metadata
 _idle = attention_strategies.idle_attention_metadata
 
 
-@st.composite
+@composite
 def _idle_rows(draw: st.DrawFn) -> Case:
     """Draw dummy rows that all have a key, which an extend of one token needs."""
     case = draw(_idle().filter(lambda case: case["req_to_token"].shape[1] > 1))

@@ -10,6 +10,7 @@ from specsim.assertion import require_present
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import count_drafts, path_width
+from specsim.properties.composite import composite
 from specsim.properties.laws.scheduled_engine import DECISIONS
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, finished, play, scheduled_runs
@@ -57,7 +58,7 @@ def _limit_of(run: ScheduledRun) -> int:
     return require_present("context_limit", run.scenario.context_limit)
 
 
-@st.composite
+@composite
 def clipped_runs(draw: st.DrawFn) -> ScheduledRun:
     """Draw chains of requests most of which end with the context, some of them while others have room."""
     run, num_steps = draw(scheduled_runs()), draw(st.sampled_from((3, 2, 4, 1)))

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.strategies import compact as compact_strategies
 from specsim.properties.strategies.numbers import generators
@@ -137,7 +138,7 @@ def move_without_layers_does_nothing(backend: Backend, case: Case) -> None:
         require_equal(f"buffer {number} after an empty move", unmoved["kv_buffers"][number], before)
 
 
-@st.composite
+@composite
 def verified_windows(draw: st.DrawFn) -> Case:
     """Draw accepted paths, the slots of their windows in any order, and buffers that hold distinct entries."""
     num_requests, num_nodes = draw(st.integers(1, 3)), draw(st.integers(1, 7))
@@ -160,7 +161,7 @@ def verified_windows(draw: st.DrawFn) -> Case:
     }
 
 
-@st.composite
+@composite
 def permuted_pools(draw: st.DrawFn) -> Case:
     """Draw buffers, some of their slots, and a permutation of those."""
     num_slots = draw(st.integers(2, 12))

@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
@@ -60,7 +61,7 @@ class DflashRun:
     is_continued: bool
 
 
-@st.composite
+@composite
 def dflash_runs(draw: DrawFn) -> DflashRun:
     """Draw runs whose prompts begin alike, so that the prefix cache has something to show."""
     size, page_size = draw(st.sampled_from((4, 2, 8, 3, 16))), draw(st.sampled_from((1, 3, 4)))

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.generated.ties import is_as_right
 from specsim.properties.laws.support.checks import (
     Array,
@@ -247,7 +248,7 @@ def _candidates(selected: dict[str, Any], case: Case, request: int) -> Array:
     return np.asarray(candidates)
 
 
-@st.composite
+@composite
 def whole_drafts(draw: st.DrawFn) -> Case:
     """Draw the sizes of a draft of several steps; its probabilities come from the seed."""
     topk, num_steps = draw(st.integers(1, 4)), draw(st.integers(1, 4))

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (
@@ -28,7 +29,7 @@ from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.requests import Request
 
 
-@st.composite
+@composite
 def sided_scenarios(draw: st.DrawFn) -> Scenario:
     """Draw a run whose draft is right to a depth, or as long as it knows the target's choice.
 

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Case, outputs_of, require_equal, state
 from specsim.properties.strategies import draft as draft_strategies
 from specsim.properties.strategies.numbers import generators
@@ -31,7 +32,7 @@ def hot_maps_compose(backend: Backend, case: Case) -> None:
     require_equal("ids there and back", restored["token_index"], case["topk_index"])
 
 
-@st.composite
+@composite
 def permuted_vocabularies(draw: st.DrawFn) -> Case:
     """Draw ids and a permutation of their vocabulary."""
     size = draw(st.integers(1, 9))

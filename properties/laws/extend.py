@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
@@ -96,7 +97,7 @@ def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
         require_equal(f"select_index of {requests}", got["select_index"], selected)
 
 
-@st.composite
+@composite
 def cut_prompts(draw: st.DrawFn) -> Case:
     """Draw a prompt of distinct tokens, where it is cut, and its tail token."""
     length = draw(st.integers(1, 12))

@@ -11,6 +11,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
@@ -61,7 +62,7 @@ class FrozenRun:
         return [Request(number, list(prompt), length, self.eos_token) for number, (prompt, length) in pairs]
 
 
-@st.composite
+@composite
 def frozen_runs(draw: DrawFn) -> FrozenRun:
     """Draw chains and trees of a draft that is perfect, right to a depth or by chance, in pools that may run out.
 

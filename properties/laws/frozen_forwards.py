@@ -6,13 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.laws.support.scenes import prefill, scenes
 
 _FORWARD = "frozen_kv_draft_forward"
 
 
-@st.composite
+@composite
 def frozen_scenes(draw: st.DrawFn) -> Case:
     """Draw a scene, and the target's layer that each draft layer reads."""
     scene = draw(scenes())

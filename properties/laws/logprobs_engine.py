@@ -8,6 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, tree_scenarios
 from specsim.properties.laws.support.told import check_told
@@ -61,7 +62,7 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
             check_told(scenario.model, request)
 
 
-@st.composite
+@composite
 def told_runs(draw: DrawFn) -> ToldRun:
     """Draw runs on trees in which requests ask for different things, or for nothing."""
     scenario = draw(tree_scenarios())

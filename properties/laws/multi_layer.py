@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, arrangements, outputs_of, require_equal, state
 from specsim.properties.strategies import multi_layer as multi_layer_strategies
 from specsim.properties.strategies.arrays import bulk
@@ -126,7 +127,7 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
             _require_window(f"layer {layer + 1}, request {request}", window, case, request, layer + 1)
 
 
-@st.composite
+@composite
 def decoded_texts(draw: DrawFn) -> Case:
     """Draw texts behind a verify that accepted some drafts, short ones among them, and up to five layers."""
     num_requests, num_steps, source = draw(st.integers(1, 3)), draw(st.integers(2, 5)), draw(bulk())

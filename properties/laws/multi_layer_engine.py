@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
@@ -54,7 +55,7 @@ class LayeredRun:
         return SpecConfig(1, self.model.num_draft_layers, self.model.num_draft_layers + 1)
 
 
-@st.composite
+@composite
 def layered_runs(draw: DrawFn) -> LayeredRun:
     """Draw runs of one to four layers; prompts begin alike, and many are shorter than there are layers.
 

@@ -9,6 +9,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import (
@@ -49,7 +50,7 @@ class NgramRun:
     name: str
 
 
-@st.composite
+@composite
 def ngram_runs(draw: DrawFn, name: str = "ngram") -> NgramRun:
     """Draw runs over few tokens, whose texts soon repeat, of the worker of a name."""
     max_depth, num_nodes = draw(st.sampled_from((5, 3, 2))), draw(st.sampled_from((6, 2, 8, 12)))

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal
 from specsim.properties.laws.support.histories import (
     Arrival,
@@ -177,7 +178,7 @@ def _require_requests(what: str, got: list[Request], expected: list[Request]) ->
     require(told(got) == told(expected), f"what requests of {what} came to", told(got), told(expected))
 
 
-@st.composite
+@composite
 def _ranked_runs(draw: st.DrawFn) -> RankedRun:
     """Draw a run of at least three requests, so that ranks that decode side by side have different numbers of them."""
     num_ranks = draw(st.integers(2, 3))
@@ -189,7 +190,7 @@ def _ranked_runs(draw: st.DrawFn) -> RankedRun:
     return RankedRun(run, num_ranks, idle, draw(st.sampled_from((2, 1))))
 
 
-@st.composite
+@composite
 def _with_somebody_late(draw: st.DrawFn) -> Scenario:
     """Draw a run whose last request comes while the others decode, with a prompt that is no bucket long."""
     scenario = draw(tree_scenarios())

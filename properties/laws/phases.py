@@ -21,6 +21,7 @@ from specsim.phases import (
     VerifyInput,
     VerifyOutput,
 )
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import for_each, require, require_equal, state
 from specsim.properties.strategies.phases import (
     Form,
@@ -228,35 +229,35 @@ def _require_reason(what: str, expected: Reason | type[TypeError] | None, functi
     require(got is expected, f"the rejection of {what}", got, expected)
 
 
-@st.composite
+@composite
 def filters(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, list[int]]:
     """Draw a batch and some of its requests in any order."""
     phase = draw(batch(form, numbers))
     return phase, draw(_places(phase))
 
 
-@st.composite
+@composite
 def merges_and_filters(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[list[Joinable], list[int], list[int]]:
     """Draw two batches of one form and some requests of each."""
     phases = [draw(batch(form, numbers)) for _ in range(2)]
     return phases, draw(_places(phases[0])), draw(_places(phases[1]))
 
 
-@st.composite
+@composite
 def counted(draw: st.DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, int]:
     """Draw a batch and a number of requests, most often its own."""
     phase = draw(batch(form, numbers))
     return phase, draw(st.one_of(st.just(phase.num_requests), st.integers(0, 5)))
 
 
-@st.composite
+@composite
 def pairs(draw: st.DrawFn) -> list[tuple[Phase, Phase]]:
     """Draw an object of every class and form, each beside another one."""
     phases = draw(every_phase())
     return list(zip(phases, draw(st.permutations(phases)), strict=True))
 
 
-@st.composite
+@composite
 def counted_by_ranks(draw: st.DrawFn) -> list[tuple[Phase, list[int]]]:
     """Draw an object of every class and form, and request counts of some ranks."""
     phases = draw(every_phase())
@@ -264,7 +265,7 @@ def counted_by_ranks(draw: st.DrawFn) -> list[tuple[Phase, list[int]]]:
     return [(phase, counts) for phase in phases]
 
 
-@st.composite
+@composite
 def _places(draw: st.DrawFn, phase: Joinable) -> list[int]:
     """Draw some requests in any order; those of the simplest case are the last ones."""
     order = draw(st.permutations(range(phase.num_requests)))

@@ -1,11 +1,11 @@
 """Laws of pools: every part of a slot goes where the slot goes, however a pool lays it out."""
 
 import numpy as np
-from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.config import INDEXER_PAGE_KEYS
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.strategies import pools as pools_strategies
 from specsim.properties.strategies.arrays import bulk
@@ -71,7 +71,7 @@ def the_window_holds_what_the_full_pool_holds(backend: Backend, case: Case) -> N
     require_equal("entries of the window", held, case["full"][is_held])
 
 
-@st.composite
+@composite
 def moves_in_both_pools(draw: DrawFn) -> Case:
     """Draw a move, and a full pool whose entries are all different."""
     case = draw(pools_strategies.translate_move_slots())

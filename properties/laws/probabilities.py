@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.generated.ties import AS_RIGHT, is_as_right, renormalised
 from specsim.properties.laws.support.checks import (
     Array,
@@ -177,7 +178,7 @@ def _filter_calls() -> SearchStrategy[tuple[str, Case]]:
     return one_of_evenly(*map(named, _SWITCHED_OFF))
 
 
-@st.composite
+@composite
 def _exact_top_p(draw: st.DrawFn) -> Case:
     """Draw rows whose sums are exact, and shares most of which lie on a boundary, while others are eighths."""
     probabilities = draw(row_strategies.rows_of_mass(kinds=EXACT_ROWS))
@@ -190,7 +191,7 @@ def _exact_top_p(draw: st.DrawFn) -> Case:
     }
 
 
-@st.composite
+@composite
 def _exact_min_p(draw: st.DrawFn) -> Case:
     """Draw rows whose products are exact, eighths as shares, and in most rows an entry right at its share."""
     probabilities = draw(row_strategies.rows_of_mass(kinds=EXACT_ROWS))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
 from specsim.properties.strategies import recurrent as recurrent_strategies
 from specsim.properties.strategies.arrays import bulk, mostly
@@ -80,7 +81,7 @@ def rejected_nodes_leave_no_trace(backend: Backend, case: Case) -> None:
             require_equal(f"window in the {what} of request {request}", after[1][slot], expected[:1])
 
 
-@st.composite
+@composite
 def verified_trees(draw: DrawFn) -> Case:
     """Draw trees with an accepted path each, committed states, and where states and snapshots lie."""
     num_requests, num_nodes, source = draw(st.integers(1, 3)), draw(st.integers(1, 7)), draw(bulk())

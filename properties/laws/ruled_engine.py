@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
+from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.sampled_engine import SampledRun, emitted, lawful_runs
 from specsim.properties.laws.support.checks import require, require_present, state_of_runs
@@ -52,7 +53,7 @@ def engine_emits_the_law_of_its_rules(backend: Backend, run: SampledRun) -> None
     require_same_law(what, law, autoregressive(row_after, run.num_tokens))
 
 
-@st.composite
+@composite
 def sampled_runs(draw: st.DrawFn) -> SampledRun:
     """Draw a sampled request with rules that leave logits whole numbers, so that its law is exact."""
     run = draw(lawful_runs())

@@ -10,6 +10,7 @@ from specsim.conformance.backend import Backend, Completed, load
 from specsim.conformance.calls import CallsByName
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
+from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
@@ -162,7 +163,7 @@ def requests_draw_different_coins(backend: Backend, run: SampledRun) -> None:
     require(len(outputs) > 1, f"different outputs of {count} seeds", len(outputs), "more than one")
 
 
-@st.composite
+@composite
 def lawful_runs(draw: st.DrawFn) -> SampledRun:
     """Draw a sampled request over two to four tokens, with or without a greedy neighbour."""
     vocab_size = draw(st.sampled_from((2, 2, 3, 3, 4)))
@@ -177,7 +178,7 @@ def lawful_runs(draw: st.DrawFn) -> SampledRun:
     )
 
 
-@st.composite
+@composite
 def constrained_runs(draw: st.DrawFn) -> SampledRun:
     """Draw the same for a request with a grammar that goes on for ever, with or without a processor.
 
@@ -193,7 +194,7 @@ def constrained_runs(draw: st.DrawFn) -> SampledRun:
     )
 
 
-@st.composite
+@composite
 def seeded_runs(draw: st.DrawFn) -> SampledRun:
     """Draw a batch in which most requests are sampled, each with parameters and a seed of its own."""
     vocab_size = draw(st.integers(4, 32))

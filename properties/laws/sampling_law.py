@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.distribution import (
     EVERYTHING,
     GRID,
@@ -194,7 +195,7 @@ def coins_of_one_verify_are_all_different(backend: Backend, case: Case) -> None:
         require(equal < 2, f"requests whose coins {one} and {other} are equal", equal, f"none of {len(columns[0])}")
 
 
-@st.composite
+@composite
 def coin_addresses(draw: st.DrawFn) -> Case:
     """Draw seeds and lengths of two dozen requests, all different."""
     count, first, length = 24, draw(st.integers(0, 2**31)), draw(st.integers(0, 1000))
@@ -205,14 +206,14 @@ def coin_addresses(draw: st.DrawFn) -> Case:
     }
 
 
-@st.composite
+@composite
 def threshold_scenes(draw: st.DrawFn) -> tuple[TreeScene, Thresholds]:
     """Draw a tree and thresholds of which one lies below 1; powers of two keep the breakpoints dyadic."""
     scene, lower = draw(tree_scenes()), draw(st.sampled_from(LOWER_THRESHOLDS))
     return scene, draw(st.sampled_from(((lower, EVERYTHING), (EVERYTHING, lower), (lower, lower))))
 
 
-@st.composite
+@composite
 def threshold_chains(draw: st.DrawFn) -> tuple[TreeScene, Thresholds, Coins]:
     """Draw a chain, lower thresholds, and coins on a coarse grid."""
     length, vocab_size = draw(st.integers(1, 5)), draw(st.integers(2, 4))

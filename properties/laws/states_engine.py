@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, finished, play, scheduled_runs
@@ -37,7 +38,7 @@ def handed_runs() -> SearchStrategy[ScheduledRun]:
     return st.one_of(neighbouring_runs(), schedules_that_hand())
 
 
-@st.composite
+@composite
 def neighbouring_runs(draw: DrawFn) -> ScheduledRun:
     """Draw requests of different texts that are decoded side by side for a while, and are all handed hidden states.
 
@@ -60,7 +61,7 @@ def neighbouring_runs(draw: DrawFn) -> ScheduledRun:
     )
 
 
-@st.composite
+@composite
 def schedules_that_hand(draw: DrawFn) -> ScheduledRun:
     """Draw runs of any schedule in which some requests are handed hidden states, and some scores as well or instead.
 

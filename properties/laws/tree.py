@@ -6,6 +6,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.config import TreeMaskMode
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
@@ -194,7 +195,7 @@ def chains_and_stars_have_their_shape(backend: Backend, case: Case) -> None:
         require_equal(f"positions of request {request}", positions, int(case["seq_lens"][request]) + depths)
 
 
-@st.composite
+@composite
 def chains_and_stars(draw: st.DrawFn) -> Case:
     """Draw a pure chain or a pure star, at the sizes where masks and tiles end."""
     num_nodes = draw(sized("node", st.sampled_from((2, 3, 4, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65))))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
@@ -229,7 +230,7 @@ def lone_roots_output_the_bonus(backend: Backend, case: Case) -> None:
     require_equal("predict", verified["predict"], one["target_predict"][:, 0])
 
 
-@st.composite
+@composite
 def chains(draw: st.DrawFn) -> Case:
     """Draw chains over three tokens with targets that mostly agree."""
     num_requests, num_nodes = draw(st.integers(0, 3)), draw(st.integers(1, 9))

@@ -8,6 +8,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.discovery import modules_of
 from specsim.operations import ALL_GROUPS, RECORDS
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, any_layout, is_strided
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.numbers import drawing_entries
@@ -55,7 +56,7 @@ def in_any_layout(name: str) -> SearchStrategy[Arguments]:
     return st.sampled_from((False, True, True, True)).flatmap(lambda is_laid_out: laid_out if is_laid_out else plain)
 
 
-@st.composite
+@composite
 def entry_wise(draw: DrawFn, strategy: Callable[[], SearchStrategy[T]]) -> T:
     """Draw the cases of any strategy with each entry of an array on its own.
 

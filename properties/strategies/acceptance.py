@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from specsim.contracts.chains import draft_rows_read, target_rows_read
 from specsim.hashing import MASK as WORD
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -46,7 +47,7 @@ UNREAD = (None, 0.0, float("nan"), -7.0)
 _COINS = (0.0, COIN_STEP, LARGEST_COIN)
 
 
-@st.composite
+@composite
 def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw seeds and lengths; several requests may share either."""
     words = st.one_of(st.integers(0, WORD), st.sampled_from((0, 1, WORD)))
@@ -58,7 +59,7 @@ def generate_coins(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def tree_speculative_sampling_target_only(
     draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_wide: bool = False
 ) -> Arguments:
@@ -147,7 +148,7 @@ class Chain:
     final_coin: Array
 
 
-@st.composite
+@composite
 def chain_speculative_sampling(
     draw: DrawFn, max_requests: int = MAX_REQUESTS, is_table: bool = False, is_whole: bool = False
 ) -> Arguments:
@@ -184,7 +185,7 @@ def chain_speculative_sampling(
     return arguments if is_whole or unread is None else _with_unread_rows(arguments, unread)
 
 
-@st.composite
+@composite
 def laws_that_round_apart(draw: DrawFn) -> Arguments:
     """Draw chains of one draft whose law is the target's but for the last digit of the draft's own probability.
 
@@ -263,7 +264,7 @@ def _joined(parts: list[Array], dtype: type, *trailing: int) -> Array:
     return np.concatenate([np.zeros((0, *trailing), dtype=dtype), *parts]).astype(dtype)
 
 
-@st.composite
+@composite
 def generate_simulated_accept_index(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and a count of tokens that has nothing to do with them."""
     paths = draw(accepted(max_requests))

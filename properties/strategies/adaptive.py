@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import mostly
 
 MOST_STEPS = 8
@@ -40,7 +41,7 @@ def adaptive_cases() -> SearchStrategy[tuple[AdaptiveCase, ...]]:
     return st.tuples(any_history(), *(near_a_threshold() for _ in range(3)))
 
 
-@st.composite
+@composite
 def any_history(draw: DrawFn) -> AdaptiveCase:
     """Draw a range whose hysteresis may be negative, wide or crossed, and a short history."""
     candidates = tuple(sorted(draw(st.sets(st.integers(0, MOST_STEPS), min_size=1, max_size=4))))
@@ -50,7 +51,7 @@ def any_history(draw: DrawFn) -> AdaptiveCase:
     return AdaptiveCase(state, slot, config, tuple(draw(st.lists(_verifies(), min_size=1, max_size=12))))
 
 
-@st.composite
+@composite
 def near_a_threshold(draw: DrawFn) -> AdaptiveCase:
     """Draw a controller whose first verify brings the average beside a threshold, at a decision or just before one.
 
@@ -73,7 +74,7 @@ def near_a_threshold(draw: DrawFn) -> AdaptiveCase:
     return AdaptiveCase(state, slot, config, ((mean,), *draw(st.lists(_verifies(), max_size=3))))
 
 
-@st.composite
+@composite
 def routes(draw: DrawFn) -> Route:
     """Draw a batch, the graph that it is padded to, and ranges that start about there."""
     batch_size = draw(st.integers(1, 16))
@@ -89,7 +90,7 @@ def several_routes() -> SearchStrategy[list[Route]]:
     return st.lists(routes(), min_size=2, max_size=4)
 
 
-@st.composite
+@composite
 def _configs(draw: DrawFn, slot: AdaptiveSlot) -> AdaptiveConfig:
     return AdaptiveConfig(
         (slot,),

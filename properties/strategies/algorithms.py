@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.algorithms import CustomSpecAlgo, WorkerRequest
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import mostly
 
 BUILT_IN = ("DFLASH", "EAGLE", "EAGLE3", "FROZEN_KV_MTP", "STANDALONE", "NGRAM", "NONE")
@@ -71,7 +72,7 @@ def spelt(name: str, spelling: str) -> str:
 PLUGIN_NAMES = ("MINE", "EAGLE4", "LOOKAHEAD")
 
 
-@st.composite
+@composite
 def registrations(draw: DrawFn) -> Registration:
     """Draw a registration; reserved and taken names are common."""
     name = draw(st.one_of(st.sampled_from(RESERVED), st.sampled_from(PLUGIN_NAMES)))
@@ -85,7 +86,7 @@ def several_registrations() -> SearchStrategy[list[Registration]]:
     return st.lists(registrations(), min_size=2, max_size=4)
 
 
-@st.composite
+@composite
 def lookups(draw: DrawFn) -> Lookup:
     """Draw plug-ins; one bears the name of a built-in algorithm, and is not to be found by it."""
     taken = draw(st.frozensets(st.sampled_from(PLUGIN_NAMES)))

@@ -9,6 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
 from specsim.operations import RECORDS
+from specsim.properties.composite import composite
 from specsim.properties.strategies.numbers import Numbers, SeededNumbers, drawn_numbers, draws_entries
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ _SEEDED = st.integers(0, 2**32 - 1).map(seeded)
 _ENTRY_WISE = drawn_numbers().map(Bulk)
 
 
-@st.composite
+@composite
 def overridden(draw: DrawFn, values: Array, specials: Sequence[Any]) -> Array:
     """Replace up to three entries of an array by special values."""
     changed = values.copy()
@@ -112,7 +113,7 @@ def in_layout(values: Array, layout: str) -> Array:
     return wide[..., 1::2]
 
 
-@st.composite
+@composite
 def any_layout(draw: DrawFn, operation: str, arguments: Mapping[str, Any]) -> Arguments:
     """Return the same call with some of its arrays as strided views or views at an offset."""
     laid_out = dict(arguments)

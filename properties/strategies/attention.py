@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -29,7 +30,7 @@ from specsim.properties.strategies.topologies import (
 from specsim.topology import Topology
 
 
-@st.composite
+@composite
 def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and the full masks of trees, now and then masks of no tree; the mask may be longer than needed."""
     page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
@@ -44,7 +45,7 @@ def verify_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
     }
 
 
-@st.composite
+@composite
 def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows and masks that are complete, lack the end, or go on."""
     rows = draw(_rows(max_requests))
@@ -61,14 +62,14 @@ def verify_custom_mask_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) 
     }
 
 
-@st.composite
+@composite
 def verify_extend_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows; the stated sum of lengths may be larger than the true one."""
     rows = draw(_rows(max_requests))
     return {**rows, "seq_lens_sum": int(rows["seq_lens"].sum()) + draw(slack())}
 
 
-@st.composite
+@composite
 def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw dummy rows, row 0 and length 1 among them, and rows of requests; the table may cover more than needed."""
     page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
@@ -89,7 +90,7 @@ def idle_attention_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
 
 
 @made_once
-@st.composite
+@composite
 def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     width = draw(mostly(st.integers(1, 9), num_nodes(), one_in=4))
     one = one_of_evenly(lengths(), near_a_page(page_size, page_size)) if page_size > 1 else lengths()
@@ -104,7 +105,7 @@ def _rows(draw: DrawFn, max_requests: int, page_size: int = 1) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def full_masks(draw: DrawFn, rows: Arguments) -> Array:
     """Draw the full mask of a batch: a request's nodes see its whole prefix and, of the nodes, their ancestors."""
     count = len(rows["seq_lens"])
@@ -129,6 +130,6 @@ def full_mask(tree: Topology, length: int) -> Array:
     return np.concatenate([prefix, tree.closure], axis=1).reshape(-1)
 
 
-@st.composite
+@composite
 def _tail(draw: DrawFn) -> Array:
     return draw(bulk()).integers(draw(slack()), 0, 1, np.bool_)

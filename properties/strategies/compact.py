@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest
 from specsim.properties.strategies.made_once import made_once
@@ -31,7 +32,7 @@ class Accepted:
 
 
 @made_once
-@st.composite
+@composite
 def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
     """Draw one path a request, from the root alone to a full row; most often its numbers ascend."""
     count = draw(num_nodes())
@@ -49,7 +50,7 @@ def accepted(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Accepted:
     return Accepted(accept_index, num_accepted_tokens, count, draw(bulk()))
 
 
-@st.composite
+@composite
 def gather_accept_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens on the accepted paths and garbage off them."""
     paths = draw(accepted(max_requests))
@@ -59,7 +60,7 @@ def gather_accept_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     return {"predict": predict, "accept_index": paths.accept_index}
 
 
-@st.composite
+@composite
 def fill_bonus_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens with garbage past each count."""
     paths = draw(accepted(max_requests))
@@ -72,14 +73,14 @@ def fill_bonus_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
     }
 
 
-@st.composite
+@composite
 def fill_accept_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths and the slots of all nodes."""
     paths = draw(accepted(max_requests))
     return {"accept_index": paths.accept_index, "out_cache_loc": _slots(paths)}
 
 
-@st.composite
+@composite
 def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts and the slots of all nodes."""
     paths = draw(accepted(max_requests))
@@ -90,7 +91,7 @@ def fill_accept_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS)
     }
 
 
-@st.composite
+@composite
 def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ids, hidden states or anything else that has one entry a node."""
     paths = draw(accepted(max_requests))
@@ -99,7 +100,7 @@ def compact_accepted_to_front(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     return {"values": values, "accept_index": paths.accept_index}
 
 
-@st.composite
+@composite
 def move_kv_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves that overlap in every way, packed to the front of a tail of dump slots."""
     num_slots = draw(mostly(st.integers(2, 24), st.sampled_from((64, 65, 130)), one_in=3))

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk, mostly
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES
 from specsim.properties.strategies.topologies import batch, lengths, num_nodes, request_rows, slack
@@ -15,7 +16,7 @@ VALUES = (4, 16)
 """Different logits of a row less one: few, so that the k-th largest is tied, or more."""
 
 
-@st.composite
+@composite
 def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw root tokens and lengths; a root may be the mask token itself."""
     requests = draw(batch(st.tuples(st.integers(0, 9), lengths()), max_requests))
@@ -27,7 +28,7 @@ def prepare_block_draft(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
     }
 
 
-@st.composite
+@composite
 def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw texts shorter and longer than a window that may begin inside a page; padded requests share row 0."""
     committed, count = draw(batch(lengths(), max_requests)), draw(num_nodes())
@@ -46,7 +47,7 @@ def block_draft_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     }
 
 
-@st.composite
+@composite
 def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of which several are equal, and in half of the calls a request that keeps them all."""
     count, vocab = draw(st.integers(1, 4)), draw(st.sampled_from(VOCABULARIES))
@@ -66,7 +67,7 @@ def keep_top_k_exactly(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argume
     }
 
 
-@st.composite
+@composite
 def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw blocks of which nothing, everything or something in between was accepted."""
     count = draw(num_nodes())
@@ -79,7 +80,7 @@ def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
     }
 
 
-@st.composite
+@composite
 def chains(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw drafts of a block and the target's choices behind each node, which agree more often than not."""
     count = draw(num_nodes())
@@ -103,7 +104,7 @@ def committed_blocks() -> SearchStrategy[Arguments]:
     return _committed_blocks()
 
 
-@st.composite
+@composite
 def _committed_blocks(draw: DrawFn) -> Arguments:
     count = draw(num_nodes())
     requests = draw(batch(st.tuples(lengths(), st.integers(1, count)), MAX_REQUESTS))

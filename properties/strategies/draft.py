@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     MAX_REQUESTS,
     VALUE_DTYPES,
@@ -24,7 +25,7 @@ from specsim.properties.strategies.topologies import (
 _SCORES = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 2.0**-126, 2.0**100)
 
 
-@st.composite
+@composite
 def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, signed zeros and infinities; in half of the calls zeros are many, and nothing above them."""
     column = draw(
@@ -42,7 +43,7 @@ def fast_topk(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the candidates of one draft step: probabilities and scores in eighths, with ties and zeros."""
     topk = draw(sized("topk", st.sampled_from((1, 2, 3, 4, 5, 5, 8, 16))))
@@ -74,7 +75,7 @@ def select_top_k_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
     }
 
 
-@st.composite
+@composite
 def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the blocks of a whole draft recursion, whose children never score above their parents."""
     size = draw(sizes())
@@ -89,7 +90,7 @@ def organize_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
     }
 
 
-@st.composite
+@composite
 def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one token a step and request."""
     num_steps = draw(mostly(st.integers(1, 8), st.sampled_from((31, 63)), one_in=4))
@@ -98,7 +99,7 @@ def organize_chain_draft_results(draw: DrawFn, max_requests: int = MAX_REQUESTS)
     return {"token_list": [tokens[:, step : step + 1].copy() for step in range(num_steps)]}
 
 
-@st.composite
+@composite
 def map_hot_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw draft ids and a map that is no identity."""
     draft_vocab = draw(sized("draft_vocab", mostly(st.integers(1, 12), st.sampled_from(BOUNDARY_LENGTHS), one_in=3)))

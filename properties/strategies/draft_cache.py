@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.counts import draft_end, page_size_of_beams
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.limits import sized
 from specsim.properties.strategies.made_once import made_once
@@ -14,7 +15,7 @@ from specsim.properties.strategies.pages import near_a_page, paged_sizes
 from specsim.properties.strategies.topologies import batch, lengths, request_rows, slack
 
 
-@st.composite
+@composite
 def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows, and room for the copies that beams on pages of their own need, or more of it."""
     arguments: Arguments = draw(_drafts(max_requests))
@@ -23,7 +24,7 @@ def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> A
 
 
 @made_once
-@st.composite
+@composite
 def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
     """Draw request rows, the longest of which may be filled to its end; most trees lie on pages."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
@@ -49,7 +50,7 @@ def _drafts(draw: DrawFn, max_requests: int) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def per_step_draft_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one slot a request, beam and step."""
     topk, num_steps = draw(sized("topk", st.integers(1, 5))), draw(sized("num_steps", st.integers(1, 6)))
@@ -62,7 +63,7 @@ def per_step_draft_out_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS)
     }
 
 
-@st.composite
+@composite
 def generate_draft_decode_kv_indices(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows and the committed lengths, one copy a beam."""
     arguments: Arguments = draw(_drafts(max_requests))
@@ -70,7 +71,7 @@ def generate_draft_decode_kv_indices(draw: DrawFn, max_requests: int = MAX_REQUE
     return {**arguments, "positions": positions}
 
 
-@st.composite
+@composite
 def draft_decode_cascade_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest prefix."""
     arguments: Arguments = draw(_drafts(max_requests))

@@ -4,12 +4,13 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes, request_rows, slack
 
 
-@st.composite
+@composite
 def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw prompts of at least one token, now and then longer than a block."""
     width = mostly(st.integers(1, 9), st.sampled_from(BOUNDARY_LENGTHS), one_in=4)
@@ -22,7 +23,7 @@ def rotate_prefill_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     }
 
 
-@st.composite
+@composite
 def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw committed lengths and counts from one token to the longest path, which may be shorter than the tree."""
     count = draw(num_nodes())
@@ -36,7 +37,7 @@ def prepare_for_extend_to_fill_draft_kvcache(draw: DrawFn, max_requests: int = M
     }
 
 
-@st.composite
+@composite
 def create_extend_after_decode_spec_info(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw output tokens of a few requests, as many as were accepted, and the lengths that count them."""
     requests = draw(batch(st.tuples(lengths(), _counts(), bulk()), max_requests))
@@ -49,7 +50,7 @@ def create_extend_after_decode_spec_info(draw: DrawFn, max_requests: int = MAX_R
     }
 
 
-@st.composite
+@composite
 def generate_attn_arg_prefill(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows whose last positions are queries; the list of slots may have room to spare."""
     requests = draw(batch(st.tuples(lengths(), _counts()), max_requests))

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.host.grammar import BITS_PER_WORD
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.malformed.arguments import Fault
@@ -17,7 +18,7 @@ VOCABULARIES = (2, 3, 5, 1, 33, 65)
 NOBODY = -1
 
 
-@st.composite
+@composite
 def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees whose paths complete bad words, across the root too, and lengths around the minimum.
 
@@ -52,7 +53,7 @@ def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw paths in which tokens come again, some of nobody and some of which only the last token counts."""
     paths, vocab = draw(accepted(max_requests)), draw(st.sampled_from(VOCABULARIES))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import MASK as WORD
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_kind
@@ -88,7 +89,7 @@ def world(requests: Sequence[Member], num_layers: int, page_size: int, source: B
     return World(buffers, page_table, cache_seqlens, slots)
 
 
-@st.composite
+@composite
 def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a verify with tree masks, or a ragged causal forward."""
     has_mask = draw(st.booleans())
@@ -106,7 +107,7 @@ def target_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw a ragged causal forward of the draft model; some requests have more new tokens than keys."""
     requests = draw(members(st.integers(0, 4), max_requests))
@@ -119,7 +120,7 @@ def draft_extend_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     return {**arguments, "hidden_states": hidden, "page_size": page_size}
 
 
-@st.composite
+@composite
 def draft_decode_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one new token a beam; a beam sees the prefix and its own entries, the newest among them."""
     topk, step = draw(st.integers(1, 4)), draw(st.integers(0, 2))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import COIN_STEP, LARGEST_COIN
+from specsim.properties.composite import composite
 from specsim.properties.strategies.acceptance import SMALL_TREES, sampled_trees, switches
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, one_of_evenly
 from specsim.properties.strategies.distributions import thresholds, uniform_coins
@@ -39,14 +40,14 @@ class Draw:
     source: Bulk
 
 
-@st.composite
+@composite
 def verify_tree_greedy_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees and logits with ties, some of which prefer a child of every node."""
     drawn, vocab = draw(_trees(max_requests, st.just(False)))
     return {**drawn.arguments(), "logits": draw(_logits(drawn, vocab))}
 
 
-@st.composite
+@composite
 def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees, logits, coins, and a mixture of greedy, filtered and plain requests."""
     drawn, vocab = draw(_trees(max_requests, st.booleans()))
@@ -86,7 +87,7 @@ def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrateg
     return sampled_trees(one, max_requests)
 
 
-@st.composite
+@composite
 def _logits(draw: DrawFn, drawn: Trees[Draw], vocab: int) -> Array:
     rows = [_rows(tree, one, vocab) for tree, one in zip(drawn.requests, drawn.others, strict=True)]
     flat = np.array(rows, dtype=np.float64).reshape(len(rows) * drawn.width, vocab)

@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.hashing import MASK as WORD
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, bulk
 from specsim.properties.strategies.forwards import members, world
 
 
-@st.composite
+@composite
 def frozen_kv_draft_forward(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw one new token a beam; the layers that are read may be any of the target's, one of them twice."""
     topk, num_layers, num_words = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 4))

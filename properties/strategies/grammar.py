@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.host.grammar import TableGrammar
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.trees import Tree, trees
 
@@ -15,7 +16,7 @@ WAYS = ("follow", "skip", "skip", "follow", "leave")
 NO_GRAMMAR = -1
 
 
-@st.composite
+@composite
 def generate_token_bitmask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw an automaton, trees that follow it or may leave it or the vocabulary, and requests without a grammar."""
     vocab = draw(mostly(st.integers(1, 6), st.sampled_from(VOCABULARIES), one_in=3))

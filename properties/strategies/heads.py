@@ -6,6 +6,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.hashing import BROKEN
 from specsim.hashing import MASK as WORD
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, bulk, overridden
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch
@@ -14,7 +15,7 @@ _AGREEMENTS = (BROKEN, -1, 0, 1, 2**31, 2**32 - 1, 2**32)
 
 
 @made_once
-@st.composite
+@composite
 def words(draw: DrawFn, max_requests: int = MAX_REQUESTS, width: int | None = None) -> Array:
     """Draw hidden states: at least one fold and the context word, every word in [0, 2**32)."""
     columns = width or draw(st.sampled_from((2, 3, 4)))
@@ -22,7 +23,7 @@ def words(draw: DrawFn, max_requests: int = MAX_REQUESTS, width: int | None = No
     return draw(overridden(np.array(rows, dtype=np.int64).reshape(len(rows), columns), (0, WORD)))
 
 
-@st.composite
+@composite
 def hash_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states, a vocabulary and a seed."""
     return {
@@ -37,13 +38,13 @@ def hash_sampling_logits(max_requests: int = MAX_REQUESTS) -> SearchStrategy[Arg
     return hash_target_logits(max_requests)
 
 
-@st.composite
+@composite
 def text_target_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states and counts of one to five orders."""
     return {"hidden_states": draw(words(max_requests)), "ngram_counts": draw(ngram_counts(5))}
 
 
-@st.composite
+@composite
 def hash_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states, the digest of the draft cache, and how often draft and target agree."""
     hidden_states = draw(words(max_requests))
@@ -56,7 +57,7 @@ def hash_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     }
 
 
-@st.composite
+@composite
 def text_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw hidden states, the digest of the draft cache, and counts of one to three orders."""
     hidden_states = draw(words(max_requests))
@@ -68,7 +69,7 @@ def text_draft_probabilities(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
 
 
 @made_once
-@st.composite
+@composite
 def ngram_counts(draw: DrawFn, most_orders: int) -> Array:
     """Draw counts, most of them small, some of them all zero or saturated."""
     vocab = draw(st.one_of(st.integers(2, 64), st.sampled_from((2, 64, 256))))
@@ -78,7 +79,7 @@ def ngram_counts(draw: DrawFn, most_orders: int) -> Array:
 
 
 @made_once
-@st.composite
+@composite
 def _contexts(draw: DrawFn, count: int) -> Array:
     return draw(overridden(draw(bulk()).integers(count, 0, WORD), (0, WORD)))
 

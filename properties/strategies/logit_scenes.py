@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.sampling import ALL_TOKENS
+from specsim.properties.composite import composite
 from specsim.properties.distribution import EVERYTHING, NOTHING, Row
 from specsim.properties.strategies.arrays import Bulk, bulk, mostly
 from specsim.properties.strategies.sampling_scenes import VOCABULARIES, TreeScene, all_shapes, draft_tokens
@@ -137,7 +138,7 @@ def make_scene(
     return LogitScene(tree, tuple(logits for logits, _ in chosen), filters)
 
 
-@st.composite
+@composite
 def logit_batches(draw: DrawFn, uneven_one_in: int = 4) -> list[LogitScene]:
     """Draw one to three requests of one size, each with filters of its own, greedy ones among them.
 
@@ -161,7 +162,7 @@ def uneven_batches() -> SearchStrategy[list[LogitScene]]:
     return logit_batches(uneven_one_in=2)
 
 
-@st.composite
+@composite
 def mixed_batches(draw: DrawFn) -> list[LogitScene]:
     """Draw a batch in which a greedy request stands beside sampled ones."""
     scenes = draw(logit_batches())

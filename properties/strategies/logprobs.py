@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, overridden
 from specsim.properties.strategies.compact import Accepted, accepted
 from specsim.properties.strategies.malformed.arguments import Fault
@@ -17,7 +18,7 @@ LARGE = 2.0**15
 """Added to every logit of a row, it leaves the distribution as it is and every exponential out of range."""
 
 
-@st.composite
+@composite
 def gather_output_logprobs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw paths with distributions of every kind on them, temperatures that differ, and tokens that are asked for."""
     paths, vocab, source = draw(accepted(min(max_requests, 4))), draw(st.sampled_from(VOCABULARIES)), draw(bulk())

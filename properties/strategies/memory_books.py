@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.memory import decode_sizes
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.reserve import DecodeSizes
@@ -39,7 +40,7 @@ def length_cases() -> st.SearchStrategy[list[LengthCase]]:
     return st.lists(_length_cases(), min_size=1, max_size=12)
 
 
-@st.composite
+@composite
 def _length_cases(draw: st.DrawFn) -> LengthCase:
     page_size = draw(st.sampled_from([1, 2, 3, 4, 16]))
     longest = draw(st.integers(1, 40))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_draft_nodes, path_width
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import mostly
 
 Verify = tuple[int, int, int]
@@ -47,7 +48,7 @@ class RequestLog:
     num_drafts_per_round: int
 
 
-@st.composite
+@composite
 def histories(draw: DrawFn) -> History:
     """Draw a run: requests join, verify, end, and are in flight once more after their end."""
     num_steps = draw(st.integers(0, 5))
@@ -73,7 +74,7 @@ def histories(draw: DrawFn) -> History:
     )
 
 
-@st.composite
+@composite
 def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
     """Draw accepted drafts a verify, the levels of a draft, and the drafts that a verify proposes."""
     num_steps = draw(mostly(st.integers(1, 6), st.just(0), one_in=6))
@@ -86,7 +87,7 @@ def counted_intervals(draw: DrawFn) -> tuple[tuple[int, ...], int, int]:
     return tuple(drafts), num_steps, num_steps + (draw(st.sampled_from((0, 0, 1, 7))) if num_steps else 0)
 
 
-@st.composite
+@composite
 def request_logs(draw: DrawFn) -> RequestLog:
     """Draw the verifies of a request, a third of which propose nothing; a stop may lie inside the last run."""
     per_round = draw(st.sampled_from((1, 3, 5, 0, 15, 0)))
@@ -96,7 +97,7 @@ def request_logs(draw: DrawFn) -> RequestLog:
     return RequestLog(tuple(drafts), draw(st.integers(least, most)), per_round)
 
 
-@st.composite
+@composite
 def wide_batches(draw: DrawFn) -> tuple[tuple[Verify, ...], ...]:
     """Draw batches of verifies as (drafts, levels, accepted): of any width, 0 and all accepted often.
 

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, VALUE_DTYPES, Arguments, Array, bulk, mostly
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import with_entry
@@ -31,7 +32,7 @@ def _widths(least: int) -> SearchStrategy[int]:
 
 
 @made_once
-@st.composite
+@composite
 def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_gaps: bool) -> Windows:
     """Draw windows one behind the other, with gaps between them if those are allowed."""
     drawn = draw(batch(st.tuples(widths, slack() if has_gaps else st.just(0)), max_requests))
@@ -41,7 +42,7 @@ def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_ga
     return Windows(starts.astype(np.int32), counts.astype(np.int32), int(reach.sum()))
 
 
-@st.composite
+@composite
 def rotate_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows, some without a token, and for all or none of them the place of the next token."""
     drawn, source = draw(windows(_widths(0), max_requests, True)), draw(bulk())
@@ -59,7 +60,7 @@ def rotate_input_ids(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
     }
 
 
-@st.composite
+@composite
 def assign_new_state(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows of decodes and chunks, some of which begin at the front of their text or would begin before it."""
     drawn, source = draw(windows(_widths(1), max_requests, False)), draw(bulk())
@@ -88,7 +89,7 @@ def assign_new_state(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
     }
 
 
-@st.composite
+@composite
 def assign_hidden_states_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw windows of which a front is committed: nothing, less than is kept, exactly that, or more."""
     drawn, source = draw(windows(_widths(0), max_requests, True)), draw(bulk())

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.ngram import NgramParameters, TreeMode
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import Bulk, bulk, one_of_evenly
 
 Text = tuple[int, ...]
@@ -68,7 +69,7 @@ def ngram_histories() -> SearchStrategy[list[NgramHistory]]:
     return st.lists(one_of_evenly(ngram_history(), crowded_history(), tight_history()), min_size=2, max_size=6)
 
 
-@st.composite
+@composite
 def ngram_history(draw: DrawFn) -> NgramHistory:
     """Draw a history over few tokens, 0 among them: texts come again, as wholes and as parts."""
     parameters = draw(_parameters())
@@ -83,7 +84,7 @@ def ngram_history(draw: DrawFn) -> NgramHistory:
     return NgramHistory(parameters, tuple(turns))
 
 
-@st.composite
+@composite
 def crowded_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that knows more of most contexts than a draft has nodes, or a level has breadth."""
     source = draw(bulk())
@@ -100,7 +101,7 @@ def crowded_history(draw: DrawFn) -> NgramHistory:
     return NgramHistory(parameters, ((text, contexts), (text[: source.integer(0, 9)], contexts[:3])))
 
 
-@st.composite
+@composite
 def tight_history(draw: DrawFn) -> NgramHistory:
     """Draw a store that goes on reading one text of few tokens, and forgets most of it before it comes again."""
     source = draw(bulk())
@@ -123,7 +124,7 @@ def corpora_cases() -> SearchStrategy[list[CorporaCase]]:
     return st.lists(one_of_evenly(corpora_case(), long_document()), min_size=2, max_size=6)
 
 
-@st.composite
+@composite
 def long_document(draw: DrawFn) -> CorporaCase:
     """Draw one document of few tokens, asked for contexts a token longer than a path, and few nodes for all it says."""
     source = draw(bulk())
@@ -140,7 +141,7 @@ def long_document(draw: DrawFn) -> CorporaCase:
     return CorporaCase(parameters, ((text,),), (text[:6],), contexts, parameters.num_draft_tokens)
 
 
-@st.composite
+@composite
 def corpora_case(draw: DrawFn) -> CorporaCase:
     """Draw documents that share parts with each other and with what the store has read; budgets reach past a draft."""
     parameters = replace(draw(_parameters()), capacity=_ROOMY)
@@ -170,7 +171,7 @@ def shared_budgets() -> SearchStrategy[list[SharedBudget]]:
     return st.lists(one, min_size=3, max_size=8)
 
 
-@st.composite
+@composite
 def _parameters(draw: DrawFn) -> NgramParameters:
     max_depth = draw(st.sampled_from((3, 4, 2, 5)))
     min_breadth = draw(st.sampled_from((1, 1, 2)))

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
+from specsim.properties.composite import composite
+
 Array = NDArray[Any]
 
 MOST_BYTES = 512
@@ -149,7 +151,7 @@ class DrawnGenerator:
         return entries[self._numbers.order(len(entries))]
 
 
-@st.composite
+@composite
 def _drawn_numbers(draw: DrawFn) -> DrawnNumbers:
     return DrawnNumbers(draw)
 

@@ -11,6 +11,7 @@ from hypothesis.strategies import DrawFn
 
 from specsim.phases import ForwardBatch, ForwardMode, ForwardOutput
 from specsim.phases.forward import FIELDS
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import Array, mostly
 
 Numbers = Callable[..., Array]
@@ -36,7 +37,7 @@ class Padding:
         return self.batch, self.num_tokens, self.seq_len_fill_value, self.count_fill_value
 
 
-@st.composite
+@composite
 def paddings(draw: DrawFn) -> list[Padding]:
     """Draw a forward of every mode; fields are there or not, and the smallest size is the batch itself."""
     following = count(draw(st.integers(1, 10_000)))
@@ -48,7 +49,7 @@ def paddings(draw: DrawFn) -> list[Padding]:
     return [draw(_padding(mode, numbers)) for mode in ForwardMode]
 
 
-@st.composite
+@composite
 def _padding(draw: DrawFn, mode: ForwardMode, numbers: Numbers) -> Padding:
     is_idle, is_prefill = mode is ForwardMode.IDLE, mode is ForwardMode.EXTEND
     size = 0 if is_idle else draw(mostly(st.integers(1, 4), st.just(0), one_in=6))
@@ -127,7 +128,7 @@ _HALVES = ((60, 0), (120, 60, 0), (120, 60, 60, 0))
 """Requests of ranks, in numbers that every group can share."""
 
 
-@st.composite
+@composite
 def rounds(draw: DrawFn) -> dict[str, Any]:
     """Draw the requests of some ranks, idle ones among them, and what their rows are shared by.
 
@@ -150,7 +151,7 @@ def rounds(draw: DrawFn) -> dict[str, Any]:
     }
 
 
-@st.composite
+@composite
 def extend_lengths(draw: DrawFn) -> dict[str, Any]:
     """Draw lengths before a verify and the rows of an extend behind it."""
     lengths = draw(st.lists(st.integers(1, 40), max_size=5))

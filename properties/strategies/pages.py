@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -42,7 +43,7 @@ def near_a_page(page_size: int, reach: int) -> SearchStrategy[int]:
 
 
 @made_once
-@st.composite
+@composite
 def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, int]:
     """Draw a length and its accepted tokens: the root alone, all, some, or so many that they end near a page's end."""
     length = draw(near_a_page(page_size, most))
@@ -53,7 +54,7 @@ def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, 
     return length, {"root": 1, "all": most}.get(kind) or draw(st.integers(1, most))
 
 
-@st.composite
+@composite
 def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw chains whose first nodes were accepted."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
@@ -67,7 +68,7 @@ def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS
     }
 
 
-@st.composite
+@composite
 def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths of trees, most often with numbers that ascend, and the slots of all nodes."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
@@ -87,7 +88,7 @@ def get_src_tgt_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
     }
 
 
-@st.composite
+@composite
 def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts of accepted and freed slots that fit into a window; most often something lies between the two."""
     count = draw(num_nodes())
@@ -104,7 +105,7 @@ def get_target_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     }
 
 
-@st.composite
+@composite
 def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw counts, and which requests go on: all, none or some of them, in any order."""
     requests = draw(batch(st.tuples(lengths(), _drafts(), st.booleans()), max_requests))
@@ -118,7 +119,7 @@ def create_num_accepted_drafts_filter(draw: DrawFn, max_requests: int = MAX_REQU
     }
 
 
-@st.composite
+@composite
 def filter_finished_cache_loc(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the slots of accepted tokens, of which a request keeps all, none or the first ones."""
     kept = st.sampled_from((1.0, 1.0, 0.0, 0.5))

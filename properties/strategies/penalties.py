@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.probabilities import LOGIT_DTYPES
 from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_kind
@@ -15,7 +16,7 @@ SCALES = (1.0, 2.0, 0.5, 1.3)
 BOUNDARY_NODES = (16, 17, 33)
 
 
-@st.composite
+@composite
 def apply_penalties(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees in which paths and their neighbours hold equal tokens, some of which the request has output.
 

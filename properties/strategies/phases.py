@@ -21,6 +21,7 @@ from specsim.phases import (
     VerifyInput,
     VerifyOutput,
 )
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import Array, mostly
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def in_every_form(case_of: Callable[[Form, Numbers], SearchStrategy[T]]) -> Sear
     )
 
 
-@st.composite
+@composite
 def batch(draw: DrawFn, form: Form, numbers: Numbers) -> Joinable:
     """Draw a batch of a form, now and then without requests or with one, which has no order."""
     size = draw(mostly(st.integers(2, 4), st.integers(0, 1), one_in=4))
@@ -57,7 +58,7 @@ def batches(how_many: int) -> SearchStrategy[tuple[tuple[Joinable, ...], ...]]:
     return in_every_form(lambda form, numbers: st.tuples(*(batch(form, numbers) for _ in range(how_many))))
 
 
-@st.composite
+@composite
 def idle_beside(draw: DrawFn, form: Form, numbers: Numbers) -> tuple[Joinable, Joinable]:
     """Draw a batch of a form and what an engine installs when no request is left."""
     phase = draw(batch(form, numbers))
@@ -74,7 +75,7 @@ def every_phase() -> SearchStrategy[tuple[Phase, ...]]:
     return st.tuples(in_every_form(batch), others).map(lambda drawn: (*drawn[0], *drawn[1]))
 
 
-@st.composite
+@composite
 def _block_inputs(draw: DrawFn) -> DflashDraftInput:
     counts = draw(st.lists(st.integers(0, 4), max_size=3))
     size, total = len(counts), sum(counts)
@@ -84,7 +85,7 @@ def _block_inputs(draw: DrawFn) -> DflashDraftInput:
     return DflashDraftInput(ids, ids, hidden, ends, ends)
 
 
-@st.composite
+@composite
 def _extend_inputs_v2(draw: DrawFn) -> DraftExtendInput:
     size, width = draw(st.integers(0, 3)), draw(st.integers(1, 4))
     ids, counts = np.zeros(size * width, dtype=np.int64), np.ones(size, dtype=np.int32)
@@ -93,7 +94,7 @@ def _extend_inputs_v2(draw: DrawFn) -> DraftExtendInput:
     return DraftExtendInput(ids, hidden, ids, ids, lengths, counts - 1, counts, lengths, width)
 
 
-@st.composite
+@composite
 def _verify_inputs(draw: DrawFn, chosen: type[VerifyInput]) -> VerifyInput:
     size, width = draw(st.integers(0, 3)), draw(st.integers(1, 4))
     ids, links = np.zeros(size * width, dtype=np.int64), np.zeros((size, width), dtype=np.int64)
@@ -101,7 +102,7 @@ def _verify_inputs(draw: DrawFn, chosen: type[VerifyInput]) -> VerifyInput:
     return chosen(ids, links, links, links, ids, mask, ids, np.zeros(size, dtype=np.int64), width)
 
 
-@st.composite
+@composite
 def _verify_outputs(draw: DrawFn) -> VerifyOutput:
     size, width = draw(st.integers(0, 3)), draw(st.integers(1, 4))
     ids, counts = np.zeros(size * width, dtype=np.int64), np.ones(size, dtype=np.int32)
@@ -109,7 +110,7 @@ def _verify_outputs(draw: DrawFn) -> VerifyOutput:
     return VerifyOutput(ids, ids.astype(np.int32), paths, counts - 1, counts, counts, hidden)
 
 
-@st.composite
+@composite
 def _forms(draw: DrawFn) -> list[Form]:
     """Draw every form of a batch: relayed, prepared or not, with and without hidden states, under either tag."""
     has_hidden = draw(st.booleans())

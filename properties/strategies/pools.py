@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import INDEXER_PAGE_KEYS
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.compact import OVERLAP_KINDS, pairs
 from specsim.properties.strategies.made_once import made_once
@@ -14,7 +15,7 @@ from specsim.properties.strategies.malformed.structure import slot_written_twice
 HEAD_DIMS = (128, 32, 64)
 
 
-@st.composite
+@composite
 def move_indexer_cache(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw moves inside of a page and between pages, which overlap in every way; some layers have no indexer."""
     num_pages, head_dim, source = draw(st.sampled_from((2, 3, 3, 1))), draw(st.sampled_from(HEAD_DIMS)), draw(bulk())
@@ -57,7 +58,7 @@ def window_pairs(source: Bulk, count: int, num_slots: int) -> tuple[Array, Array
     return first + np.arange(len(ranks), dtype=np.int64), (first + ranks).astype(np.int64)
 
 
-@st.composite
+@composite
 def translate_move_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw pairs inside and outside of the window, in a window's pool whose slots have another order."""
     num_slots, source = draw(st.integers(3, 24)), draw(bulk())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from ml_dtypes import bfloat16
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk, mostly, overridden
 from specsim.properties.strategies.distributions import ROWS, probability_row, vocab_sizes
 from specsim.properties.strategies.filters import MIN_P, TOP_P, Filters, filters, filters_of, ordered_filters
@@ -23,7 +24,7 @@ BELOW_ZERO = 3.0
 SEVERAL_WORDS = (33, 40, 64, 65, 96)
 
 
-@st.composite
+@composite
 def prepare_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits of several nodes a request with any of the penalties, the bias and the mask absent.
 
@@ -55,7 +56,7 @@ def prepare_logits(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     }
 
 
-@st.composite
+@composite
 def top_k_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, and counts below, at and, for every fourth row, right beyond the vocabulary."""
     probabilities = draw(rows_of_mass(max_requests))
@@ -65,21 +66,21 @@ def top_k_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     return {"probabilities": probabilities, "top_k": draw(overridden(counts, (1, 2, vocab, 2**30)))}
 
 
-@st.composite
+@composite
 def top_p_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, and shares that some of their sums reach exactly."""
     probabilities = draw(rows_of_mass(max_requests))
     return {"probabilities": probabilities, "top_p": draw(shares(len(probabilities), 1, TOP_P))}
 
 
-@st.composite
+@composite
 def min_p_renorm(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw rows with ties, and shares of the largest entry that others have exactly."""
     probabilities = draw(rows_of_mass(max_requests))
     return {"probabilities": probabilities, "min_p": draw(shares(len(probabilities), 0, (*MIN_P, 0.0)))}
 
 
-@st.composite
+@composite
 def target_probabilities(
     draw: DrawFn, max_requests: int = MAX_REQUESTS, of_request: SearchStrategy[Filters] | None = None, one_in: int = 3
 ) -> Arguments:
@@ -111,7 +112,7 @@ def target_probabilities(
 
 
 @made_once
-@st.composite
+@composite
 def rows_of_mass(draw: DrawFn, max_requests: int = MAX_REQUESTS, kinds: Sequence[str] = ROWS) -> Array:
     """Draw rows of probabilities; some add up to something else than 1."""
     vocab = draw(vocab_sizes())
@@ -150,7 +151,7 @@ def tie_largest(rows: Array, source: Bulk) -> None:
     rows[chosen, places] = rows[chosen].max(axis=1)
 
 
-@st.composite
+@composite
 def _logits(draw: DrawFn, sources: list[Bulk], count: int, vocab: int) -> Array:
     kinds = draw(st.lists(st.sampled_from(LOGIT_KINDS), min_size=len(sources), max_size=len(sources)))
     rows = [logit_row(kind, vocab, source) for kind, source in zip(kinds, sources, strict=True) for _ in range(count)]
@@ -158,7 +159,7 @@ def _logits(draw: DrawFn, sources: list[Bulk], count: int, vocab: int) -> Array:
     return logits.astype(draw(st.sampled_from(LOGIT_DTYPES)))
 
 
-@st.composite
+@composite
 def shares(draw: DrawFn, count: int, least: int, specials: tuple[float, ...]) -> Array:
     """Draw multiples of an eighth, at least so many eighths, and now and then another share."""
     eighths = draw(bulk()).eighths(count, least, 8)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import Array, bulk
 
 
@@ -18,7 +19,7 @@ class ProcessorCase:
     num_draft_tokens: int
 
 
-@st.composite
+@composite
 def processor_cases(draw: DrawFn) -> ProcessorCase:
     """Draw up to five requests; the logits are small whole numbers and never 0, so that every product shows."""
     scales = tuple(draw(st.lists(st.one_of(st.none(), st.integers(2, 9)), max_size=5)))

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -22,7 +23,7 @@ FAR = 2**31 - 1
 TRAILING = ((3,), (), (2, 3), (1,), (17,), (0,))
 
 
-@st.composite
+@composite
 def get_recurrent_steps(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths, and lengths that come to a snapshot exactly, just before and just behind it."""
     paths = draw(accepted(max_requests))
@@ -44,7 +45,7 @@ def get_recurrent_steps(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argum
     }
 
 
-@st.composite
+@composite
 def commit_recurrent_states(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw several components of several layers, states in any order, and requests without state or snapshot."""
     num_requests = draw(st.integers(0, min(max_requests, 4)))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
+from specsim.properties.composite import composite
 from specsim.properties.rule_rows import ROWS
 from specsim.properties.strategies.arrays import mostly
 from specsim.rules import ServerConfig
@@ -19,7 +20,7 @@ SWITCHES = ("mixed_chunk", "multi_layer", "two_batch_overlap", "pdmux", "adaptiv
 OPEN = {"topk": None, "num_steps": None, "num_draft_tokens": None}
 
 
-@st.composite
+@composite
 def family_configs(draw: DrawFn) -> ServerConfig:
     """Draw a configuration of EAGLE, EAGLE3 or STANDALONE that no rule refuses."""
     values = draw(_common())
@@ -37,7 +38,7 @@ def family_configs(draw: DrawFn) -> ServerConfig:
     return ServerConfig(**values)
 
 
-@st.composite
+@composite
 def other_configs(draw: DrawFn) -> ServerConfig:
     """Draw a configuration of another algorithm, or of none, that no rule refuses."""
     values = draw(_common())
@@ -65,7 +66,7 @@ def refused_configs() -> SearchStrategy[ServerConfig]:
     return st.builds(lambda config, given: replace(config, **given), st.sampled_from(refused), values)
 
 
-@st.composite
+@composite
 def _common(draw: DrawFn) -> dict[str, Any]:
     """Draw what every algorithm may have."""
     values: dict[str, Any] = {name: draw(mostly(st.just(False), st.just(True), one_in=3)) for name in SWITCHES}
@@ -81,7 +82,7 @@ def _common(draw: DrawFn) -> dict[str, Any]:
     return values
 
 
-@st.composite
+@composite
 def _trees(draw: DrawFn) -> dict[str, int]:
     topk, num_steps = draw(st.integers(2, 5)), draw(st.integers(1, 6))
     most = min(1 + count_candidates(topk, num_steps), 64)
@@ -89,7 +90,7 @@ def _trees(draw: DrawFn) -> dict[str, int]:
     return {"topk": topk, "num_steps": num_steps, "num_draft_tokens": num_draft_tokens}
 
 
-@st.composite
+@composite
 def _chains(draw: DrawFn) -> dict[str, int | None]:
     num_steps = draw(st.integers(1, 7))
     num_draft_tokens = draw(st.sampled_from((None, num_steps + 1, 2, 9)))

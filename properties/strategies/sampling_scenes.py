@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row
 from specsim.properties.strategies.arrays import Bulk, bulk
 from specsim.properties.strategies.limits import limits
@@ -130,7 +131,7 @@ def make_tree(source: Bulk, topology: Topology, vocab_size: int, kind: str = "an
     return TreeScene(topology, tokens, rows, num_steps=max(max(topology.depths) - cut_steps, 0))
 
 
-@st.composite
+@composite
 def tree_scenes(draw: DrawFn, num_nodes: int | None = None, vocab_size: int | None = None) -> TreeScene:
     """Draw a tree with distinct siblings where the vocabulary allows it."""
     shapes = [shape for shape in all_shapes() if num_nodes is None or len(shape) == num_nodes]
@@ -140,7 +141,7 @@ def tree_scenes(draw: DrawFn, num_nodes: int | None = None, vocab_size: int | No
     return make_tree(draw(bulk()), topology, vocab, draw(st.sampled_from(ROW_KINDS)), cut_steps=cut_steps)
 
 
-@st.composite
+@composite
 def twin_scenes(draw: DrawFn) -> TreeScene:
     """Draw a tree in which any token may stand at any node; where a node has two children, two of them are equal.
 
@@ -160,7 +161,7 @@ def twin_scenes(draw: DrawFn) -> TreeScene:
     return replace(scene, tokens=tuple(tokens), rows=tuple(rows))
 
 
-@st.composite
+@composite
 def tree_batches(draw: DrawFn) -> list[TreeScene]:
     """Draw a few trees of one size over one vocabulary, with one depth."""
     num_nodes, vocab_size = draw(st.integers(2, 4)), draw(st.sampled_from(VOCABULARIES))
@@ -169,7 +170,7 @@ def tree_batches(draw: DrawFn) -> list[TreeScene]:
     return [replace(scene, num_steps=deepest) for scene in scenes]
 
 
-@st.composite
+@composite
 def repeated_stars(draw: DrawFn) -> tuple[TreeScene, int, int]:
     """Draw a root whose children all have one token; return the scene, the token and how many there are."""
     vocab_size, copies = draw(st.sampled_from(VOCABULARIES)), draw(st.integers(1, MAX_NODES - 1))
@@ -200,7 +201,7 @@ def longest_chain(vocab_size: int) -> int:
     return {2: 4, 3: 3, 4: 2}[vocab_size]
 
 
-@st.composite
+@composite
 def chain_scenes(
     draw: DrawFn, vocab_size: int | None = None, is_certain: bool | None = None, most_drafts: int = 4
 ) -> ChainScene:
@@ -217,7 +218,7 @@ def chain_scenes(
     )
 
 
-@st.composite
+@composite
 def chain_batches(draw: DrawFn) -> list[ChainScene]:
     """Draw chains of different lengths over one vocabulary; either all drafts were drawn or none."""
     one = chain_scenes(draw(st.sampled_from(VOCABULARIES[:2])), draw(st.sampled_from((False, False, True))), 2)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.host.streams import StreamEvent
+from specsim.properties.composite import composite
 
 PAGE_SIZES = (1, 4, 16, 64)
 
@@ -53,7 +54,7 @@ def latenesses() -> SearchStrategy[Lateness]:
     )
 
 
-@st.composite
+@composite
 def queues(draw: DrawFn) -> tuple[StreamEvent, ...]:
     """Draw the events of a few launches: some write the map, all read it and write slots, at once or later."""
     events: list[StreamEvent] = []

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import path_width
+from specsim.properties.composite import composite
 
 SHARES = 64
 """Means are multiples of one share, so that a grid of as many uniform samples meets them exactly."""
@@ -26,7 +27,7 @@ def normal_draws() -> SearchStrategy[tuple[tuple[float, int, float], ...]]:
     return st.tuples(anything, anything, _sums_on_a_path(), _sums_on_a_path(), _sums_on_a_path())
 
 
-@st.composite
+@composite
 def _sums_on_a_path(draw: DrawFn) -> tuple[float, int, float]:
     """Draw a mean and a sample whose sum lies among the counts of a path, mostly between two of them."""
     num_steps = draw(st.integers(1, 6))

@@ -6,13 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly
 from specsim.properties.strategies.compact import accepted
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import batch, distinct_slots, lengths, request_rows, slack
 
 
-@st.composite
+@composite
 def assign_req_to_token_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ranges of distinct rows, empty ones among them, and the slots that go there."""
     arguments, total = draw(_ranges(max_requests))
@@ -20,7 +21,7 @@ def assign_req_to_token_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     return {**arguments, "out_cache_loc": slots.astype(np.int64)}
 
 
-@st.composite
+@composite
 def assign_extend_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw ranges of rows; padded requests share the padding row."""
     arguments, total = draw(_ranges(max_requests))
@@ -29,7 +30,7 @@ def assign_extend_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> 
     return {**arguments, "num_locations": total}
 
 
-@st.composite
+@composite
 def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths, the slots of all nodes, and rows in which the longest path may end at the last position."""
     paths = draw(accepted(max_requests))
@@ -48,7 +49,7 @@ def remap_accepted_slots(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 
 
 @made_once
-@st.composite
+@composite
 def _ranges(draw: DrawFn, max_requests: int) -> tuple[dict[str, Any], int]:
     ranges = draw(batch(st.tuples(lengths(), _widths()), max_requests))
     position = max((start + width for start, width in ranges), default=0) + draw(slack())

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from specsim.host.grammar import TableGrammar
 from specsim.host.stopping import FinishReason, StopRules
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import bulk
 from specsim.properties.strategies.made_once import made_once
 
@@ -72,7 +73,7 @@ class StopBatch:
 
 
 @made_once
-@st.composite
+@composite
 def stop_cases(draw: DrawFn) -> StopCase:
     """Draw a run and place up to two kinds of stops at chosen offsets of it, or one of the ``SCENES``.
 
@@ -130,7 +131,7 @@ def run_requests() -> SearchStrategy[list[tuple[StopCase, tuple[tuple[int, ...],
     return st.lists(run_cases(), min_size=1, max_size=MAX_REQUESTS)
 
 
-@st.composite
+@composite
 def run_cases(draw: DrawFn) -> tuple[StopCase, tuple[tuple[int, ...], ...]]:
     """Draw a case and cut its output and run into the runs of several verifies."""
     case = draw(stop_cases())
@@ -144,7 +145,7 @@ def run_cases(draw: DrawFn) -> tuple[StopCase, tuple[tuple[int, ...], ...]]:
 
 
 @made_once
-@st.composite
+@composite
 def stop_batches(draw: DrawFn) -> StopBatch:
     """Draw a batch of cases and put each run on a path of its tree; what lies off the paths is rejected drafts."""
     cases = draw(st.lists(stop_cases(), max_size=MAX_REQUESTS))
@@ -162,7 +163,7 @@ def stop_batches(draw: DrawFn) -> StopBatch:
     return StopBatch(tuple(cases), accept_index, predict)
 
 
-@st.composite
+@composite
 def clip_cases(draw: DrawFn) -> tuple[StopRules, int, int]:
     """Draw rules, tokens of prompt and output, and drafts, near the context limit and far from it."""
     limit = draw(st.one_of(st.none(), st.integers(2, 20)))
@@ -224,7 +225,7 @@ def _without_an_end_before_the_run(rules: StopRules, tokens: list[int], num_befo
     return kept
 
 
-@st.composite
+@composite
 def grammar_batches(draw: DrawFn) -> tuple[StopBatch, TableGrammar, list[int]]:
     """Draw a batch, an automaton that allows every token and ends in some states, and where each request stands."""
     batch = draw(stop_batches())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.counts import count_candidates
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Array, Bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
@@ -34,7 +35,7 @@ class Sizes:
 
 
 @made_once
-@st.composite
+@composite
 def sizes(draw: DrawFn, fewest_nodes: int = 2, most_nodes: int = 24) -> Sizes:
     """Draw the sizes of a draft: small ones, and now and then one at the end of a word or a tile."""
     if draw(st.sampled_from((False, False, False, False, True))):

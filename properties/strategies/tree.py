@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from specsim.config import TreeMaskMode
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, Array, bulk
 from specsim.properties.strategies.limits import taken
 from specsim.properties.strategies.recursion import proposals, propose, select
@@ -19,7 +20,7 @@ from specsim.properties.strategies.topologies import (
 )
 
 
-@st.composite
+@composite
 def build_tree(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the kept candidates of a whole draft, in every mask mode."""
     size = draw(sizes())
@@ -63,7 +64,7 @@ def kept_candidates(size: Sizes, requests: list[tuple[Array, Array, Array]]) -> 
     }
 
 
-@st.composite
+@composite
 def reconstruct_indices_from_tree_mask(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw the ancestor closures of arbitrary trees in topological order."""
     count = draw(num_nodes())

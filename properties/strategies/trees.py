@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import Arguments, Array, Bulk, bulk, mostly
 from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
@@ -104,7 +105,7 @@ def trees(
     )
 
 
-@st.composite
+@composite
 def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: int, vocab: int | None) -> Trees[T]:
     size = draw(sizes())
     requests = draw(batch(st.tuples(proposals(), of_request), max_requests))
@@ -117,7 +118,7 @@ def _pipeline_trees(draw: DrawFn, of_request: SearchStrategy[T], max_requests: i
     return Trees(drafts, size.num_draft_tokens, num_steps, [other for _, other in requests])
 
 
-@st.composite
+@composite
 def _arbitrary_trees(
     draw: DrawFn,
     of_request: SearchStrategy[T],

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import (
     LENGTH_DTYPES,
     MAX_REQUESTS,
@@ -26,7 +27,7 @@ _NEVER_DRAFTED = 60
 _LOGITS = (0, -1, 2**62, -(2**62))
 
 
-@st.composite
+@composite
 def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows in whole pages; the page table may cover more than the longest sequence."""
     page_size = draw(sized("page_size", one_of_evenly(page_sizes(), st.just(1))))
@@ -46,7 +47,7 @@ def target_verify_metadata(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Ar
     }
 
 
-@st.composite
+@composite
 def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw logits with ties, and integers that float64 cannot tell apart."""
     vocab = draw(sized("vocab", mostly(st.integers(1, 20), st.sampled_from((31, 32, 33, 64, 65, 129, 257)), one_in=3)))
@@ -59,7 +60,7 @@ def argmax_target_predict(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arg
     return {"logits": draw(overridden((logits % 8 - 4).astype(np.float32), specials))}
 
 
-@st.composite
+@composite
 def verify_tree_greedy(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw trees of the draft pipeline or arbitrary ones, and targets that accept paths of every length."""
     drawn = draw(trees(_target_kinds(), max_requests))

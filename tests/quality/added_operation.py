@@ -139,7 +139,7 @@ STRATEGY = Edit(
     f"properties/strategies/{GROUP}.py",
     '''
 
-@st.composite
+@composite
 def count_path_nodes(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw accepted paths."""
     return {"accept_index": draw(accepted(max_requests)).accept_index}

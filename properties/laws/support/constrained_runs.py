@@ -13,6 +13,7 @@ from specsim.conformance.backend import Backend, Completed, load
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.grammar import TableGrammar
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
     Arrival,
@@ -138,7 +139,7 @@ def automata() -> SearchStrategy[Automaton]:
     )
 
 
-@st.composite
+@composite
 def constrained_runs(draw: st.DrawFn) -> ConstrainedRun:
     """Draw a run in which most requests have a grammar and some a processor."""
     scenario = draw(trees_or_any_scenario())
@@ -150,7 +151,7 @@ def constrained_runs(draw: st.DrawFn) -> ConstrainedRun:
     return ConstrainedRun(replace(scenario, is_v1=is_v1), tuple(processors), tuple(grammars), schedule)
 
 
-@st.composite
+@composite
 def adaptive_runs(draw: st.DrawFn) -> AdaptiveRun:
     """Draw a run long enough for a controller that decides early to change its mind, up and down."""
     candidates = draw(st.sampled_from(((1, 2, 4), (1, 3), (2, 4), (1, 2, 3, 4), (0, 1, 3), (0, 2))))

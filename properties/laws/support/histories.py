@@ -13,6 +13,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.conformance.calls import CallsByName
 from specsim.counts import count_candidates, path_width
+from specsim.properties.composite import composite
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -107,7 +108,7 @@ def configurations(max_topk: int = 4, max_steps: int = 4, max_nodes: int = 12) -
     )
 
 
-@st.composite
+@composite
 def models(draw: st.DrawFn) -> HashModel:
     """Draw a hash model whose draft is perfect, hostile, right to a depth, or right by chance."""
     seed = draw(st.integers(0, 2**32 - 1))
@@ -119,7 +120,7 @@ def models(draw: st.DrawFn) -> HashModel:
     return HashModel(VOCABULARY, seed, agreement, num_right, hot_token_id, *layers)
 
 
-@st.composite
+@composite
 def arrivals(draw: st.DrawFn) -> Arrival:
     """Draw one request; every token may be its EOS."""
     prompt = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=6))
@@ -131,7 +132,7 @@ def arrivals(draw: st.DrawFn) -> Arrival:
     )
 
 
-@st.composite
+@composite
 def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
     """Draw a run; batches are often smaller than the number of requests, so that rows and slots change owners."""
     return Scenario(
@@ -143,7 +144,7 @@ def scenarios(draw: st.DrawFn, max_requests: int = 4) -> Scenario:
     )
 
 
-@st.composite
+@composite
 def tree_scenarios(draw: st.DrawFn) -> Scenario:
     """Draw a run in which even the smallest example drafts trees with spare nodes and shares a batch."""
     topk, num_steps = draw(st.integers(2, 3)), draw(st.sampled_from((3, 2, 3)))
@@ -172,7 +173,7 @@ def v1_scenarios() -> SearchStrategy[Scenario]:
     return trees_or_any_scenario().map(lambda scenario: replace(scenario, is_v1=True))
 
 
-@st.composite
+@composite
 def paged_scenarios(draw: st.DrawFn) -> Scenario:
     """Draw a run on pages, most often of trees on V1, whose requests begin and end anywhere on a page.
 

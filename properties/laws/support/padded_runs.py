@@ -15,6 +15,7 @@ from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.host.sampling import SamplingParameters
 from specsim.phases import SyncPlan
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import Scenario, model_for, scenarios, tree_scenarios
 from specsim.reference.models import load_model
 from specsim.reference.worker.by_name import loop_of
@@ -217,7 +218,7 @@ def _with_draft(model: HashModel, name: str, config: SpecConfig) -> HashModel:
     return replace(model, reads_all_layers=name.startswith("eagle3"))
 
 
-@st.composite
+@composite
 def padded_runs(draw: st.DrawFn, has_shares: bool = True) -> PaddedRun:
     """Draw a run of any algorithm on either worker; batches of three, which no bucket has, are common."""
     name = draw(st.sampled_from(("eagle_v1", "eagle_v2", *V1_WORKERS, *V2_WORKERS)))

@@ -8,6 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
     Arrival,
@@ -55,7 +56,7 @@ class PoolRun:
         return start(own_worker(backend, self.scenario), self.scenario)
 
 
-@st.composite
+@composite
 def _runs_of(
     draw: st.DrawFn, of_scenarios: SearchStrategy[Scenario], targets: Sequence[PoolKind], drafts: Sequence[PoolKind]
 ) -> PoolRun:
@@ -66,7 +67,7 @@ def _runs_of(
     return PoolRun(replace(scenario, model=model, is_v1=is_v1, page_size=page_size))
 
 
-@st.composite
+@composite
 def composed_runs(draw: st.DrawFn) -> PoolRun:
     """Draw trees of a draft that is often right, so that much is moved; the law says what it is stored in."""
     scenario = draw(tree_scenarios())
@@ -74,7 +75,7 @@ def composed_runs(draw: st.DrawFn) -> PoolRun:
     return PoolRun(replace(scenario, model=model, page_size=draw(st.sampled_from(PAGE_SIZES))))
 
 
-@st.composite
+@composite
 def recurrent_runs(draw: st.DrawFn) -> PoolRun:
     """Draw trees and chains of targets with recurrent state, more requests than rows, and prompts shorter than it."""
     num_steps = draw(st.sampled_from((2, 3, 1)))

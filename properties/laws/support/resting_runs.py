@@ -10,6 +10,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot, AdaptiveState
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models, own_worker
 from specsim.simulation.engine import Engine
 from specsim.simulation.scheduler import Scheduler
@@ -55,7 +56,7 @@ class RestingRun:
         return replace(state, num_steps=self.num_steps(state.count + 1), count=state.count + 1)
 
 
-@st.composite
+@composite
 def resting_runs(draw: st.DrawFn) -> RestingRun:
     """Draw a run that rests, drafts and rests again; most rests outlast what is reserved when they begin."""
     deepest = draw(st.sampled_from((3, 2, 3, 2, 1)))

@@ -7,6 +7,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.host.logit_rules import NO_RULES, LogitRules
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
@@ -62,7 +63,7 @@ class RuledRun:
         return engine
 
 
-@st.composite
+@composite
 def handed_on_runs(draw: st.DrawFn) -> RuledRun:
     """Draw short requests that follow each other in a row or two, while what was launched for the last one is late.
 
@@ -95,7 +96,7 @@ def ruled_runs() -> SearchStrategy[RuledRun]:
     return st.one_of(resumed_runs(), any_ruled_runs(), any_ruled_runs(), any_ruled_runs())
 
 
-@st.composite
+@composite
 def resumed_runs(draw: st.DrawFn) -> RuledRun:
     """Draw a run of strong penalties in which a short request makes room for one that joins a long one.
 
@@ -118,7 +119,7 @@ def resumed_runs(draw: st.DrawFn) -> RuledRun:
     )
 
 
-@st.composite
+@composite
 def any_ruled_runs(draw: st.DrawFn) -> RuledRun:
     """Draw a run of few tokens in which most requests have rules; some overlap, run in chunks, or lose their slots.
 
@@ -150,7 +151,7 @@ def _of_few_tokens(arrival: Arrival) -> Arrival:
     return replace(arrival, prompt=prompt, eos_token=eos_token, max_new_tokens=arrival.max_new_tokens + 4)
 
 
-@st.composite
+@composite
 def _rules(draw: st.DrawFn, model: HashModel, arrival: Arrival) -> LogitRules:
     """Draw rules; bad words are those that the request would output first without any rules."""
     output = greedy_decode(model, arrival.prompt, arrival.max_new_tokens)

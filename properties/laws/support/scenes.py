@@ -7,12 +7,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import Array, Case, outputs_of
 from specsim.properties.laws.support.links import depths_of
 from specsim.properties.strategies.numbers import generators
 
 
-@st.composite
+@composite
 def scenes(draw: st.DrawFn, min_requests: int = 1) -> Case:
     """Draw sequences of tokens, distinct slots for them with some to spare, and where they are cut."""
     num_requests = draw(st.integers(min_requests, 3))
@@ -32,7 +33,7 @@ def scenes(draw: st.DrawFn, min_requests: int = 1) -> Case:
     }
 
 
-@st.composite
+@composite
 def tree_scenes(draw: st.DrawFn) -> Case:
     """Draw a scene and a tree after its cut sequences: parents, tokens and slots of the nodes."""
     scene = draw(scenes())

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.config import PoolSizes
 from specsim.conformance.backend import Backend, Completed, load
+from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models, own_worker
 from specsim.simulation.engine import Engine
@@ -106,7 +107,7 @@ def finished(engine: Engine) -> Sequence[Request]:
     return sorted(engine.scheduler.finished, key=lambda request: request.request_id)
 
 
-@st.composite
+@composite
 def crowded_arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
     """Draw requests whose prompts begin alike and may need several chunks, and whose outputs take a few iterations."""
     shared = draw(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=8))
@@ -121,7 +122,7 @@ def crowded_arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
     )
 
 
-@st.composite
+@composite
 def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
     """Draw requests that crowd a small pool; most runs overlap, retract, share prefixes or run prompts in chunks."""
     arrivals = draw(crowded_arrivals())
@@ -164,7 +165,7 @@ def overlapped_runs() -> SearchStrategy[ScheduledRun]:
     return st.one_of(inherited_rows(), inherited_slots(), overlapped)
 
 
-@st.composite
+@composite
 def inherited_rows(draw: st.DrawFn) -> ScheduledRun:
     """Draw a run in which the row of a short request goes, while it is a zombie, to a long cached prompt."""
     shared = tuple(draw(st.lists(_TOKENS, min_size=8, max_size=10)))
@@ -182,7 +183,7 @@ def inherited_rows(draw: st.DrawFn) -> ScheduledRun:
     return ScheduledRun(scenario, schedule, num_spare_slots=draw(st.sampled_from((0, 4, 20))))
 
 
-@st.composite
+@composite
 def inherited_slots(draw: st.DrawFn) -> ScheduledRun:
     """Draw a run whose pool is so small that what a zombie gave back is prefilled at once for the next request."""
     arrivals = []
@@ -200,7 +201,7 @@ def inherited_slots(draw: st.DrawFn) -> ScheduledRun:
     return ScheduledRun(scenario, schedule, num_spare_slots=0)
 
 
-@st.composite
+@composite
 def aborted_runs(draw: st.DrawFn) -> ScheduledRun:
     """Draw a run in which a request of a long output is aborted while it runs; most of them on V1."""
     run = draw(scheduled_runs(is_v1=draw(st.sampled_from((True, True, False)))))

@@ -15,6 +15,7 @@ from specsim.contracts.binding import bind, bound_of, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec
 from specsim.operations import RECORDS
 from specsim.properties import strategies
+from specsim.properties.composite import composite
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed import structure
 from specsim.properties.strategies.malformed.arguments import Arguments, array_at, num_arrays, with_array
@@ -46,7 +47,7 @@ def calls(operation: str) -> SearchStrategy[Arguments]:
     return _calls(operation, st.one_of(st.sampled_from(_GENERAL), *named))
 
 
-@st.composite
+@composite
 def _calls(draw: DrawFn, operation: str, faults: SearchStrategy[Fault]) -> Arguments:
     fault = draw(faults)
     arguments: Arguments = draw(strategies.for_operation(operation))
