@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 
 from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
@@ -147,7 +146,6 @@ def test_the_device_cuts_them_out_too():
 
 
 def runs_of_one_layer_wide_states(make, source, layers):
-    torch.set_num_threads(1)
     model, on_device = (
         my_transformer.Transformer(my_transformer.Sizes(), 7, device, source, layers) for device in (CPU, DEVICE)
     )

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from specsim.config import SpecConfig
 from tests.specsim.simulation.models.dense import chain_of_drafts, greedy_output
@@ -123,14 +122,6 @@ def what_shows(operations, config):
         if request.output != greedy_output(model, request.prompt, request.max_new_tokens):
             found.add("output")
     return found
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("config", [CHAIN, TREE], ids=["chain", "tree"])

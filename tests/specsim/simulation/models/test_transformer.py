@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-import torch
 
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
@@ -23,14 +22,6 @@ CONFIGS = pytest.mark.parametrize("config", [CHAIN, TREE], ids=["chain", "tree"]
 SOURCES = pytest.mark.parametrize("source", [DraftSource.HIDDEN, DraftSource.TOKENS], ids=lambda one: one.name)
 PROMPTS = [[3], [5, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1], [8, 2, 8, 1, 8, 2]]
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def transformer(device=CPU, source=DraftSource.HIDDEN, draft_layers=(FINAL_LAYER,)):
