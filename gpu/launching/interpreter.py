@@ -6,7 +6,6 @@ replaced stays so until the last launch of a call has ended, so that the other l
 is looked up instead of worked out again (docs/decisions/interpreted-language.md).
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -48,7 +47,7 @@ def interpret(launches: Iterable[tuple[Plan, dict[str, Any]]]) -> None:
     launches : iterable of tuple
         Each is a kernel with its grid and options, and every argument of the kernel by the name of its parameter.
     """
-    with _read_once():
+    with read_once():
         for plan, arguments in launches:
             given = {name: _apart(value) for name, value in arguments.items()}
             plan.kernel[plan.grid](**given, num_warps=plan.num_warps, **plan.options)
@@ -60,8 +59,11 @@ def _apart(value: Any) -> Any:
 
 
 @contextmanager
-def _read_once() -> Iterator[None]:
-    """Let the interpreter look through each module of the language once while the block runs, and look types up."""
+def read_once() -> Iterator[None]:
+    """Let the interpreter look through each module of the language once while the block runs, and look types up.
+
+    Kernels need not be ours: those of an engine are read so too, wherever their module is kept.
+    """
     own = vars(interpreter)
     if not _IS_KNOWN:
         yield
@@ -87,7 +89,7 @@ def _looking_once(look: Callable[[Any], Any], scopes: list[Any]) -> Callable[[An
     replaced: set[str] = set()
 
     def look_once(function: Any) -> _Kept:
-        visible = _languages_of(function.__module__)
+        visible = _languages_of(function)
         if not visible <= replaced:
             replaced.update(visible)
             scope = look(function)
@@ -111,7 +113,7 @@ def _remembering(entries_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @cache
-def _languages_of(module: str) -> frozenset[str]:
-    """Return which modules of the language the functions of a module can see."""
-    seen = vars(sys.modules[module]).values()
+def _languages_of(function: Callable[..., Any]) -> frozenset[str]:
+    """Return which modules of the language a function can see, also where its module is not in ``sys.modules``."""
+    seen = function.__globals__.values()
     return frozenset(one.__name__ for one in (language, language.core) if any(value is one for value in seen))

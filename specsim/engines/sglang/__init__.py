@@ -3,6 +3,7 @@
 Without a GPU its Python files are all that it takes.
 """
 
+from specsim.engines.interpreted import reading_once
 from specsim.engines.sglang import acceptance, compact, dflash, draft, draft_cache, sampling, slots, tree, verify
 from specsim.engines.sglang.calls import CALLS as CALLS
 from specsim.engines.sglang.compiled import remarks
@@ -27,4 +28,4 @@ TABLE = tuple(
     for module in (draft, draft_cache, tree, dflash, verify, sampling, acceptance, compact, slots)
     for row in module.TABLE
 )
-globals().update(engine().offers(TABLE))
+globals().update(reading_once(engine().offers(TABLE)))
