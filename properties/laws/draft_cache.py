@@ -145,10 +145,9 @@ def passes_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
 def _assignment(case: Case) -> Case:
     """Return the arguments that assign the slots of the same drafts, with room for every copy."""
     names = ("req_pool_indices", "req_to_token", "seq_lens", "topk", "num_steps", "page_size")
-    return {
-        **{name: case[name] for name in names},
-        "num_copies": len(case["seq_lens"]) * case["topk"] * case["page_size"],
-    }
+    drafts = {name: case[name] for name in names}
+    room = len(case["seq_lens"]) * case["topk"] * case["page_size"]
+    return {**drafts, "num_copies": draft_cache_strategies.room_for_copies(drafts, room)}
 
 
 def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:

@@ -7,7 +7,7 @@ from hypothesis.strategies import DrawFn
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import LENGTH_DTYPES, MAX_REQUESTS, Arguments, bulk, mostly, one_of_evenly
-from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.limits import nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.malformed.arguments import Fault
 from specsim.properties.strategies.malformed.structure import one_less, one_more
@@ -19,8 +19,19 @@ from specsim.properties.strategies.topologies import batch, lengths, request_row
 def assign_draft_cache_locs(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     """Draw request rows, and room for the copies that beams on pages of their own need, or more of it."""
     arguments: Arguments = draw(_drafts(max_requests))
-    last = arguments["seq_lens"].astype(np.int64) % page_size_of_beams(arguments["topk"], arguments["page_size"])
-    return {**arguments, "num_copies": int(last.sum()) * (arguments["topk"] - 1) + draw(st.sampled_from((0, 1, 5)))}
+    room = num_copies_of(arguments) + draw(st.sampled_from((0, 1, 5)))
+    return {**arguments, "num_copies": room_for_copies(arguments, room)}
+
+
+def num_copies_of(drafts: Arguments) -> int:
+    """Return how many copies beams on pages of their own need."""
+    last = drafts["seq_lens"].astype(np.int64) % page_size_of_beams(drafts["topk"], drafts["page_size"])
+    return int(last.sum() * (drafts["topk"] - 1))
+
+
+def room_for_copies(drafts: Arguments, room: int) -> int:
+    """Return the number of copies that is taken and next to a room for them, but no less than beams need."""
+    return max(num_copies_of(drafts), nearest("num_copies", room))
 
 
 @made_once

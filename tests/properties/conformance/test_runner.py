@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from specsim import reference
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import Kind, names_of
+from specsim.conformance.limits import limits_of
 from specsim.operations import RECORDS
 from specsim.properties.catalogue import GENERATED, all_properties, group_of, property_named
 from specsim.properties.conformance import runner
@@ -54,6 +55,13 @@ def test_agreement_gets_most_examples_of_all_groups() -> None:
     for one in all_properties():
         counts[group_of(one)] += runner.examples_of(one, 1000)
     assert counts.most_common(1)[0][0] == "agreement"
+
+
+def test_a_law_of_draft_slots_is_tried_where_no_copies_are_taken() -> None:
+    limits = limits_of({"LIMITS": {"assign_draft_cache_locs": {"page_size": (1,), "num_copies": (0,)}}}, "mine")
+    law = property_named("draft_cache.beams_read_what_they_wrote")
+    report, failure = run_property(law, replace(ORACLE, limits=limits), 0, 8)
+    assert (report.examples, report.left_out, failure) == (8, {}, None)
 
 
 def test_a_fault_is_reported_with_a_small_case() -> None:

@@ -21,6 +21,7 @@ EVERYTHING = limits_of(
             "select_top_k_tokens": {"topk": (2, 4), "step_index": (0, 1)},
             "fast_topk": {"column": (4, 100), "k": (1, 2, 4)},
             "generate_draft_decode_kv_indices": {"page_size": (1,), "topk": (1, 2), "num_steps": (2, 3)},
+            "assign_draft_cache_locs": {"page_size": (1,), "num_copies": (0,)},
         },
         "EMPTY": False,
         "ZERO_PROPOSALS": False,
