@@ -31,6 +31,7 @@ class SourceModule(ModuleType):
         self._given = frozenset(given)
         self._done: set[int] = set()
         self._running: set[int] = set()
+        self._methods: dict[str, Callable[..., Any]] = {}
 
     def defines(self, name: str) -> bool:
         """Return whether the file binds a name, given ones aside."""
@@ -38,11 +39,13 @@ class SourceModule(ModuleType):
 
     def method(self, name: str) -> Callable[..., Any]:
         """Return ``Class.method`` as a function of its own, without its class."""
-        self._run(name)
-        found: dict[str, Callable[..., Any]] = {}
-        definition = self._source.methods[name]
-        exec(self._compiled(definition), self.__dict__, found)
-        return found[definition.name]
+        if name not in self._methods:
+            self._run(name)
+            found: dict[str, Callable[..., Any]] = {}
+            definition = self._source.methods[name]
+            exec(self._compiled(definition), self.__dict__, found)
+            self._methods[name] = found[definition.name]
+        return self._methods[name]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):

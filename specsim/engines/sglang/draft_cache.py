@@ -24,13 +24,14 @@ def assign_draft_cache_locs(
     page_size: int,
     num_copies: int,
 ) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
-    """Read the slots of the draft entries from the request rows."""
+    """Read the slots of the draft entries from the request rows; what copies the ends of texts is not called here."""
     import torch
 
+    if num_copies:
+        raise ValueError(f"num_copies is {num_copies}, but should be 0: SGLang's allocators copy the ends of texts")
     out_cache_loc = req_to_token.new_empty(len(seq_lens) * topk * num_steps, dtype=torch.int64)
     engine().get(ASSIGN)(req_pool_indices, req_to_token, seq_lens, out_cache_loc, topk, num_steps)
-    none_copied = out_cache_loc.new_empty(num_copies)
-    return out_cache_loc, none_copied, none_copied.clone()
+    return out_cache_loc, out_cache_loc.new_empty(0), out_cache_loc.new_empty(0)
 
 
 def per_step_draft_out_cache_loc(out_cache_loc: "torch.Tensor", topk: int, num_steps: int) -> "torch.Tensor":

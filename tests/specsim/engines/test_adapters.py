@@ -87,6 +87,22 @@ def test_an_installed_function_is_called(lay_out, adapter):
     assert rows.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]]
 
 
+ASSIGN = """
+def assign_draft_cache_locs_contiguous_func(req_pool_indices, req_to_token, seq_lens, out_cache_loc, topk, num_cols):
+    out_cache_loc.copy_(req_to_token[0, : len(out_cache_loc)])
+"""
+
+
+def test_copies_that_sglang_does_not_make_are_refused(lay_out, adapter):
+    lay_out("sglang", {"kernels/ops/speculative/cache_locs.py": ASSIGN}, version="0.5.23")
+    backend = adapter("specsim.engines.sglang").without_limits()
+    drafts = (np.array([0]), np.array([[5, 6]], np.int32), np.array([0], np.int32), 1, 2, 1)
+    slots, *copies = backend.assign_draft_cache_locs(*drafts, 0)
+    assert slots.tolist() == [5, 6] and [len(one) for one in copies] == [0, 0]
+    with pytest.raises(ValueError, match="num_copies is 1, but should be 0"):
+        backend.assign_draft_cache_locs(*drafts, 1)
+
+
 def test_the_draws_of_transformers_come_from_the_coins(lay_out, adapter):
     lay_out("transformers", {"generation/utils.py": ASSISTED}, version="5.23.0")
     found = adapter("specsim.engines.transformers").chain_speculative_sampling(**CHAIN)

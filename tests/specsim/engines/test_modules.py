@@ -59,7 +59,9 @@ def test_a_method_is_there_without_its_class(tree):
     class Plain:
         offset = 1
 
-    assert tree.module("toy.kernels").method("Pool.move")(Plain, 3) == 7
+    move = tree.module("toy.kernels").method("Pool.move")
+    assert move(Plain, 3) == 7
+    assert tree.module("toy.kernels").method("Pool.move") is move
 
 
 def test_dataclasses_find_their_annotations(tree):
