@@ -73,4 +73,6 @@ def _nothing(*_: object, **__: object) -> None:
 
 def _prepare_probs(probs: "torch.Tensor") -> "torch.Tensor":
     """Do what the function of this name does, but for its refusal of tensors on the CPU."""
+    if probs.ndim != 2:
+        raise ValueError(f"probs must be 2D, got shape={tuple(probs.shape)}")
     return probs.float().contiguous()

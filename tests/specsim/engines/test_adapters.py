@@ -103,6 +103,26 @@ def test_copies_that_sglang_does_not_make_are_refused(lay_out, adapter):
         backend.assign_draft_cache_locs(*drafts, 1)
 
 
+RENORM = """
+def _prepare_probs(probs):
+    raise ValueError("renorm kernels require a CUDA/HIP tensor")
+
+
+def top_k_renorm_probs_triton(probs, top_ks):
+    return _prepare_probs(probs)
+"""
+
+
+def test_probabilities_may_lie_on_the_cpu_and_have_to_be_rows(lay_out, adapter):
+    lay_out("sglang", {"kernels/ops/sampling/renorm_triton.py": RENORM}, version="0.5.23")
+    adapter("specsim.engines.sglang")
+    renorm = vars(sys.modules["specsim.engines.sglang"])["top_k_renorm"]
+    row, counts = torch.tensor([0.5, 0.5]), torch.tensor([1])
+    assert renorm(row[None], counts).tolist() == [[0.5, 0.5]]
+    with pytest.raises(ValueError, match="probs must be 2D"):
+        renorm(row, counts)
+
+
 def test_the_draws_of_transformers_come_from_the_coins(lay_out, adapter):
     lay_out("transformers", {"generation/utils.py": ASSISTED}, version="5.23.0")
     found = adapter("specsim.engines.transformers").chain_speculative_sampling(**CHAIN)
