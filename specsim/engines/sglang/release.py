@@ -50,7 +50,7 @@ def in_release(name: str, *modules: str) -> Definition:
 
 def largest_tree() -> int:
     """Return how many nodes trees are built of: few where kernels are interpreted, as a program takes all of a tree."""
-    return 64 if has_gpu() else 8
+    return 64 if has_gpu() else 16
 
 
 def surroundings(platforms: dict[str, bool]) -> dict[str, dict[str, Any]]:

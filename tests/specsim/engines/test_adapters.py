@@ -8,6 +8,8 @@ import torch
 
 from specsim.conformance.backend import BackendUnavailable, load
 from specsim.conformance.catalogue import CATALOGUE
+from specsim.properties.laws.support.tours import Tour, runs_of_steps, runs_of_topk
+from specsim.properties.reach.sizes import LARGEST_INTERPRETED_POWER
 
 EAGLE_UTILS = """
 import not_installed_anywhere
@@ -167,3 +169,12 @@ def test_what_lies_behind_a_call_in_the_callers_rows_is_left_alone(lay_out, adap
     vars(sys.modules["specsim.engines.sglang"])["chain_speculative_sampling_out"](**given, out=(tokens, counts))
     assert tokens.tolist() == [[0, 1, 0, 77, 77], [1, -1, -1, 77, 77], [0, 1, -1, 77, 77], [77] * 5]
     assert counts.tolist() == [2, 0, 1, 77]
+
+
+def test_trees_of_every_tour_are_built_by_the_engine_without_a_gpu(lay_out, adapter):
+    lay_out("sglang", {}, version="0.5.23")
+    adapter("specsim.engines.sglang")
+    tour = Tour(seed=0, agreement=0.7, num_layers=(2, 1))
+    runs = [run for of in (runs_of_steps, runs_of_topk) for run in of(tour, LARGEST_INTERPRETED_POWER)]
+    most = sys.modules["specsim.engines.sglang.release"].largest_tree()
+    assert max(run.scenario.config.num_draft_tokens for run in runs) <= most
