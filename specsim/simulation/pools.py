@@ -58,8 +58,12 @@ def decode_sizes(config: SpecConfig, allocates_ahead: bool = True) -> DecodeSize
 
 def most_positions(config: SpecConfig, request: Request, page_size: int = 1) -> int:
     """Return the most positions that a request can come to own: its text, what is reserved past it, its last page."""
-    reserve = decode_reserve(decode_sizes(config), page_size)
-    return ceil_to(len(request.prompt) + request.max_new_tokens + reserve, page_size)
+    return positions_with(decode_reserve(decode_sizes(config), page_size), request, page_size)
+
+
+def positions_with(num_past_text: int, request: Request, page_size: int) -> int:
+    """Return the same where it is known how many positions are reserved past its text."""
+    return ceil_to(len(request.prompt) + request.max_new_tokens + num_past_text, page_size)
 
 
 def most_seen(

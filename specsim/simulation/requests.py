@@ -108,6 +108,11 @@ class Request:
         return (*self.prompt, *self.output)
 
     @property
+    def num_fill(self) -> int:
+        """How many tokens that is."""
+        return len(self.prompt) + len(self.output)
+
+    @property
     def choice(self) -> TokenChoice:
         """How its tokens are chosen; the matcher is the one that its output advances."""
         choice = TokenChoice(

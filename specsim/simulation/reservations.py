@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from functools import cached_property
 
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
-from specsim.simulation.memory import Allocator, DecodeSizes, Memory, positions_of_decode
-from specsim.simulation.pools import most_positions, most_seen
+from specsim.simulation.memory import Allocator, DecodeSizes, Memory, decode_reserve, positions_of_decode
+from specsim.simulation.pools import decode_sizes, most_seen, positions_with
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 
@@ -51,11 +51,16 @@ class Reservations:
 
     def demand(self, request: Request) -> int:
         """Return the most positions that a request can come to own."""
-        return most_positions(self.config, request, self.memory.page_size)
+        return positions_with(self._num_past_text, request, self.memory.page_size)
 
     def most_swa(self, request: Request) -> int:
         """Return the most SWA slots that a request can come to own; 0 without a window."""
         return self._reserved_swa(request, len(request.prompt) + request.max_new_tokens)
+
+    @cached_property
+    def _num_past_text(self) -> int:
+        """How many positions past its text a request owns at most."""
+        return decode_reserve(decode_sizes(self.config), self.memory.page_size)
 
     @property
     def _full(self) -> Allocator:
@@ -98,8 +103,10 @@ class Reservations:
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
         size = self.memory.page_size
-        nearest = positions_of_decode(max(len(request.fill), request.num_committed), self.sizes, size)
-        return nearest + ceil_to(ceil(self.schedule.promised * (self.demand(request) - nearest)), size)
+        nearest = positions_of_decode(max(request.num_fill, request.num_committed), self.sizes, size)
+        # NOTE: in whole numbers, because a queue asks this of every request for every other one.
+        part, whole = self.schedule.promised.as_integer_ratio()
+        return nearest + ceil_to(part * (self.demand(request) - nearest), whole * size) // whole
 
     def _reserved_swa(self, request: Request, num_left: int) -> int:
         """Return how many SWA slots are kept for a request that so many positions are still to be filled of."""

@@ -6,6 +6,8 @@ from specsim.counts import ceil_to
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.reserve import DecodeSizes, decode_reserve, next_allocated_length
 
+_ONE_REQUEST = (Books(),)
+
 
 def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, page_size: int) -> int:
     """Return the slots that the next decode of a batch allocates at most, all of its requests together.
@@ -41,7 +43,7 @@ def positions_of_decode(num_positions: int, sizes: DecodeSizes, page_size: int) 
     """
     if sizes.allocates_ahead:
         return ceil_to(num_positions + decode_reserve(sizes, page_size), page_size)
-    return ceil_to(num_positions, page_size) + new_tokens_required_next_decode([Books()], sizes, page_size)
+    return ceil_to(num_positions, page_size) + new_tokens_required_next_decode(_ONE_REQUEST, sizes, page_size)
 
 
 def _missing(books: Books, sizes: DecodeSizes, page_size: int) -> int:
