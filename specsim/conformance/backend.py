@@ -14,7 +14,7 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.carrying import as_list, check_written, copy_in_place, plain_scalar
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
-from specsim.conformance.isolation.beats import begin_call, end_call, staying
+from specsim.conformance.isolation.beats import begin_call, end_call, stay
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.contracts.contract import ArraySpec, ScalarSpec
@@ -185,8 +185,7 @@ class Backend(CallsByName):
     def _returned(self, record: Operation, carried: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call an operation on carried arguments and return its outputs, as many as it has."""
         name, num_outputs = record.name, len(record.contract.outputs)
-        with staying(name):
-            returned = self.functions[name](**carried)
+        returned = stay(name, self.functions[name], carried)
         values = returned if isinstance(returned, tuple) else (returned,) if num_outputs else ()
         if len(values) != num_outputs:
             raise AssertionError(f"{name} returned {len(values)} arrays, but should return {num_outputs}")

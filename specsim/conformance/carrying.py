@@ -26,14 +26,11 @@ def as_list(value: Any) -> list[Any]:
 
 def copy_in_place(value: Any) -> Any:
     """Copy an array with its strides and offset, so that views stay views; share one that nobody can write."""
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
+    if not isinstance(value, np.ndarray):
+        return np.array(value, copy=True, order="K")
+    if not value.flags.writeable:
         return value
-    if (
-        not isinstance(value, np.ndarray)
-        or not value.size
-        or value.base is None
-        or not isinstance(value.base, np.ndarray)
-    ):
+    if not value.size or not isinstance(value.base, np.ndarray) or _is_whole(value, value.base):
         return np.array(value, copy=True, order="K")
     base = value.base.copy(order="K")
     offset = value.__array_interface__["data"][0] - value.base.__array_interface__["data"][0]
@@ -42,10 +39,18 @@ def copy_in_place(value: Any) -> Any:
     return np.ndarray(value.shape, value.dtype, buffer=words.data, offset=offset, strides=value.strides)
 
 
+def _is_whole(view: Any, block: Any) -> bool:
+    """Return whether a view of a block is all of it, in its order."""
+    return bool(view.nbytes == block.nbytes and view.flags.c_contiguous and block.flags.c_contiguous)
+
+
 def check_written(record: Operation, arguments: Mapping[str, Any]) -> None:
     """Refuse NumPy arrays that could not all be written; a layer that gets copies cannot see it."""
     if not record.contract.writes:
         return
-    given = [entry for spec in record.contract.arrays for entry in as_list(arguments[spec.name]) if entry is not None]
-    if all(isinstance(entry, np.ndarray) for entry in given):
-        check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)
+    for spec in record.contract.arrays:
+        value = arguments[spec.name]
+        entries = value if isinstance(value, list | tuple) else (value,)
+        if any(entry is not None and not isinstance(entry, np.ndarray) for entry in entries):
+            return
+    check_memory(record.name, record.contract, require_present("memory of NumPy", NUMPY.memory), arguments)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from specsim.contracts.axes import UnboundAxis, evaluate
@@ -79,7 +80,7 @@ class Limits:
     has_distinct_siblings: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def are_none(self) -> bool:
         """Whether nothing is declared."""
         return self == NO_LIMITS

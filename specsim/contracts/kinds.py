@@ -15,16 +15,22 @@ from specsim.contracts.extents import Extent
 Form = tuple[Any, ...]
 """Class, shape and element type of an array; the class alone of anything else."""
 
+_BLOCK = 0x001 | 0x400
+"""Flags of an array of NumPy that is one writable block: contiguous in the order of C, and writable."""
+
 
 @dataclass(frozen=True)
 class Memory:
     """How a library says where an array lies.
 
     ``block_of`` returns the first byte of an array and the one behind its last if it is one writable block, else None.
+    ``owner_of`` returns who allocated the memory of such a block, None where that is not known: blocks of different
+    owners lie apart, and no address has to be asked for, which takes longer than some calls.
     """
 
     extent_of: Callable[[Any], Extent]
     block_of: Callable[[Any], tuple[int, int] | None]
+    owner_of: Callable[[Any], object | None] = lambda array: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +114,22 @@ def extent_of_ndarray(array: Any) -> Extent:
 
 
 def _block_of_ndarray(array: Any) -> tuple[int, int] | None:
-    if not (array.flags.c_contiguous and array.flags.writeable):
+    if array.flags.num & _BLOCK != _BLOCK:
         return None
     start = array.__array_interface__["data"][0]
     return start, start + array.nbytes
 
 
+def _owner_of_ndarray(array: Any) -> object | None:
+    """Return the array that allocated the memory of a block: a view says of whom it is one."""
+    if array.flags.num & _BLOCK != _BLOCK:
+        return None
+    owner = array if array.base is None else array.base
+    return owner if isinstance(owner, np.ndarray) and owner.flags.owndata else None
+
+
 ANY = ArrayKind("array")
 """Arrays of any library."""
 
-NUMPY = ArrayKind("ndarray", base=np.ndarray, memory=Memory(extent_of_ndarray, _block_of_ndarray))
+NUMPY = ArrayKind("ndarray", base=np.ndarray, memory=Memory(extent_of_ndarray, _block_of_ndarray, _owner_of_ndarray))
 """The arrays of the oracle."""

@@ -23,7 +23,7 @@ def check_memory(name: str, contract: Contract, memory: Memory, arguments: Mappi
     SpecRejection
         READ_ONLY, SHARED_MEMORY.
     """
-    if _lie_apart(contract, memory, arguments):
+    if _have_different_owners(contract, memory, arguments) or _lie_apart(contract, memory, arguments):
         return
     labels, extents, is_written = _places(contract, memory, arguments)
     for label, extent, written in zip(labels, extents, is_written, strict=True):
@@ -39,8 +39,25 @@ def check_memory(name: str, contract: Contract, memory: Memory, arguments: Mappi
         raise reject(Reason.SHARED_MEMORY, labels[other], got, "in memory of its own", name, because)
 
 
+def _have_different_owners(contract: Contract, memory: Memory, arguments: Mapping[str, Any]) -> bool:
+    """Return whether every argument is a plain, writable block in memory that only it lies in, as nearly always."""
+    owners: set[int] = set()
+    num_arrays = 0
+    for spec in contract.arrays:
+        value = arguments.get(spec.name)
+        if value is None:
+            continue
+        for array in (value,) if spec.each is None else value:
+            owner = memory.owner_of(array)
+            if owner is None:
+                return False
+            owners.add(id(owner))
+            num_arrays += 1
+    return len(owners) == num_arrays
+
+
 def _lie_apart(contract: Contract, memory: Memory, arguments: Mapping[str, Any]) -> bool:
-    """Return whether every argument is a plain, writable block and no two of them touch, as nearly always."""
+    """Return whether every argument is a plain, writable block and no two of them touch, by their addresses."""
     blocks: list[tuple[int, int]] = []
     for spec in contract.arrays:
         value = arguments.get(spec.name)

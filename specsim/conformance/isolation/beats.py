@@ -4,7 +4,7 @@ import os
 import pickle
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from mmap import mmap
 from typing import Any
@@ -157,9 +157,21 @@ def staying(name: str) -> Iterator[None]:
     """Let a function that leaves raise RuntimeError; so does one that interrupts a process that nobody else can."""
     try:
         yield
-    except SystemExit as left:
-        raise RuntimeError(f"{name} exits with {left.code}") from left
-    except KeyboardInterrupt as left:
-        if not is_watched():
-            raise
-        raise RuntimeError(f"{name} raises KeyboardInterrupt") from left
+    except (SystemExit, KeyboardInterrupt) as left:
+        raise _instead_of(left, name) from left
+
+
+def stay(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a function and let it stay, in a third of the time that a ``with`` takes."""
+    try:
+        return function(**arguments)
+    except (SystemExit, KeyboardInterrupt) as left:
+        raise _instead_of(left, name) from left
+
+
+def _instead_of(left: SystemExit | KeyboardInterrupt, name: str) -> RuntimeError:
+    if isinstance(left, SystemExit):
+        return RuntimeError(f"{name} exits with {left.code}")
+    if not is_watched():
+        raise left
+    return RuntimeError(f"{name} raises KeyboardInterrupt")
