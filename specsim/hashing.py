@@ -26,14 +26,19 @@ FEW_WORDS = 40
 DEEPEST_SAMPLE = 20
 """The least likely token of a row that is sampled weighs ``2**-DEEPEST_SAMPLE``."""
 
+_FIRST_FACTOR, _SECOND_FACTOR = 0x7FEB352D, 0x846CA68B
+_SIXTEEN, _FIFTEEN = np.array(16, dtype=np.uint32), np.array(15, dtype=np.uint32)
+_FIRST, _SECOND = np.array(_FIRST_FACTOR, dtype=np.uint32), np.array(_SECOND_FACTOR, dtype=np.uint32)
+"""Numbers of the finaliser as NumPy takes them: one of Python's is turned into an array each time."""
+
 
 def mix(word: int) -> int:
     """Scramble one word."""
     word &= MASK
     word ^= word >> 16
-    word = (word * 0x7FEB352D) & MASK
+    word = (word * _FIRST_FACTOR) & MASK
     word ^= word >> 15
-    word = (word * 0x846CA68B) & MASK
+    word = (word * _SECOND_FACTOR) & MASK
     return word ^ (word >> 16)
 
 
@@ -67,9 +72,9 @@ def digest_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _scrambled(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Scramble words in place: in 32 bits, sums and products wrap by themselves."""
-    words ^= words >> 16
-    words *= 0x7FEB352D
-    words ^= words >> 15
-    words *= 0x846CA68B
-    words ^= words >> 16
+    words ^= words >> _SIXTEEN
+    words *= _FIRST
+    words ^= words >> _FIFTEEN
+    words *= _SECOND
+    words ^= words >> _SIXTEEN
     return words

@@ -18,6 +18,7 @@ from specsim.contracts.faults import in_bounds, reject
 from specsim.contracts.kinds import ANY, NUMPY, is_floating
 from specsim.operations import RECORDS
 from specsim.rejection import Reason
+from specsim.validation.common import extremes
 
 
 def check_call(name: str, arguments: Mapping[str, Any], *, values: bool = True) -> Bindings:
@@ -62,12 +63,12 @@ def _is_within(entry: NDArray[Any], low: int | None, high: int | None, sentinel:
     can_be_nan = entry.dtype.kind not in "biu"
     if not entry.size or (low is None and high is None and not can_be_nan):
         return True
-    least = np.minimum.reduce(entry, axis=None)
+    least, largest = extremes(entry)
     if can_be_nan and least != least:
         return False
     if low is not None and least < low and (can_be_nan or least != sentinel or sentinel != low - 1):
         return False
-    return high is None or bool(np.maximum.reduce(entry, axis=None) <= high)
+    return high is None or bool(largest <= high)
 
 
 def _check_entries(

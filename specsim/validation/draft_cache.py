@@ -4,7 +4,7 @@ import numpy as np
 
 from specsim.counts import draft_end, page_size_of_beams
 from specsim.rejection import Reason
-from specsim.validation.common import bounds_the_sum
+from specsim.validation.common import bounds_the_sum, first_place
 from specsim.validation.rule import Arguments, Fault, rule
 
 
@@ -13,10 +13,11 @@ def _rows_hold_the_pages_of_every_beam(arguments: Arguments, axes: Arguments) ->
     """The pages of the last beam lie in the row of `req_to_token`."""
     lengths = arguments["seq_lens"].astype(np.int64)
     ends = draft_end(lengths, axes["topk"], axes["step"], axes["page_size"])
-    for request in np.flatnonzero(ends > axes["position"])[:1]:
-        needed = f"a length whose draft ends at {axes['position']}, not {ends[request]}"
-        return Fault(f"seq_lens[{request}]", int(lengths[request]), needed)
-    return None
+    place = first_place(ends > axes["position"])
+    if place is None:
+        return None
+    needed = f"a length whose draft ends at {axes['position']}, not {ends[place]}"
+    return Fault(f"seq_lens{list(place)}", int(lengths[place]), needed)
 
 
 def _num_copies(arguments: Arguments, axes: Arguments) -> int:

@@ -4,7 +4,8 @@ Links may lead to smaller node numbers, from sibling to sibling and from parent 
 like. What a walk needs is that it ends, and that it comes to a node in one way.
 """
 
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,18 @@ from specsim.validation.rule import Arguments, Fault, Rule, rule
 def _find(reason: Reason, arguments: Arguments, axes: Arguments) -> Fault | None:
     del axes
     links = [arguments[f"retrieve_{name}"] for name in LINKS]
-    found = misplaced_link(*links)
+    found = _misplaced(links[0].shape, *((one.dtype, one.tobytes()) for one in links))
     if found is None or found[-1] is not reason:
         return None
     request, node, kind, _ = found
     what = f"retrieve_{LINKS[kind]}[{request}, {node}]"
     return Fault(what, links[kind][request, node], "-1 or a node that hangs nowhere yet")
+
+
+@lru_cache(maxsize=8)
+def _misplaced(shape: tuple[int, ...], *links: tuple[Any, bytes]) -> tuple[int, int, int, Reason] | None:
+    """Search trees that were searched before, by another rule or in the call before, no second time."""
+    return misplaced_link(*(np.frombuffer(content, dtype).reshape(shape) for dtype, content in links))
 
 
 _LINKS_END = Rule(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.rejection import Reason
-from specsim.validation.common import PATHS, lengths_add_up, rows_are_distinct
+from specsim.validation.common import PATHS, first_place, lengths_add_up, rows_are_distinct
 from specsim.validation.rule import Arguments, Fault, rule
 
 
@@ -19,9 +19,8 @@ def _ranges_ascend(arguments: Arguments, axes: Arguments) -> Fault | None:
     """No entry of `end_offsets` is below that of `start_offsets`."""
     del axes
     starts, ends = arguments["start_offsets"], arguments["end_offsets"]
-    for request in np.flatnonzero(_lengths(arguments) < 0)[:1]:
-        return Fault(f"end_offsets[{request}]", int(ends[request]), f"at least {int(starts[request])}")
-    return None
+    place = first_place(ends < starts)
+    return None if place is None else Fault(f"end_offsets{list(place)}", int(ends[place]), f"at least {starts[place]}")
 
 
 @rule(Reason.ROW_TOO_SHORT, "the accepted positions lie in the row")
