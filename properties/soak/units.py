@@ -68,7 +68,10 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
 @cache
 def loaded(implementation: str) -> Subject:
     """Return an implementation as a soak tries it."""
-    return Subject(load(implementation))
+    subject = Subject(load(implementation))
+    # NOTE: what is imported stays; going through all of it behind every machine took as long as some machines.
+    gc.freeze()
+    return subject
 
 
 def rss_mib() -> float:
