@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from specsim.conformance.backend import Backend
@@ -63,7 +64,8 @@ def _seed_of(one: Property, number: int, run: int) -> int:
 def _drawing_two(one: Property) -> Callable[[int], list[Any]]:
     """Return a function of a seed that draws the simplest case and a fresh one.
 
-    Hypothesis looks a strategy over before it draws from it; what it found out is kept with the strategy.
+    Hypothesis looks a strategy over before it draws from it; what it found out is kept with the strategy. The second
+    case differs from the first in the first choice, whatever that is: so one is made that has no meaning.
     """
     drawn: list[Any] = []
 
@@ -74,8 +76,8 @@ def _drawing_two(one: Property) -> Callable[[int], list[Any]]:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(one.strategy())
-    def collect(case: Any) -> None:
+    @given(st.integers(0, 2**64 - 1), one.strategy())
+    def collect(_: int, case: Any) -> None:
         drawn.append(case)
 
     def draw_two(number: int) -> list[Any]:

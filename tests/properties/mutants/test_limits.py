@@ -1,5 +1,8 @@
 """Under limits a mutant lives only if what shows it is left out."""
 
+import re
+from pathlib import Path
+
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import Hunt, Options
@@ -20,8 +23,12 @@ def test_who_is_recorded_lives_and_all_others_die():
     assert {"STRIDE-fast_topk", "EMPTY-fast_topk", "OWN-01", "OWN-227"} <= read_unseen()
 
 
-def test_every_recorded_mutant_is_there():
+def test_every_recorded_mutant_is_there_and_the_page_says_which_limit_hides_it():
     assert read_unseen() <= {mutant.id for mutant in all_mutants()}
+    page = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text(encoding="utf-8")
+    told = page[page.index("## Under limits") : page.index("## With how many seeds")]
+    named = {name.strip("`") for name in re.findall(r"`[A-Z]+[0-9-]+`", told)}
+    assert named == {name for name in read_unseen() if not name.startswith(("STRIDE-", "EMPTY-"))}
 
 
 def test_a_record_keeps_who_was_not_shown(tmp_path):
