@@ -18,7 +18,8 @@ from specsim.simulation.worker import TellingWorker
 
 ValueT = TypeVar("ValueT")
 
-TEMPERATURES = (None, None, 0.7, 2.0)
+NOT_ONE = (0.7, 2.0)
+TEMPERATURES = (None, None, *NOT_ONE)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
 
 @composite
 def told_runs(draw: DrawFn) -> ToldRun:
-    """Draw runs on trees in which requests ask for different things, or for nothing."""
+    """Draw runs on trees in which requests ask for different things, or for nothing.
+
+    One that asks is sampled hot or cold and wants scores as at temperature 1, where the two differ.
+    """
     scenario = draw(tree_scenarios())
     count = len(scenario.arrivals)
     others = st.lists(st.sampled_from((None, 0, 2)), min_size=count - 2, max_size=count - 2)
@@ -75,7 +79,15 @@ def told_runs(draw: DrawFn) -> ToldRun:
 
     token = st.integers(0, scenario.model.vocab_size - 1)
     listed = each(st.lists(token, max_size=3).map(tuple))
-    return ToldRun(scenario, tuple(asked), listed, each(st.booleans()), each(st.sampled_from(TEMPERATURES)))
+    originals, temperatures = each(st.booleans()), each(st.sampled_from(TEMPERATURES))
+    differs = draw(st.sampled_from([place for place, number in enumerate(asked) if number is not None]))
+    return ToldRun(
+        scenario,
+        tuple(asked),
+        listed,
+        (*originals[:differs], True, *originals[differs + 1 :]),
+        (*temperatures[:differs], draw(st.sampled_from(NOT_ONE)), *temperatures[differs + 1 :]),
+    )
 
 
 PROPERTIES = (
