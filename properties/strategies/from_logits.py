@@ -69,7 +69,7 @@ def verify_tree_sampled_from_logits(draw: DrawFn, max_requests: int = MAX_REQUES
 
 @made_once
 def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrategy[tuple[Trees[Draw], int]]:
-    """Draw trees; for interpreted kernels few and small ones, of which many take as long as one large case."""
+    """Draw trees; for interpreted kernels few and small ones, half of them tiny: many take as long as a large case."""
     one = st.builds(
         Draw,
         st.sampled_from(LOGIT_KINDS),
@@ -83,7 +83,7 @@ def _trees(max_requests: int, is_telling: SearchStrategy[bool]) -> SearchStrateg
     if draws_for_interpreter():
         tiny = sampled_trees(one, min(max_requests, 1), INTERPRETED_STARS_ONE_IN, largest=3)
         small = sampled_trees(one, min(max_requests, 2), INTERPRETED_STARS_ONE_IN, largest=SMALL_TREES)
-        return mostly(tiny, small, one_in=6)
+        return mostly(tiny, small, one_in=2)
     return sampled_trees(one, max_requests)
 
 
