@@ -147,7 +147,7 @@ class _Trials:
         """Let one process try cases of small structures, smallest first, and return the first that it dies of."""
 
         def climb(backend: Backend) -> None:
-            def law(case: Any) -> None:
+            def law(_: int, case: Any) -> None:
                 begin_example()
                 self._call(backend, case)
 
@@ -159,7 +159,7 @@ class _Trials:
         left = 0 if death is None else death.examples - 1
         for number, sizes in enumerate(STRUCTURES if left else ()):
             start = self._small(number, sizes)
-            num_drawn = self._draw(start, lambda _: None)
+            num_drawn = self._draw(start, lambda *_: None)
             if left <= num_drawn:
                 return replace(start, first=left)
             left -= num_drawn
@@ -167,13 +167,11 @@ class _Trials:
 
     def smallest_from(self, start: Start) -> tuple[Any, Death] | None:
         """Return the example that a search begins with, shrunk as long as there is time; None if nothing dies of it."""
-        num_drawn = 0
         found: tuple[Any, Death] | None = None
 
-        def law(case: Any) -> None:
-            nonlocal num_drawn, found
-            num_drawn += 1
-            if num_drawn < start.first:
+        def law(number: int, case: Any) -> None:
+            nonlocal found
+            if number < start.first:
                 return
             if found is not None and self._spent > self._search.seconds:
                 raise Cut
@@ -211,14 +209,14 @@ class _Trials:
     def _small(self, number: int, sizes: Mapping[str, int]) -> Start:
         return Start(f"{self._search.seed} {number}", TRIES, 1, sizes)
 
-    def _draw(self, start: Start, law: Callable[[Any], None], *, is_shrunk: bool = False) -> int:
-        """Call a law on the examples of a seed, and return how many there were."""
+    def _draw(self, start: Start, law: Callable[[int, Any], None], *, is_shrunk: bool = False) -> int:
+        """Call a law on the examples of a seed, numbered from 1, and return how many there were."""
         num_drawn = 0
 
         def counted(case: Any) -> None:
             nonlocal num_drawn
             num_drawn += 1
-            law(case)
+            law(num_drawn, case)
 
         with ExitStack() as kept:
             if start.sizes:

@@ -74,20 +74,15 @@ def told_runs(draw: DrawFn) -> ToldRun:
     others = st.lists(st.sampled_from((None, 0, 2)), min_size=count - 2, max_size=count - 2)
     asked = draw(st.permutations([draw(st.sampled_from((0, 1))), 3, *draw(others)]))
 
-    def each(values: SearchStrategy[ValueT]) -> tuple[ValueT, ...]:
-        return tuple(draw(st.lists(values, min_size=count, max_size=count)))
+    def each(values: SearchStrategy[ValueT]) -> list[ValueT]:
+        return draw(st.lists(values, min_size=count, max_size=count))
 
     token = st.integers(0, scenario.model.vocab_size - 1)
     listed = each(st.lists(token, max_size=3).map(tuple))
     originals, temperatures = each(st.booleans()), each(st.sampled_from(TEMPERATURES))
     differs = draw(st.sampled_from([place for place, number in enumerate(asked) if number is not None]))
-    return ToldRun(
-        scenario,
-        tuple(asked),
-        listed,
-        (*originals[:differs], True, *originals[differs + 1 :]),
-        (*temperatures[:differs], draw(st.sampled_from(NOT_ONE)), *temperatures[differs + 1 :]),
-    )
+    originals[differs], temperatures[differs] = True, draw(st.sampled_from(NOT_ONE))
+    return ToldRun(scenario, tuple(asked), tuple(listed), tuple(originals), tuple(temperatures))
 
 
 PROPERTIES = (

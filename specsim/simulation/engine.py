@@ -82,8 +82,6 @@ class Engine:
         self.worker = worker
         self.adaptive = adaptive
         self.is_v1 = isinstance(worker, SynchronousWorker)
-        # NOTE: asked once, because comparing a worker with a protocol takes as long as an operation.
-        self._selective = worker if isinstance(worker, SelectiveWorker) else None
         self._operations = Direct(OWN_DECISIONS) if operations is None else operations
         self._observer = observer
         self._is_overlapped = schedule.is_overlapped
@@ -122,8 +120,8 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected."""
-        if self._selective is not None:
-            self._selective.check_request(request)
+        if isinstance(self.worker, SelectiveWorker):
+            self.worker.check_request(request)
         asks = request.top_logprobs is not None or request.returns_hidden_states
         is_told = asks and isinstance(self.worker, TellingWorker)
         check_choice(self.worker.model.description, is_told, request)

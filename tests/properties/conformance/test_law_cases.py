@@ -47,13 +47,9 @@ HALF, ALL, NONE = Fraction(1, 2), Fraction(1), Fraction(0)
 FORK = TreeScene(Topology(((1, 2), (), ())), (0, 0, 1), ((NONE, HALF, HALF),) * 3, 1)
 
 
-def law_named(name: str) -> Any:
-    return property_named(name)
-
-
 def case_kept(name: str, operation: str, sampler: Any, given: Any, folder: Any) -> Case:
     """Break a law, and return its case as it is read again."""
-    one, backend = law_named(name), ORACLE.with_function(operation, sampler, "planted")
+    one, backend = property_named(name), ORACLE.with_function(operation, sampler, "planted")
     with pytest.raises(AssertionError) as broken:
         one.law(backend, given)
     failure = failure_of(one, backend, broken.value, given)
@@ -111,14 +107,14 @@ def test_a_request_of_a_ragged_batch_is_cut_out(tmp_path):
 
 def test_a_law_of_a_suite_run_has_its_case(tmp_path):
     backend = ORACLE.with_function(TREE, tree_sampler("V02"), "planted")
-    _, failure = run_property(law_named("sampling_law.impossible_tokens_are_never_emitted"), backend, 0, 20)
+    _, failure = run_property(property_named("sampling_law.impossible_tokens_are_never_emitted"), backend, 0, 20)
     assert failure is not None and failure.law is not None
     assert failure.operation == TREE and failure.case["candidates"].shape[0] == 1
 
 
 def test_plain_values_come_back_as_what_a_law_states():
     given = (FORK, (HALF, ALL), np.array([[0.5, 0.25]], dtype=np.float32))
-    form = form_of(law_named("sampling_law.lower_thresholds_never_shorten_a_chain").law)
+    form = form_of(property_named("sampling_law.lower_thresholds_never_shorten_a_chain").law)
     scene, thresholds, coins = restored(plain(given), form)
     assert (scene, thresholds, coins.dtype, coins.tolist()) == (FORK, (HALF, ALL), np.float32, [[0.5, 0.25]])
 
@@ -147,7 +143,7 @@ def test_what_does_not_fit_is_refused(value, form):
 
 def test_a_replay_is_given_no_more_and_no_less_than_the_file_says():
     """NumPy would round an entry, and find a size by itself."""
-    one = law_named("sampling_law.lower_thresholds_never_shorten_a_chain")
+    one = property_named("sampling_law.lower_thresholds_never_shorten_a_chain")
     scene, thresholds, coins = plain((FORK, (HALF, ALL), np.array([[1, 0]], dtype=np.int32)))
     assert given_to(one, StoredLaw([scene, thresholds, coins]))[2].tolist() == [[1, 0]]
     for changed in ({"values": [0.5, 0]}, {"shape": [-1]}, {"values": [1, "0"]}):
@@ -160,7 +156,7 @@ def test_outputs_of_other_shapes_have_no_cell():
         return tuple(output.reshape(-1)[:0] for output in ORACLE.functions[TREE](**arguments))
 
     backend = ORACLE.with_function(TREE, shapeless, "shapeless")
-    one = law_named("sampling_law.tree_emits_the_targets_law")
+    one = property_named("sampling_law.tree_emits_the_targets_law")
     failure = failure_of(one, backend, AssertionError("wrong"), FORK)
     assert (failure.message, failure.operation) == ("wrong", TREE)
     assert failure.law is not None and failure.law.coins == ()
@@ -176,7 +172,7 @@ def test_a_crash_of_a_law_with_several_calls_keeps_what_the_law_was_given(tmp_pa
     told = smallest_crash("writes_and_aborts", name, search, UnitLimits((1,), str(tmp_path), 0), load)
     case = read_case(Path(told["case"]))
     assert told["message"] == "fill_bonus_tokens CRASHED: killed by SIGABRT"
-    calls = given_to(law_named(name), case.law)
+    calls = given_to(property_named(name), case.law)
     assert [call.keys() for call in calls] == [case.arguments.keys()] * 2
 
 
@@ -205,9 +201,9 @@ def test_the_smallest_structure_that_crashes_is_found_without_time_to_shrink(tmp
 
 def test_a_call_alone_is_handed_to_a_law_of_several_calls():
     call = {"accept_tokens": np.array([[5, 6]], dtype=np.int32), "num_accepted_tokens": np.array([2], dtype=np.int32)}
-    assert given_by(law_named("agreement.fill_bonus_tokens"), call) == call
-    assert given_by(law_named("given.fill_bonus_tokens"), call) == (call, call)
-    assert given_by(law_named("anything.fill_bonus_tokens"), call) is None
+    assert given_by(property_named("agreement.fill_bonus_tokens"), call) == call
+    assert given_by(property_named("given.fill_bonus_tokens"), call) == (call, call)
+    assert given_by(property_named("anything.fill_bonus_tokens"), call) is None
 
 
 def test_what_is_not_plain_is_not_kept():

@@ -112,6 +112,11 @@ KILLERS_OF_CHAINS = {
 }
 
 
+def test_who_is_to_be_found_by_name_is_planted():
+    assert KILLERS.keys() <= set(TREE_FAULTS)
+    assert KILLERS_OF_CHAINS.keys() <= set(CHAIN_FAULTS)
+
+
 @pytest.mark.parametrize("fault", [None, *TREE_FAULTS])
 def test_a_planted_fault_breaks_the_law_of_the_tree(fault):
     broken = breaking(TREE_SAMPLER, tree_sampler(fault))
