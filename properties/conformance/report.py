@@ -1,10 +1,11 @@
 """What a run of the suite found."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from specsim.conformance.cases import Case
+from specsim.conformance.plain_text import named
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.property import Property
 
@@ -72,7 +73,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict, and the counts by operation and by property."""
+    """The verdict, and the counts by operation and by property.
+
+    ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other.
+    """
 
     implementation: str
     seed: int
@@ -82,6 +86,7 @@ class Report:
     properties: dict[str, PropertyReport]
     failures: tuple[Failure, ...]
     margin_cases: int = 0
+    inconclusive_because: tuple[str, ...] = ()
 
 
 def assemble(
@@ -105,31 +110,47 @@ def assemble(
         for name, has in reported.items()
     }
     examples = sum(report.examples for report in reports.values())
-    verdict = verdict_of(examples, by_operation, bool(failures), reports.values())
-    return Report(
+    report = Report(
         implementation=implementation,
         seed=seed,
-        verdict="interrupted" if is_interrupted else verdict,
+        verdict="interrupted" if is_interrupted else "conforms",
         examples=examples,
         operations=by_operation,
         properties={one.name: reports[one.name] for one in chosen},
         failures=tuple(failures[one.name] for one in chosen if one.name in failures),
         margin_cases=sum(report.margin_cases for report in reports.values()),
     )
+    return judged(report, is_failed=bool(failures))
 
 
-def verdict_of(
-    examples: int, operations: Mapping[str, OperationReport], is_failed: bool, reports: Collection[PropertyReport]
-) -> Verdict:
-    """Return the verdict of a run that was not interrupted: what failed first, then what decided too little."""
-    if is_failed:
-        return "fails"
-    undecided = any(one.inconclusive or (one.cut and not one.examples) for one in reports)
-    if examples == 0 and not undecided:
-        return "nothing selected"
-    if undecided or any(report.examples == 0 and not report.missing for report in operations.values()):
-        return "inconclusive"
-    return "conforms"
+def judged(report: Report, *, is_failed: bool) -> Report:
+    """Return a report with its verdict: what failed first, then what decided too little; an interrupted one stays."""
+    because: tuple[str, ...] = ()
+    if report.verdict == "interrupted":
+        verdict: Verdict = "interrupted"
+    elif is_failed:
+        verdict = "fails"
+    else:
+        because = (*undecided(report.properties), *(() if report.examples == 0 else unexamined(report.operations)))
+        verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
+    return replace(report, verdict=verdict, inconclusive_because=because)
+
+
+def undecided(properties: Mapping[str, PropertyReport]) -> Iterator[str]:
+    """Yield why properties that ran decided nothing, a reason each, and those that had no time for an example."""
+    for name, one in properties.items():
+        if one.inconclusive:
+            yield f"{name}: {one.inconclusive}"
+    cut = [name for name, one in properties.items() if one.cut and not one.examples]
+    if cut:
+        yield f"{len(cut)} properties were cut before their first example was through: {named(cut)}"
+
+
+def unexamined(operations: Mapping[str, OperationReport]) -> Iterator[str]:
+    """Yield which operations are defined, but were called with no example."""
+    without = [name for name, one in operations.items() if one.examples == 0 and not one.missing]
+    if without:
+        yield f"no example of {named(without)}"
 
 
 def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:

@@ -83,7 +83,11 @@ class CellResult:
 
 @dataclass
 class Result:
-    """What a matrix came to; ``busy_seconds`` adds up its units, ``stopped`` says why it ended before its time."""
+    """What a matrix came to.
+
+    ``busy_seconds`` adds up its units, ``stopped`` says why it ended before its time, ``inconclusive_because`` why one
+    without a failure decides too little.
+    """
 
     seed: int
     cells: list[CellResult] = field(default_factory=list)
@@ -92,6 +96,7 @@ class Result:
     busy_seconds: float = 0.0
     stopped: str = ""
     is_interrupted: bool = False
+    inconclusive_because: list[str] = field(default_factory=list)
 
     @property
     def num_histories(self) -> int:

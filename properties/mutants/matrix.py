@@ -29,11 +29,14 @@ class Matrix:
         The kills of each mutant, one tuple a seed.
     powerless : tuple of str
         Properties that were run and that break no mutant with any of the seeds.
+    inconclusive_because : tuple of str
+        Why the run decides too little, if it does.
     """
 
     seeds: tuple[int, ...]
     by_seed: dict[str, BySeed]
     powerless: tuple[str, ...]
+    inconclusive_because: tuple[str, ...] = ()
 
     @cached_property
     def kills(self) -> dict[str, tuple[str, ...]]:

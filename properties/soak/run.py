@@ -32,7 +32,7 @@ class Soaked:
     """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
 
     ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``stopped``
-    says why a run ended before it was through.
+    says why a run ended before it was through, ``inconclusive_because`` why one without a failure decides too little.
     """
 
     seed: int
@@ -50,6 +50,7 @@ class Soaked:
     seconds: float = 0.0
     stopped: str = ""
     is_interrupted: bool = False
+    inconclusive_because: list[str] = field(default_factory=list)
 
     def add(self, number: int, outcome: Mapping[str, Any]) -> None:
         """Count a machine by the outcome of its unit."""

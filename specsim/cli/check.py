@@ -15,7 +15,7 @@ from specsim.cli import excluded, known, samplers
 from specsim.cli.check_report import document_of, print_report
 from specsim.cli.device import OURS, need_suite
 from specsim.cli.env import versions_of
-from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, in_one_line, summarise
+from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, conclude, in_one_line, summarise
 from specsim.cli.isolation import (
     DEFAULT,
     PROFILES,
@@ -186,7 +186,7 @@ def check(
             *known.lines(judged),
         ):
             click.echo(line)
-        click.echo(f"{verdict}: {report.examples:,} examples, seed {report.seed}")
+        click.echo(conclude(report, verdict))
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, cases))
 
 

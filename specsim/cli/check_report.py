@@ -6,7 +6,7 @@ import click
 
 from specsim.cli.explained import causes_of, indented, lines_of
 from specsim.cli.failures import CaseFolder
-from specsim.cli.output import console, plain_table
+from specsim.cli.output import console, plain_table, reasons_of
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
     """Return the JSON document."""
     return {
         "verdict": verdict,
+        "inconclusive_because": reasons_of(verdict, report.inconclusive_because),
         "implementation": report.implementation,
         "seed": report.seed,
         "examples": report.examples,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specsim.cli.output import remark
+from specsim.cli.output import last_line, remark
 from specsim.conformance.cases import Case, write_case
 
 if TYPE_CHECKING:
@@ -52,7 +52,12 @@ def summarise(report: "Report", verdict: str, cases: CaseFolder) -> str:
         + (f" ({cases.paths[failure.property]})" if failure.property in cases.paths else "")
         for failure in report.failures
     ]
-    return "; ".join([f"{verdict}: {report.examples:,} examples, seed {report.seed}", *failed])
+    return "; ".join([conclude(report, verdict), *failed])
+
+
+def conclude(report: "Report", verdict: str) -> str:
+    """Return the last line of a check."""
+    return last_line(verdict, f"{report.examples:,} examples, seed {report.seed}", report.inconclusive_because)
 
 
 def in_one_line(failure: "Failure", path: Path | None, is_expected: bool) -> str:

@@ -19,7 +19,7 @@ from specsim.conformance.known import (
 )
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.report import Failure, Report, Verdict
+    from specsim.properties.conformance.report import Failure, Report
 
 PATH = click.Path(path_type=Path, dir_okay=False)
 
@@ -80,6 +80,8 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], subject: Subject)
     """Take the expected failures out of a report, and see which entries do not hold any more."""
     if not entries:
         return Judged(report)
+    from specsim.properties.conformance.report import judged
+
     today = datetime.now(UTC).date()
     entries = tuple(entry for entry in entries if entry.concerns(subject))
     found = [(failure, next((entry for entry in entries if _is(entry, failure)), None)) for failure in report.failures]
@@ -92,8 +94,8 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], subject: Subject)
             complaints.append(f"expired on {entry.expires}: {entry}")
         elif not (is_met or entry.seldom) and _was_tried_in_full(report, entry):
             complaints.append(f"did not fail, but should: {entry}")
-    judged = replace(report, failures=unexpected, verdict=_verdict(report, is_failed=bool(unexpected or complaints)))
-    return Judged(judged, expected, tuple(complaints))
+    unknown = replace(report, failures=unexpected)
+    return Judged(judged(unknown, is_failed=bool(unexpected or complaints)), expected, tuple(complaints))
 
 
 def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, subject: Subject) -> None:
@@ -154,12 +156,3 @@ def _was_tried_in_full(report: "Report", entry: KnownFailure) -> bool:
         return not report.properties[entry.property].cut
     may_show = {one.name for one in all_properties() if not entry.operation or entry.operation in one.operations}
     return not any(one.cut for name, one in report.properties.items() if name in may_show)
-
-
-def _verdict(report: "Report", *, is_failed: bool) -> "Verdict":
-    """Return the verdict of a report whose expected failures are none."""
-    from specsim.properties.conformance.report import verdict_of
-
-    if report.verdict == "interrupted":
-        return "interrupted"
-    return verdict_of(report.examples, report.operations, is_failed, report.properties.values())

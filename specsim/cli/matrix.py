@@ -10,7 +10,17 @@ from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import OURS, choose_device_for, need_suite
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
-from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, Exit, Failed, announce, finish, print_json, progress
+from specsim.cli.output import (
+    EXIT_CODES,
+    EXIT_OF_VERDICT,
+    Exit,
+    Failed,
+    announce,
+    finish,
+    last_line,
+    print_json,
+    progress,
+)
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
@@ -119,13 +129,14 @@ def matrix(
         return
     wrong = complaints(result)
     report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest, limits)
-    verdict = f"{report.verdict}: {len(result.cells)} cells, {result.num_histories:,} histories"
+    counted = f"{len(result.cells)} cells, {result.num_histories:,} histories, seed {seed}"
+    line = last_line(report.verdict, counted, result.inconclusive_because)
     if as_json:
         print_json(matrix_document(report))
     else:
         print_matrix(report)
-        click.echo(f"{verdict}, seed {seed}")
-    finish(EXIT_OF_VERDICT[report.verdict], "; ".join([f"{verdict}, seed {seed}", *wrong]))
+        click.echo(line)
+    finish(EXIT_OF_VERDICT[report.verdict], "; ".join([line, *wrong]))
 
 
 def _print_extent(extent: "Extent", as_json: bool) -> None:

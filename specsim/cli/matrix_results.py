@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specsim.cli.isolation import words_of
-from specsim.cli.output import console, plain_table
+from specsim.cli.output import console, plain_table, reasons_of, verdict_of
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
@@ -41,7 +41,10 @@ class Report:
     @property
     def verdict(self) -> str:
         """What the run came to."""
-        return "interrupted" if self.result.is_interrupted else "fails" if self.complaints else "conforms"
+        result = self.result
+        return verdict_of(
+            is_interrupted=result.is_interrupted, wrong=self.complaints, because=result.inconclusive_because
+        )
 
 
 def matrix_document(report: Report) -> dict[str, object]:
@@ -51,6 +54,7 @@ def matrix_document(report: Report) -> dict[str, object]:
     plan, result = report.plan, report.result
     return {
         "verdict": report.verdict,
+        "inconclusive_because": reasons_of(report.verdict, result.inconclusive_because),
         "implementation": report.implementation,
         "layer": report.layer,
         "profile": report.profile,

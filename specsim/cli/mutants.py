@@ -10,15 +10,19 @@ import click
 from specsim.cli.device import choose_device, need_suite
 from specsim.cli.output import (
     EXIT_CODES,
+    EXIT_OF_VERDICT,
     Exit,
     Failed,
     announce,
     console,
     finish,
+    last_line,
     plain_table,
     print_json,
     progress,
+    reasons_of,
     remark,
+    verdict_of,
 )
 
 if TYPE_CHECKING:
@@ -91,11 +95,13 @@ def mutants(
         _write(limits.write_unseen, unseen, record)
     if as_json:
         under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
-        print_json({**_document(found), **under_limits})
+        verdict = _verdict(found, unseen)
+        told = {"verdict": verdict, "inconclusive_because": reasons_of(verdict, found.inconclusive_because)}
+        print_json({**_document(found), **told, **under_limits})
     else:
         _print(found, unseen)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)
-    finish(Exit.FAILURE if set(found.survivors) - unseen else Exit.CONFORMS, "; ".join([_last_line(found), *lives]))
+    finish(EXIT_OF_VERDICT[_verdict(found, unseen)], "; ".join([_last_line(found, unseen), *lives]))
 
 
 def _recorded(record: Path) -> "Kills":
@@ -157,12 +163,19 @@ def _print(found: "Matrix", unseen: frozenset[str]) -> None:
         click.echo(f"{what}: {name} lives with seed {seed}")
     for name in found.powerless:
         click.echo(f"powerless: {name} kills no mutant")
-    click.echo(_last_line(found))
+    click.echo(_last_line(found, unseen))
 
 
-def _last_line(found: "Matrix") -> str:
+def _verdict(found: "Matrix", unseen: frozenset[str]) -> str:
+    survivors = [name for name in found.survivors if name not in unseen]
+    return verdict_of(is_interrupted=False, wrong=survivors, because=found.inconclusive_because)
+
+
+def _last_line(found: "Matrix", unseen: frozenset[str]) -> str:
     killed = len(found.kills) - len(found.survivors)
-    return f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}"
+    counted = f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}"
+    verdict = _verdict(found, unseen)
+    return last_line(verdict, counted, found.inconclusive_because) if verdict == "inconclusive" else counted
 
 
 def _name(seeds: range | tuple[int, ...]) -> str:

@@ -10,7 +10,19 @@ from typing import NoReturn
 import click
 
 from specsim.cli.device import need_suite
-from specsim.cli.output import Exit, Failed, console, finish, plain_table, print_json, progress
+from specsim.cli.output import (
+    EXIT_OF_VERDICT,
+    Exit,
+    Failed,
+    console,
+    finish,
+    last_line,
+    plain_table,
+    print_json,
+    progress,
+    reasons_of,
+    verdict_of,
+)
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, read_case
 from specsim.conformance.limits import Limits
@@ -56,13 +68,17 @@ def replay_observed(paths: Sequence[Path], implementation: str | None, as_json: 
             if on_progress is not None:
                 on_progress(path.name, done, len(files))
             judged.append(judge(path, read_case(path)))
+    because = [f"{one.path.name}: {one.difference}" for one in judged if one.said is Said.UNDECIDED]
+    wrong = [one.difference for one in judged if one.said is Said.CONTRADICTED]
+    verdict = verdict_of(is_interrupted=False, wrong=wrong, because=because)
+    line = last_line(verdict, _summary(judged), because) if verdict == "inconclusive" else _summary(judged)
     if as_json:
-        print_json({"cases": [_document(one) for one in judged]})
+        told = {"inconclusive_because": reasons_of(verdict, because)}
+        print_json({"cases": [_document(one) for one in judged], **told})
     else:
         _print(judged)
-    counted = Counter(one.said for one in judged)
-    verdict = Exit.INCONCLUSIVE if counted[Said.UNDECIDED] else Exit.CONFORMS
-    finish(Exit.FAILURE if counted[Said.CONTRADICTED] else verdict, _summary(judged))
+        click.echo(line)
+    finish(EXIT_OF_VERDICT[verdict], line)
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -103,7 +119,6 @@ def _print(judged: Sequence[Judged]) -> None:
         num_contradicted = sum(one.said is Said.CONTRADICTED for one in of_it)
         table.add_row(name, f"{len(of_it):,}", f"{num_contradicted:,}", f"{sum(one.is_excused for one in of_it):,}")
     console().print(table)
-    click.echo(_summary(judged))
 
 
 def _summary(judged: Sequence[Judged]) -> str:

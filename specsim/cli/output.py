@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from specsim.cli.results import Results
+from specsim.conformance.plain_text import shown
 
 WIDTH_OF_A_FILE = 140
 OnProgress = Callable[[str, int, int], None]
@@ -45,6 +47,35 @@ EXIT_OF_VERDICT = {
     "nothing selected": Exit.NOTHING_SELECTED,
     "interrupted": Exit.INTERRUPTED,
 }
+
+
+LEAST_REASON = 40
+"""Columns that a reason gets in the last line, however narrow the terminal is."""
+
+
+def verdict_of(*, is_interrupted: bool, wrong: Sequence[str], because: Sequence[str]) -> str:
+    """Return the verdict of a run by what is wrong, and by the reasons why it decided too little."""
+    if is_interrupted:
+        return "interrupted"
+    return "fails" if wrong else "inconclusive" if because else "conforms"
+
+
+def last_line(verdict: str, counted: str, because: Sequence[str]) -> str:
+    """Return the last line of a command: the verdict, what was counted and, where it is inconclusive, why.
+
+    The first reason is cut at the width of the terminal, and the number of the others is named.
+    """
+    line = f"{verdict}: {counted}"
+    if verdict != "inconclusive" or not because:
+        return line
+    more = f" (1 of {len(because)} reasons)" if len(because) > 1 else ""
+    room = max(console().width - len(f"{line}, because {more}"), LEAST_REASON)
+    return f"{line}, because {textwrap.shorten(shown(because[0]), room, placeholder=' …')}{more}"
+
+
+def reasons_of(verdict: str, because: Sequence[str]) -> list[str]:
+    """Return the reasons for the JSON document: those of an inconclusive run, and no others."""
+    return list(because) if verdict == "inconclusive" else []
 
 
 class Failed(Exception):

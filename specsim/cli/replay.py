@@ -8,13 +8,24 @@ import click
 from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.isolation import replay_workers, with_limits
 from specsim.cli.observed import replay_observed
-from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, print_json
+from specsim.cli.output import (
+    EXIT_CODES,
+    EXIT_OF_VERDICT,
+    Exit,
+    Failed,
+    finish,
+    last_line,
+    print_json,
+    reasons_of,
+    verdict_of,
+)
 from specsim.cli.replayed_on import Against, with_implementation
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Case, Replay, read_case, replay_case
 from specsim.conformance.isolation.jobs import Fate, Job, Limits, Lost, Skipped
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.outcomes import first_line
+from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.plain_text import shown, shown_path
 
@@ -39,10 +50,11 @@ MISSING = "MISSING"
 @with_limits
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Limits, as_json: bool) -> None:
-    """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT.
+    """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT, ? UNDECIDED.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it. The module that
     a case names is shown and not imported; + HOLDS HERE says that such a case holds in another one that nobody named.
+    A case is undecided if its law has too few samples, or if the module declares that it does not take such a case.
     """
     if observed:
         replay_observed(paths, "the one that a case names" if against.is_from_case else against.named, as_json)
@@ -67,12 +79,16 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
                 of_another = f", recorded of {shown(origin)}" if origin != name else ""
                 click.echo(f"{outcome.value:9} {shown_path(path)}  {case.property_name}  on {name}{of_another}")
                 click.echo(f"    {shown(words)}" if words else "", nl=bool(words))
+    decided = {Replay.FIXED.name, Replay.HOLDS_HERE.name}
+    because = [f"{line['path']}: {line['difference']}" for line in lines if line["outcome"] == Replay.UNDECIDED.name]
+    wrong = [line["path"] for line in lines if line["outcome"] not in {*decided, Replay.UNDECIDED.name}]
+    verdict = verdict_of(is_interrupted=False, wrong=wrong, because=because)
     if as_json:
-        print_json({"cases": lines})
-    outcomes = {line["outcome"] for line in lines}
+        print_json({"cases": lines, "inconclusive_because": reasons_of(verdict, because)})
+    elif verdict == "inconclusive":
+        click.echo(last_line(verdict, f"{len(lines):,} cases", because))
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
-    holds = outcomes <= {Replay.FIXED.name, Replay.HOLDS_HERE.name}
-    finish(Exit.UNAVAILABLE if is_missing else Exit.CONFORMS if holds else Exit.FAILURE, summary)
+    finish(Exit.UNAVAILABLE if is_missing else EXIT_OF_VERDICT[verdict], summary)
 
 
 def _read(path: Path) -> Case:
@@ -169,6 +185,7 @@ def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:
 def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
     """Run the law that found the case: it may look at more than the outputs of one plain call."""
     from specsim.properties.conformance.law_cases import given_by, given_to
+    from specsim.properties.laws.support.frequencies import Inconclusive
 
     found = _property_of(case)
     if found is None or (case.law is None and (found.fills_missing or case.operation not in found.operations)):
@@ -178,6 +195,8 @@ def _replay_property(backend: Backend, case: Case) -> tuple[Replay, str]:
         return Replay.FIXED, f"the call alone: the case does not say what {found.name} takes"
     try:
         found.law(backend, given)
+    except (Inconclusive, OutsideLimits) as undecided:
+        return Replay.UNDECIDED, first_line(undecided)
     except AssertionError as broken:
         same = first_line(broken) in case.message
         return (Replay.FAILED if same else Replay.CHANGED), first_line(broken)

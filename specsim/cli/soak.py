@@ -19,9 +19,12 @@ from specsim.cli.output import (
     announce,
     console,
     finish,
+    last_line,
     plain_table,
     print_json,
     progress,
+    reasons_of,
+    verdict_of,
 )
 from specsim.cli.small_scopes import explore_small_scopes, show_small_mutants
 
@@ -107,14 +110,16 @@ def soak(
         print_json(_document(soaked, implementation, wrong, shortest, lines))
     else:
         _print(soaked, wrong, shortest, lines)
-    verdict = f"{_verdict(soaked, wrong)}: {soaked.num_steps:,} steps, seed {seed}"
+    verdict = _verdict(soaked, wrong)
+    line = last_line(verdict, f"{soaked.num_steps:,} steps, seed {seed}", soaked.inconclusive_because)
     if not as_json:
-        click.echo(verdict)
-    finish(EXIT_OF_VERDICT[_verdict(soaked, wrong)], "; ".join([verdict, *wrong]))
+        click.echo(line)
+    finish(EXIT_OF_VERDICT[verdict], "; ".join([line, *wrong]))
 
 
 def _verdict(soaked: "Soaked", wrong: list[str]) -> str:
-    return "interrupted" if soaked.is_interrupted else "fails" if wrong else "conforms"
+    because = soaked.inconclusive_because
+    return verdict_of(is_interrupted=soaked.is_interrupted, wrong=wrong, because=because)
 
 
 def _document(
@@ -124,6 +129,7 @@ def _document(
 
     return {
         "verdict": _verdict(soaked, wrong),
+        "inconclusive_because": reasons_of(_verdict(soaked, wrong), soaked.inconclusive_because),
         "implementation": implementation,
         "seed": soaked.seed,
         "steps": soaked.num_steps,

@@ -75,6 +75,7 @@ class Replay(Enum):
     CHANGED = "~ CHANGED"
     CRASHED = "! CRASHED"
     TIMED_OUT = "! TIMED OUT"
+    UNDECIDED = "? UNDECIDED"
 
 
 def case_arguments(operation: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Text that others wrote, as it is shown: no character of it moves a cursor, turns a line around or begins another."""
 
+from collections.abc import Sequence
+
 LONGEST_SHOWN = 2000
+MOST_NAMED = 3
 
 
 def shown(text: str, most: int = LONGEST_SHOWN) -> str:
@@ -22,3 +25,9 @@ def shown(text: str, most: int = LONGEST_SHOWN) -> str:
 def shown_path(path: object) -> str:
     """Return a path likewise; bytes that are no text stay as Python holds them, because they name the file."""
     return "".join(one if "\ud800" <= one <= "\udfff" else shown(one) for one in str(path))
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more there are."""
+    rest = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -47,6 +47,8 @@ def test_json(specsim, asked):
         "survivors": ["BT-2"],
         "survived": [{"id": "BT-2", "seed": 5}],
         "powerless": ["tree.c"],
+        "verdict": "fails",
+        "inconclusive_because": [],
     }
 
 
