@@ -95,9 +95,16 @@ def _looking_once(look: Callable[[Any], Any], scopes: list[Any]) -> Callable[[An
             scope = look(function)
             if scope is not None:
                 scopes.append(scope)
+                # Triton 3.6 calls int() on an array of one entry, which NumPy 2.4 refuses. The scope puts it back.
+                language.tensor.__index__ = _index
         return _Kept()
 
     return look_once
+
+
+def _index(value: Any) -> int:
+    """Return the number that a lone value of a kernel stands for, where Python asks for one, as a loop's bounds."""
+    return int(value.handle.data.item())
 
 
 def _remembering(entries_of: Callable[[Any], Any]) -> Callable[[Any], Any]:

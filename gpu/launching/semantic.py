@@ -22,7 +22,9 @@ INTEGERS = {
 
 FLOATS = frozenset(one.name for one in (language.float16, language.bfloat16, language.float32, language.float64))
 
-PLAIN = INTEGERS.keys() | FLOATS | {language.int1.name}
+BOOLEAN = language.int1.name
+
+PLAIN = INTEGERS.keys() | FLOATS | {BOOLEAN}
 """Names of the types of which two operands of one type keep it."""
 
 _SHAPES: dict[tuple[int, ...], tuple[Any, Any]] = {}
@@ -36,6 +38,10 @@ class ShapedTensor(language.tensor):  # type: ignore[misc]
         self.handle = handle
         self.type = type
         self.dtype = type.scalar
+        # Triton's builder labels what a comparison returns with the type of what was compared, so the entries of a
+        # lone flag that is spread over a block would be of that type; Triton 3.9 takes masks of booleans alone.
+        if self.dtype.name == BOOLEAN:
+            handle.dtype = self.dtype
         self.shape, self.numel = _shape_of(handle, type)
 
 

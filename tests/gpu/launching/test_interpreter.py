@@ -1,18 +1,25 @@
 """The interpreter looks through its language once a call, and what finds nothing more to replace is not asked."""
 
+import inspect
 from collections import Counter
+from functools import wraps
 
+import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 from triton import language
 from triton.runtime import interpreter
+from triton.runtime.errors import InterpreterError
 
 from specsim import gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching.blocks import INTERPRETED
 from specsim.gpu.launching.examples import SMALL, example
-from specsim.gpu.launching.interpreter import ENTRIES, LOOK, SEMANTIC, interpret
+from specsim.gpu.launching.interpreter import ENTRIES, LOOK, SEMANTIC, interpret, read_once
 from specsim.gpu.launching.mode import launching
+from specsim.operations import RECORDS
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="kernels are compiled here")
 
@@ -45,6 +52,52 @@ def test_an_empty_tensor_may_start_where_another_one_does():
     counts = gpu.create_num_accepted_drafts_filter(torch.tensor([6, 31], dtype=torch.int32), nobody, lengths)
     assert counts.tolist() == [0, 0]
     assert lengths.tolist() == [9, 42]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_masks_are_of_booleans_where_they_reach_memory(name, monkeypatch):
+    seen = set()
+
+    def watched(member):
+        @wraps(member)
+        def call(*given, **named):
+            seen.add(inspect.signature(member).bind(*given, **named).arguments["mask"].data.dtype)
+            return member(*given, **named)
+
+        return call
+
+    for access in ("create_masked_load", "create_masked_store", "create_atomic_rmw"):
+        monkeypatch.setattr(
+            interpreter.interpreter_builder, access, watched(getattr(interpreter.interpreter_builder, access))
+        )
+    getattr(gpu, name)(**example(name, SMALL, DEVICE))
+    assert seen == {np.dtype(bool)}
+
+
+@triton.jit
+def _count_kernel(out_ptr, count):
+    for _ in range(0, count):
+        tl.store(out_ptr, tl.load(out_ptr) + 1)
+
+
+def test_an_argument_bounds_a_loop_whose_number_triton_cannot_read(monkeypatch):
+    def refuse(value):
+        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+
+    look = vars(interpreter)[LOOK]
+
+    def looking(function):
+        scope = look(function)
+        language.tensor.__index__ = refuse
+        return scope
+
+    monkeypatch.setattr(interpreter, LOOK, looking)
+    out = torch.zeros(1, dtype=torch.int32)
+    with pytest.raises(InterpreterError, match="0-dimensional"):
+        _count_kernel[(1,)](out, 3)
+    with read_once():
+        _count_kernel[(1,)](out, 3)
+    assert out.tolist() == [3]
 
 
 EXCHANGED = (LOOK, SEMANTIC, ENTRIES)

@@ -9,7 +9,7 @@ from triton import language
 from triton.runtime import interpreter
 
 from specsim.gpu.launching.blocks import INTERPRETED
-from specsim.gpu.launching.semantic import FLOATS, INTEGERS, PLAIN, LeanSemantic
+from specsim.gpu.launching.semantic import BOOLEAN, FLOATS, INTEGERS, PLAIN, LeanSemantic
 
 pytestmark = pytest.mark.skipif(not INTERPRETED, reason="kernels are compiled here")
 
@@ -39,12 +39,14 @@ def value(semantic, name, shape):
 def described(tensor):
     """Return all that a kernel can find out about a tensor."""
     entries = tensor.handle.data
+    # Triton's builder labels what a comparison returns with the type of what was compared, the lean one with its own.
+    label = tensor.dtype if tensor.dtype.name == BOOLEAN else tensor.handle.dtype
     return (
         tensor.type,
         tensor.dtype,
         [one.value for one in tensor.shape],
         tensor.numel.value,
-        tensor.handle.dtype,
+        label,
         (entries.dtype, entries.shape, entries.tobytes()),
     )
 
@@ -115,6 +117,14 @@ def test_shapes_are_brought_together_as_triton_does():
             lambda semantic, *both: semantic.broadcast_impl_value(*(value(semantic, "fp32", one) for one in both)),
             *shapes,
         )
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_a_lone_flag_that_is_spread_over_a_block_is_one_of_booleans(name):
+    flag = LEAN.less_than(value(LEAN, name, ()), value(LEAN, name, ()))
+    mask = LEAN.broadcast_impl_value(value(LEAN, "int32", (4,)), flag)[1]
+    assert flag.handle.dtype == mask.handle.dtype == language.int1
+    assert mask.handle.data.dtype == np.bool_
 
 
 def test_a_tensor_of_tritons_own_is_a_tensor():
