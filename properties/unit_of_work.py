@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Replay
 from specsim.conformance.isolation.beats import Poisoned, is_watched
@@ -22,6 +24,33 @@ SIGNS = {Fate.TIMED_OUT: Replay.TIMED_OUT.value}
 
 MOST_LOSSES = 2
 """Crashes and hangs after which what would suffer from them again is not run."""
+
+
+class ToldFailure(msgspec.Struct):
+    """Of a failing history what a process sends: why, and its lines."""
+
+    error: str
+    lines: list[str]
+
+
+class ToldOutcome(msgspec.Struct):
+    """What every unit sends, by which the outcome of a process that is tried is checked; others add their counts."""
+
+    duration: float
+    reach: dict[str, int]
+    failure: ToldFailure | None
+
+
+def checked(told: Any, kind: Any) -> Any:
+    """Return plain values that a process sent as they are, which make an object of some type.
+
+    Raises
+    ------
+    ValueError
+        They do not.
+    """
+    msgspec.convert(told, kind)
+    return told
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """``python -m specsim`` is the command ``specsim``; nothing is imported from the working directory unasked."""
 
+import atexit
 import os
 import sys
+from contextlib import suppress
 
 
 def leave_working_directory() -> None:
@@ -22,9 +24,33 @@ def leave_working_directory() -> None:
         sys.path.append(first)
 
 
+def run() -> None:
+    """Run the command line; what interrupts it while it is imported ends it as later on."""
+    from specsim.cli.interrupts import CODE, listen
+
+    listen()
+    try:
+        from specsim.cli.main import main
+    except KeyboardInterrupt:
+        # NOTE: a closed stderr is None, or raises when it is written to.
+        with suppress(OSError, AttributeError):
+            sys.stderr.write("specsim: interrupted\n")
+            sys.stderr.flush()
+        os._exit(CODE)
+    try:
+        main(prog_name="specsim")
+    except SystemExit as left:
+        if left.code != CODE:
+            raise
+        # NOTE: an interpreter that has imported all of this takes seconds to take itself apart.
+        with suppress(OSError, AttributeError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        atexit._run_exitfuncs()
+        os._exit(CODE)
+
+
 if __name__ == "__main__":
     leave_working_directory()
     # NOTE: whatever is imported, is imported behind that.
-    from specsim.cli.main import main
-
-    main(prog_name="specsim")
+    run()

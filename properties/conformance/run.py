@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from specsim.properties.conformance.budget import SPENT, rounds_of
 from specsim.properties.conformance.crashes import Search, told_loss
 from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
 from specsim.properties.conformance.selection import examples_of, is_runnable, is_selected, reported_names
-from specsim.properties.conformance.units import UnitLimits, failure_from, report_from, together
-from specsim.properties.conformance.wanted import Prepared, Unprepared, Wanted
+from specsim.properties.conformance.units import ToldCase, UnitLimits, failure_from, outcome_from, report_from, together
+from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
-from specsim.properties.unit_of_work import MOST_LOSSES
+from specsim.properties.unit_of_work import MOST_LOSSES, checked
 
 RUN_UNIT = "specsim.properties.conformance.units:run_unit"
 SMALLEST_CRASH = "specsim.properties.conformance.crashes:smallest_crash"
@@ -25,7 +26,7 @@ SECONDS_OF_A_SEARCH = 20.0
 MOST_SEARCHES = 4
 """How many times as long that may take where others have the machine."""
 
-Prepare = Callable[[str], Prepared | Unprepared]
+Prepare = Callable[[str], object]
 Told = Callable[[Failure], None]
 
 
@@ -78,7 +79,7 @@ class Run:
                     most=wanted.most,
                 )
                 arguments = (self.described.name, one.name, (seed,), limits)
-                yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits)
+                yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
 
     def dispatch(self, job: Job) -> Job | str:
         """Return a job as it is to run, or why it is not."""
@@ -176,7 +177,8 @@ class Run:
         self._searching[name] = told
         arguments = (implementation, name, search, limits, self._prepare)
         most = MOST_SEARCHES * (search.seconds + search.call_seconds)
-        return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True)
+        read = partial(checked, kind=ToldCase | None)
+        return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True, read=read)
 
     def _take_search(self, event: Done | Lost | Skipped) -> None:
         name, _ = event.job.key

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import read_case, write_case
 from specsim.conformance.stored import Provenance
@@ -17,6 +19,7 @@ from specsim.properties.catalogue import properties_by_name, property_named
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.running import run_property
 from specsim.properties.conformance.saving import case_of
+from specsim.properties.unit_of_work import checked
 from specsim.rejection import Reason, SpecRejection
 
 WORDS = ("operation", "property", "message", "error", "fate", "difference")
@@ -140,9 +143,44 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     )
 
 
+class ToldCase(msgspec.Struct):
+    """Of a failure of a property what a process sends: texts, and the file of its case."""
+
+    operation: str
+    property: str
+    message: str
+    error: str
+    fate: str
+    difference: str
+    case: str | None
+
+
+class _ToldUnit(msgspec.Struct):
+    duration: float
+    failure: ToldCase | None
+
+
+def outcome_from(told: Any) -> Any:
+    """Return the outcome of a unit as it was sent.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    report_from(told)
+    return checked(told, _ToldUnit)
+
+
 def report_from(outcome: Mapping[str, Any]) -> PropertyReport:
-    """Return the report in the outcome of a unit."""
-    return PropertyReport(**{name: value for name, value in outcome.items() if name not in ("duration", "failure")})
+    """Return the report in the outcome of a unit.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    return msgspec.convert(outcome, PropertyReport)
 
 
 def failure_from(told: Mapping[str, Any]) -> Failure:

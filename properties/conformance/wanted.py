@@ -1,10 +1,14 @@
 """What is checked and how much may be spent on it, and what a worker says of an implementation."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from specsim.conformance.isolation.jobs import Limits
-from specsim.conformance.limits import NO_LIMITS
+from specsim.conformance.limits import NO_LIMITS, limits_from
 from specsim.conformance.limits import Limits as DeclaredLimits
 from specsim.properties.conformance.selection import Described
 
@@ -61,6 +65,10 @@ class Prepared:
     version: str = ""
     remarks: tuple[str, ...] = ()
 
+    def told(self) -> dict[str, Any]:
+        """Return everything as plain values, which ``prepared_from`` reads."""
+        return {**vars(self), "declared": self.declared.told()}
+
 
 @dataclass(frozen=True)
 class Unprepared:
@@ -68,3 +76,33 @@ class Unprepared:
 
     words: str
     code: int
+
+    def told(self) -> dict[str, Any]:
+        """Return everything as plain values, which ``prepared_from`` reads."""
+        return vars(self)
+
+
+class _Told(msgspec.Struct, forbid_unknown_fields=True):
+    described: Described
+    device: str
+    is_interpreted: bool
+    uses_gpu: bool
+    declared: dict[str, Any]
+    version: str
+    remarks: tuple[str, ...]
+
+
+def prepared_from(told: Mapping[str, Any] | None) -> Prepared | Unprepared | None:
+    """Return what a worker says of an implementation; None where it says that it is ready.
+
+    Raises
+    ------
+    ValueError
+        It is nothing of this kind.
+    """
+    if told is None:
+        return None
+    if "code" in told:
+        return msgspec.convert(told, Unprepared)
+    read = msgspec.convert(told, _Told)
+    return Prepared(**{**msgspec.structs.asdict(read), "declared": limits_from(read.declared)})

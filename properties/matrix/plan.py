@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import Cell
-from specsim.properties.matrix.refusals import Refusal, refusals
-from specsim.properties.soak.subject import Subject
+from specsim.properties.matrix.refusals import Refusal
 
 PAIRS, TRIPLES = 2, 3
 
@@ -46,9 +45,8 @@ class Plan:
         return len(occurring(self.cells, strength)), len(occurring(self.allowed, strength))
 
 
-def plan_matrix(subject: Subject, profile: Profile, cells: Sequence[Cell]) -> Plan:
-    """Ask about every cell of a product, and choose those that are run."""
-    refused = refusals(subject, cells)
+def plan_matrix(refused: Mapping[Cell, Refusal], profile: Profile, cells: Sequence[Cell]) -> Plan:
+    """Choose the cells of a product that are run, of those that nothing refuses."""
     allowed = [cell for cell in cells if cell not in refused]
     return Plan(
         cells=tuple(cover(allowed, profile.strength)) if allowed else (),

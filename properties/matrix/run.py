@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost, Skipped
@@ -11,13 +12,22 @@ from specsim.conformance.isolation.supervisor import Event, Supervisor
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
-from specsim.properties.matrix.plan import Plan, Profile
-from specsim.properties.matrix.units import LAW, MatrixLimits
+from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
+from specsim.properties.matrix.units import LAW, MatrixLimits, ToldHistory, refusals_from
 from specsim.properties.soak.run import OnProgress
-from specsim.properties.unit_of_work import MOST_LOSSES, BrokenUnit, answer_of, broken_by, broken_from, stopped_by
+from specsim.properties.unit_of_work import (
+    MOST_LOSSES,
+    BrokenUnit,
+    ToldOutcome,
+    answer_of,
+    broken_by,
+    broken_from,
+    checked,
+    stopped_by,
+)
 
 RUN_UNIT = "specsim.properties.matrix.units:run_unit"
-PLAN_UNIT = "specsim.properties.matrix.units:plan_unit"
+REFUSALS_UNIT = "specsim.properties.matrix.units:refusals_unit"
 
 
 @dataclass(frozen=True)
@@ -131,18 +141,19 @@ class MatrixRun:
 
     def plan(self, profile: Profile, cells: Sequence[Cell]) -> Plan | BrokenUnit:
         """Ask the implementation about every cell of a product; who ends the process is a failure with its cell."""
-        arguments = (self.implementation, self.modes[0], profile, tuple(cells))
-        event = answer_of(self.supervisor, Job(("its plan", 0), PLAN_UNIT, arguments, self.limits))
+        arguments = (self.implementation, self.modes[0], tuple(cells))
+        read = partial(refusals_from, cells=cells)
+        event = answer_of(self.supervisor, Job(("its plan", 0), REFUSALS_UNIT, arguments, self.limits, read=read))
         if isinstance(event, Lost):
             return broken_by(event)
-        plan: Plan = event.answer
-        return plan
+        return plan_matrix(event.answer, profile, cells)
 
     def job(self, task: Task, most_seeded: int | None = None, replays: int = 0) -> Job:
         """Return the unit of a task."""
         limits = MatrixLimits(self.seed, task.mode, most_seeded, replays)
         arguments = (self.implementation, task.cell.name, (task.number,), limits)
-        return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits)
+        read = partial(checked, kind=ToldOutcome if task.number == LAW else ToldHistory)
+        return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(
         self,

@@ -1,20 +1,22 @@
 """The unit of work of a matrix: one history of a cell, or its law; and what an implementation is asked before."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from specsim.assertion import require_present
 from specsim.properties.matrix.factors import Cell, cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
-from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
+from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.unit_of_work import require_device
+from specsim.properties.unit_of_work import ToldOutcome, require_device
 
 LAW = "law"
 """Stands in the place of a number where the law of a cell is gone through instead of a history."""
@@ -40,6 +42,12 @@ class MatrixLimits:
     mode: str
     most_seeded: int | None = None
     replays: int = 0
+
+
+class ToldHistory(ToldOutcome):
+    """What the process of a history sends."""
+
+    num_leaked: int
 
 
 def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: MatrixLimits) -> dict[str, Any]:
@@ -72,9 +80,21 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     return {**outcome, "duration": time.monotonic() - started}
 
 
-def plan_unit(implementation: str, mode: str, profile: Profile, cells: Sequence[Cell]) -> Plan:
-    """Ask an implementation about every cell of a product."""
-    return plan_matrix(loaded(implementation, mode), profile, cells)
+def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell]) -> dict[str, dict[str, str]]:
+    """Ask an implementation about every cell of a product; return who refuses which, and why, as plain values."""
+    return {cell.name: asdict(refusal) for cell, refusal in refusals(loaded(implementation, mode), cells).items()}
+
+
+def refusals_from(told: Mapping[str, Any], cells: Sequence[Cell]) -> dict[Cell, Refusal]:
+    """Return the refusals of a worker.
+
+    Raises
+    ------
+    ValueError
+        They are none of these cells.
+    """
+    by_name = {cell.name: cell for cell in cells}
+    return {by_name[name]: refusal for name, refusal in msgspec.convert(told, dict[str, Refusal]).items()}
 
 
 @cache

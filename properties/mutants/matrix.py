@@ -37,6 +37,7 @@ class Matrix:
     by_seed: dict[str, BySeed]
     powerless: tuple[str, ...]
     inconclusive_because: tuple[str, ...] = ()
+    is_interrupted: bool = False
 
     @cached_property
     def kills(self) -> dict[str, tuple[str, ...]]:
@@ -122,25 +123,34 @@ def kill_matrix(
     tell = on_progress or (lambda name, done, total: None)
     found: dict[tuple[str, int], list[Kill]] = {}
     total = len(hunt.mutants) * len(seeds)
-    with Workers(hunt, jobs) as workers:
-        tell("", 0, total)
-        for (seed, ids), rows in workers.run(kills_of_some, _pieces(hunt, seeds, jobs)):
-            found.update({(mutant, seed): list(kills) for mutant, kills in zip(ids, rows, strict=True)})
-            tell(ids[-1], len(found), total)
-        hit = {kill.property for kills in found.values() for kill in kills}
-        idle = [(name, seeds) for name in hunt.properties if name not in hit and judges_properties]
-        powerless = set()
-        for done, ((name, _), victim) in enumerate(workers.run(victim_of, idle), 1):
-            tell(name, total + done, total + len(idle))
-            if victim is None:
-                powerless.add(name)
-            else:
-                mutant, seed, kill = victim
-                found[mutant, seed].append(kill)
+    powerless = set[str]()
+    is_interrupted = False
+    try:
+        with Workers(hunt, jobs) as workers:
+            tell("", 0, total)
+            for (seed, ids), rows in workers.run(kills_of_some, _pieces(hunt, seeds, jobs)):
+                found.update({(mutant, seed): list(kills) for mutant, kills in zip(ids, rows, strict=True)})
+                tell(ids[-1], len(found), total)
+            hit = {kill.property for kills in found.values() for kill in kills}
+            idle = [(name, seeds) for name in hunt.properties if name not in hit and judges_properties]
+            for done, ((name, _), victim) in enumerate(workers.run(victim_of, idle), 1):
+                tell(name, total + done, total + len(idle))
+                if victim is None:
+                    powerless.add(name)
+                else:
+                    mutant, seed, kill = victim
+                    found[mutant, seed].append(kill)
+    except KeyboardInterrupt:
+        is_interrupted = True
     return Matrix(
         seeds=tuple(seeds),
-        by_seed={mutant: tuple(tuple(found[mutant, seed]) for seed in seeds) for mutant in hunt.mutants},
+        by_seed={
+            mutant: tuple(tuple(found[mutant, seed]) for seed in seeds)
+            for mutant in hunt.mutants
+            if all((mutant, seed) in found for seed in seeds)
+        },
         powerless=tuple(name for name in hunt.properties if name in powerless),
+        is_interrupted=is_interrupted,
     )
 
 

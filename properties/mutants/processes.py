@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -9,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
+from specsim.conformance.isolation.nature import die_with_parent
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import Hunt, Options
@@ -31,10 +33,9 @@ class Workers:
         self._kept = ExitStack()
         if jobs > 1:
             context = multiprocessing.get_context("spawn")
-            given = (sys.path, tuple(hunt.mutants), tuple(hunt.properties), hunt.options)
+            given = (os.getpid(), sys.path, tuple(hunt.mutants), tuple(hunt.properties), hunt.options)
             self._kept.enter_context(starting_safely())
             self._pool = ProcessPoolExecutor(jobs, context, _prepare, given)
-            self._kept.callback(self._pool.shutdown, cancel_futures=True)
 
     def __enter__(self) -> "Workers":
         return self
@@ -42,6 +43,12 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._pool is not None:
+            if kind is not None:
+                # NOTE: what runs is of no use any more, and may take minutes.
+                for process in list(self._pool._processes.values()):
+                    process.kill()
+            self._pool.shutdown(cancel_futures=True)
         self._kept.close()
 
     def run(self, function: Callable[..., Answer], tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
@@ -50,9 +57,20 @@ class Workers:
             for task in tasks:
                 yield task, function(self._hunt, *task)
             return
-        pending = {self._pool.submit(_call, function, task): task for task in tasks}
+        with without_interrupts():
+            pending = {self._pool.submit(_call, function, task): task for task in tasks}
         for done in as_completed(pending):
             yield pending[done], done.result()
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Let processes that are started hear no Ctrl-C, which is for this one; it comes behind the block here."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -68,9 +86,10 @@ def starting_safely() -> Iterator[None]:
             os.environ[SAFE_PATH] = before
 
 
-def _prepare(path: list[str], ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:
+def _prepare(parent: int, path: list[str], ids: tuple[str, ...], names: tuple[str, ...], options: Options) -> None:
     """Build the hunt of a process; it finds the modules that the parent finds, and leaves stdout to it."""
     global _HUNT
+    die_with_parent(parent)
     sys.path[:] = path
     sys.stdout = sys.stderr
     mutants = [mutant for mutant in all_mutants() if mutant.id in ids]

@@ -167,6 +167,7 @@ class Result:
     explored: list[Explored]
     failed: Failed | None = None
     seconds: float = 0.0
+    is_interrupted: bool = False
 
     @property
     def num_states(self) -> int:
@@ -226,7 +227,7 @@ def explore(
     most_events: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """Explore some scopes until nothing is left, a bound is reached or something fails.
+    """Explore some scopes until nothing is left, a bound is reached, something fails or the run is interrupted.
 
     Parameters
     ----------
@@ -259,13 +260,16 @@ def explore(
     def has_room() -> bool:
         return result.num_states < most_states and time.monotonic() - started < most_seconds
 
-    while waiting and result.failed is None and has_room():
-        one = min(waiting, key=_turn_of)
-        if one.num_levels == most_events:
-            break
-        result.failed = one.next_level(has_room)
-        if on_progress is not None:
-            on_progress(str(one.explored.scope), result.num_states, most_states)
-        waiting = [one for one in waiting if not one.explored.is_exhausted]
+    try:
+        while waiting and result.failed is None and has_room():
+            one = min(waiting, key=_turn_of)
+            if one.num_levels == most_events:
+                break
+            result.failed = one.next_level(has_room)
+            if on_progress is not None:
+                on_progress(str(one.explored.scope), result.num_states, most_states)
+            waiting = [one for one in waiting if not one.explored.is_exhausted]
+    except KeyboardInterrupt:
+        result.is_interrupted = True
     result.seconds = time.monotonic() - started
     return result

@@ -8,13 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
-from specsim.properties.soak.units import ANY, SoakLimits
-from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, in_order, stopped_by
+from specsim.properties.soak.units import ANY, SoakLimits, ToldMachine
+from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
 from specsim.simulation.events import Tag
 
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
@@ -84,7 +85,8 @@ class Soak:
     def job(self, number: int, replays: int = 0) -> Job:
         """Return the unit of a machine."""
         arguments = (self.implementation, ANY, (f"{self.seed} {number}",), SoakLimits(replays))
-        return Job((f"machine {number}", number), RUN_UNIT, arguments, self.limits)
+        read = partial(checked, kind=ToldMachine)
+        return Job((f"machine {number}", number), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(self, supervisor: Supervisor, num_steps: int, jobs: int, on_progress: OnProgress | None = None) -> Soaked:
         """Run machines 0, 1, 2, … until they have taken so many steps, or too many fail; also if that is interrupted.

@@ -16,7 +16,7 @@ from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.unit_of_work import require_device
+from specsim.properties.unit_of_work import ToldOutcome, require_device
 
 ANY = "machine"
 DRAWN: Mapping[str, DrawSetup] = {ANY: draw_setup}
@@ -34,6 +34,20 @@ class SoakLimits:
     """
 
     replays: int = 0
+
+
+class ToldMachine(ToldOutcome):
+    """What the process of a machine sends."""
+
+    algorithm: str
+    num_steps: int
+    num_decodes: int
+    num_wide_decodes: int
+    num_leaked: int
+    reused: dict[str, int]
+    untried: dict[str, str]
+    process: int
+    rss_mib: float
 
 
 def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakLimits) -> dict[str, Any]:

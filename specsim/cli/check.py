@@ -16,6 +16,7 @@ from specsim.cli.check_report import document_of, print_report
 from specsim.cli.device import OURS, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, conclude, in_one_line, summarise
+from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import (
     DEFAULT,
     PROFILES,
@@ -163,6 +164,7 @@ def check(
 
         with progress("check") as on_progress:
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
+            finish_undisturbed()
     judged = known.judge(report, entries, subject)
     known.write(known_to_write, entries, judged, subject)
     report = judged.report

@@ -2,13 +2,10 @@
 
 import functools
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,9 +18,10 @@ from specsim.conformance.isolation.nature import cores
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
+from specsim.conformance.plain_text import printable
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.wanted import Prepared, Unprepared
+    from specsim.properties.conformance.wanted import Prepared
 
 MIB = 2**20
 SHARE_OF_MEMORY = 0.75
@@ -138,8 +136,8 @@ def bounded_jobs(jobs: int) -> int:
     return min(jobs, most)
 
 
-def prepare(implementation: str) -> "Prepared | Unprepared":
-    """Load an implementation in a worker, and say what it is."""
+def prepare(implementation: str) -> dict[str, Any]:
+    """Load an implementation in a worker, and return what it is, or why it cannot be tried, as plain values."""
     from specsim.properties.conformance.selection import Described
     from specsim.properties.conformance.wanted import Prepared, Unprepared
     from specsim.properties.reach.sizes import is_interpreted
@@ -147,32 +145,31 @@ def prepare(implementation: str) -> "Prepared | Unprepared":
     try:
         backend = load_implementation(implementation)
     except Failed as failed:
-        return Unprepared(str(failed), failed.code)
+        return Unprepared(str(failed), failed.code).told()
     device = choose_device()
     uses_gpu = device != "absent" and not device.startswith("CPU")
     version = version_of(sys.modules[implementation])
     remarks = tuple(map(str, vars(sys.modules[implementation]).get("REMARKS", ())))
-    # NOTE: views of mappings cannot be sent.
-    declared = replace(backend.limits, values={name: dict(taken) for name, taken in backend.limits.values.items()})
-    return Prepared(
+    prepared = Prepared(
         Described.of(backend),
         device,
         is_interpreted(backend),
         uses_gpu,
-        declared,
+        backend.limits,
         "" if version is None else str(version),
         remarks,
     )
+    return prepared.told()
 
 
-def prepare_engine(implementation: str) -> "Unprepared | None":
-    """Load an implementation in a worker, for what the supervising side has chosen a device."""
+def prepare_engine(implementation: str) -> dict[str, Any] | None:
+    """Load an implementation in a worker, where the supervising side has chosen a device; return why it cannot be."""
     from specsim.properties.conformance.wanted import Unprepared
 
     try:
         import_implementation(implementation)
     except Failed as failed:
-        return Unprepared(str(failed), failed.code)
+        return Unprepared(str(failed), failed.code).told()
     return None
 
 
@@ -208,9 +205,10 @@ def engine_workers(implementation: str, jobs: int, limits: Limits) -> Iterator[S
 
 @contextmanager
 def _started(implementation: str, job: Job, jobs: int, preload: Sequence[str]) -> Iterator[Supervisor]:
-    from specsim.properties.conformance.wanted import Unprepared
+    from specsim.properties.conformance.wanted import Unprepared, prepared_from
 
-    with ended_by_sigterm(), Supervisor(jobs, job, preload, on_output=pass_on) as supervisor:
+    job = replace(job, read=prepared_from)
+    with Supervisor(jobs, job, preload, on_output=pass_on) as supervisor:
         try:
             prepared = supervisor.start()
             if isinstance(prepared, Unprepared):
@@ -230,7 +228,7 @@ def _started(implementation: str, job: Job, jobs: int, preload: Sequence[str]) -
 def replay_workers() -> Iterator[Supervisor]:
     """Start a worker that loads whatever it is asked to."""
     job = Job(("its import", 0), "specsim.cli.isolation:nothing")
-    with ended_by_sigterm(), Supervisor(1, job, PRELOAD, on_output=pass_on) as supervisor:
+    with Supervisor(1, job, PRELOAD, on_output=pass_on) as supervisor:
         try:
             yield supervisor
         finally:
@@ -252,21 +250,6 @@ def nothing() -> None:
 
 def pass_on(printed: bytes) -> None:
     """Show on stderr what an implementation prints: stdout is for the report alone."""
-    sys.stderr.write(printed.decode(errors="replace"))
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let a block that is asked to end do so as with Ctrl-C, so that it can say what it has found."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):  # NOTE: nobody may read it any more.
+            sys.stderr.write(printable(printed.decode(errors="replace")))

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 import specsim
+from specsim.cli.interrupts import finish_undisturbed, listening
 from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, need_working_directory, remark
 from specsim.cli.registry import command_texts, import_command
 from specsim.cli.results import results_on_stdout
@@ -34,12 +35,23 @@ class Commands(click.Group):
                 [(name, click.Command(name, help=text).get_short_help_str(width)) for name, text in texts.items()]
             )
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the command line."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt:
+            remark("specsim: interrupted")
+            raise click.exceptions.Exit(Exit.INTERRUPTED.value) from None
+
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command line; what it found is told on stderr if stdout does not take it."""
-        with results_on_stdout() as results:
+        with listening(), results_on_stdout() as results:
             try:
                 return super().main(*args, **extra)
             except SystemExit as left:
+                finish_undisturbed()
                 results.flush()
                 if results.failure is None:
                     raise

@@ -8,6 +8,7 @@ import click
 
 from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import OURS, choose_device_for, need_suite
+from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
 from specsim.cli.output import (
@@ -124,6 +125,7 @@ def matrix(
         else:
             result = run.run(plan.cells, numbers, laws, on_progress)
             shortest = _shorten(run, result, replays)
+            finish_undisturbed()
     if is_planned_only:
         _print_extent(extent, as_json)
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from specsim.cli.device import choose_device, need_suite
+from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
@@ -87,6 +88,9 @@ def mutants(
             jobs=jobs,
             on_progress=on_progress,
         )
+    finish_undisturbed()
+    if found.is_interrupted:
+        record = None
     if record is not None and recorded is not None:
         _write(kills.write_kills, kills.updated(recorded, found.by_seed, every, all_properties()), record)
     unseen = limits.read_unseen() if with_limits else frozenset[str]()
@@ -168,13 +172,15 @@ def _print(found: "Matrix", unseen: frozenset[str]) -> None:
 
 def _verdict(found: "Matrix", unseen: frozenset[str]) -> str:
     survivors = [name for name in found.survivors if name not in unseen]
-    return verdict_of(is_interrupted=False, wrong=survivors, because=found.inconclusive_because)
+    return verdict_of(is_interrupted=found.is_interrupted, wrong=survivors, because=found.inconclusive_because)
 
 
 def _last_line(found: "Matrix", unseen: frozenset[str]) -> str:
     killed = len(found.kills) - len(found.survivors)
     counted = f"{killed} of {len(found.kills)} mutants killed, {_name(found.seeds)}"
     verdict = _verdict(found, unseen)
+    if verdict == "interrupted":
+        return f"{verdict}: {counted}"
     return last_line(verdict, counted, found.inconclusive_because) if verdict == "inconclusive" else counted
 
 

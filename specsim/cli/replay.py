@@ -1,9 +1,11 @@
 """``specsim replay``: run saved cases again, in processes that may die."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.isolation import replay_workers, with_limits
@@ -162,7 +164,7 @@ def _outcome_of(
 
 def _run(supervisor: Supervisor, job: Job, name: str) -> tuple[str, str]:
     """Run a job in a worker; return what it answers, or how it ended and why."""
-    supervisor.submit(job)
+    supervisor.submit(replace(job, read=_outcome_from))
     (event,) = supervisor.events()
     if isinstance(event, Lost):
         if event.call is None:
@@ -170,6 +172,13 @@ def _run(supervisor: Supervisor, job: Job, name: str) -> tuple[str, str]:
         return OF_FATE[event.fate].name, event.words
     outcome, words = (UNAVAILABLE, event.words) if isinstance(event, Skipped) else event.answer
     return str(outcome), str(words)
+
+
+def _outcome_from(told: Any) -> tuple[str, str]:
+    outcome, words = msgspec.convert(told, tuple[str, str])
+    if outcome not in {"", UNAVAILABLE, MISSING, *Replay.__members__}:
+        raise ValueError(f"no outcome of a replay: {outcome}")
+    return outcome, words
 
 
 def _replay(backend: Backend, case: Case) -> tuple[Replay, str]:

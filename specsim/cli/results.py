@@ -2,12 +2,17 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOBase
 from typing import TextIO
 
+from specsim.conformance.plain_text import printable
+
+COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
+ON_A_TERMINAL = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
 CLOSED = (errno.EBADF, errno.EPIPE)
 """Failures of a stdout that somebody closed, as ``>&-`` and ``| head`` do, and that is not missed."""
 
@@ -15,7 +20,8 @@ CLOSED = (errno.EBADF, errno.EPIPE)
 class Results(TextIOBase):
     """A text stream that outlives its file: what cannot be written is dropped, and ``failure`` says why.
 
-    So a command always comes to its end, and its verdict is told on stderr and by its exit code.
+    So a command always comes to its end, and its verdict is told on stderr and by its exit code. Characters that others
+    wrote and that would control a terminal are written as in a literal of Python.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -46,7 +52,7 @@ class Results(TextIOBase):
         """Write text, or drop it."""
         if self._stream is not None and self.failure is None:
             try:
-                self._stream.write(text)
+                self._stream.write(_tamed(text, self._stream.isatty()))
             except OSError as error:
                 self._fail(error)
         return len(text)
@@ -56,8 +62,8 @@ class Results(TextIOBase):
         if self._stream is not None and self.failure is None:
             try:
                 self._stream.flush()
-            except OSError as error:
-                self._fail(error)
+            except (OSError, ValueError) as error:
+                self._fail(error if isinstance(error, OSError) else OSError(errno.EBADF, "closed"))
 
     @property
     def is_missed(self) -> bool:
@@ -73,10 +79,39 @@ class Results(TextIOBase):
             os.close(nowhere)
 
 
+def _tamed(text: str, is_terminal: bool) -> str:
+    """Return text without control characters but those that colour it, and on a terminal those of progress bars."""
+    if text.replace("\n", "").isprintable():
+        return text
+    kept = ON_A_TERMINAL if is_terminal else COLOURS
+    parts = kept.split(text)
+    return "".join(part if place % 2 else printable(part) for place, part in enumerate(parts))
+
+
 @contextmanager
 def results_on_stdout() -> Iterator[Results]:
-    """Let everything that is printed while the block runs go through a stream of results."""
+    """Let everything that is printed while the block runs go through a stream of results, and remarks through another.
+
+    Nothing but the remarks themselves is lost where stderr is closed.
+    """
+    with _remarks_on_stderr(), _results_on_stdout() as results:
+        yield results
+
+
+@contextmanager
+def _remarks_on_stderr() -> Iterator[None]:
     _occupy_standard_descriptors()
+    given = sys.stderr
+    sys.stderr = Results(given)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stderr = given
+
+
+@contextmanager
+def _results_on_stdout() -> Iterator[Results]:
     given = sys.stdout
     with suppress(AttributeError):  # NOTE: only a text file can be told what to do with what it cannot encode.
         given.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

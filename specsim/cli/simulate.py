@@ -8,9 +8,10 @@ import click
 
 from specsim.cli.bounds import check_counts, check_slots
 from specsim.cli.drafting import NAMES, config_of, drafting_of, of_the_model, sizes_of
+from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress
+from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
 from specsim.cli.store import StoreOptions, store_figures, with_store
@@ -221,14 +222,17 @@ def simulate(
             schedule=schedule,
         )
     divergence = None
-    if lockstep:
+    if lockstep and not report.is_interrupted:
         believed = build_worker(plan, "reference", drafting, model, requests, batch, graphs, Reads.FULL, schedule)
         other = build_worker(plan, worker, drafting, model, requests, batch, graphs, schedule=schedule)
         divergence = find_divergence(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )
     reasons = document_of(plan)["reasons"]
-    figures = asdict(report) | {"pool": pool, "draft_pool": draft_pool}
+    figures = asdict(report)
+    if not figures.pop("is_interrupted"):
+        finish_undisturbed()
+    figures |= {"pool": pool, "draft_pool": draft_pool}
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= store_figures(chosen)
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
@@ -245,6 +249,9 @@ def simulate(
         console().print(table)
         for mismatch in report.mismatches:
             click.echo(mismatch)
+    if report.is_interrupted:
+        remark(f"specsim: interrupted: {report.requests} of {num_requests} requests have ended, and none is compared")
+        finish(Exit.INTERRUPTED)
     found = [*report.mismatches, *([] if divergence is None else [str(divergence)])]
     finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
 

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from specsim.cli.output import Exit, announce, console, finish, plain_table, print_json, progress
+from specsim.cli.output import (
+    EXIT_OF_VERDICT,
+    Exit,
+    announce,
+    console,
+    finish,
+    plain_table,
+    print_json,
+    progress,
+    verdict_of,
+)
 from specsim.conformance.backend import Backend
 
 if TYPE_CHECKING:
@@ -28,10 +38,14 @@ def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, 
         print_json(_document(seen, backend.name))
     else:
         _print(seen)
-    verdict = f"{'fails' if seen.failed else 'conforms'}: {seen.num_states:,} states, depth {seen.depth}"
+    verdict = f"{_verdict(seen)}: {seen.num_states:,} states, depth {seen.depth}"
     if not as_json:
         click.echo(verdict)
-    finish(Exit.FAILURE if seen.failed else Exit.CONFORMS, verdict)
+    finish(EXIT_OF_VERDICT[_verdict(seen)], verdict)
+
+
+def _verdict(seen: "Result") -> str:
+    return verdict_of(is_interrupted=seen.is_interrupted, wrong=[seen.failed.error] if seen.failed else [], because=[])
 
 
 def show_small_mutants(as_json: bool) -> NoReturn:
@@ -40,11 +54,15 @@ def show_small_mutants(as_json: bool) -> NoReturn:
 
     mutants = mutants_of_parts()
     shown: list[Shown] = []
+    is_interrupted = False
     with progress("soak") as on_progress, redirect_stdout(sys.stderr):
-        for place, mutant in enumerate(mutants, 1):
-            shown.append(show(mutant))
-            if on_progress is not None:
-                on_progress(mutant.id, place, len(mutants))
+        try:
+            for place, mutant in enumerate(mutants, 1):
+                shown.append(show(mutant))
+                if on_progress is not None:
+                    on_progress(mutant.id, place, len(mutants))
+        except KeyboardInterrupt:
+            is_interrupted = True
     alive = [one.mutant.id for one in shown if one.failed is None and one.mutant.id not in UNSEEN]
     if as_json:
         print_json({"most_events": MOST_EVENTS, "survivors": alive, "mutants": [_row(one, UNSEEN) for one in shown]})
@@ -56,9 +74,10 @@ def show_small_mutants(as_json: bool) -> NoReturn:
         console().print(table)
     died = sum(one.failed is not None for one in shown)
     verdict = f"{died} of {len(shown)} mutants die within {MOST_EVENTS} events, {len(alive)} survive"
+    verdict = f"interrupted: {verdict}" if is_interrupted else verdict
     if not as_json:
         click.echo(verdict)
-    finish(Exit.FAILURE if alive else Exit.CONFORMS, verdict)
+    finish(Exit.INTERRUPTED if is_interrupted else Exit.FAILURE if alive else Exit.CONFORMS, verdict)
 
 
 def _row(one: "Shown", unseen: dict[str, str]) -> dict[str, object]:
@@ -76,7 +95,7 @@ def _row(one: "Shown", unseen: dict[str, str]) -> dict[str, object]:
 
 def _document(seen: "Result", name: str) -> dict[str, object]:
     return {
-        "verdict": "fails" if seen.failed else "conforms",
+        "verdict": _verdict(seen),
         "implementation": name,
         "states": seen.num_states,
         "transitions": seen.num_transitions,

@@ -10,6 +10,7 @@ import click
 
 from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import choose_device_for, load_implementation, need_suite
+from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls, words_of
 from specsim.cli.output import (
     EXIT_CODES,
@@ -101,6 +102,7 @@ def soak(
         else:
             soaked = what.run(supervisor, steps, jobs, on_progress)
         shortest = what.shortest(supervisor, soaked, replays)
+        finish_undisturbed()
     if number is None:
         wrong = complaints(soaked)
     else:

@@ -17,9 +17,9 @@ from specsim.conformance.backend import Backend, load
 from specsim.conformance.case_ids import case_id, labelled
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.plain_files import bad_case_file
+from specsim.conformance.plain_text import LONGEST_TEXT
 from specsim.conformance.stored import (
     FAILURE,
-    LONGEST_TEXT,
     OBSERVED,
     SCHEMA,
     Provenance,

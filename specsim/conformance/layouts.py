@@ -89,31 +89,3 @@ def _room_around(block: Any, begin: int, end: int) -> tuple[int, int]:
     start: int = block.__array_interface__["data"][0]
     stop = start + block.nbytes
     return (begin - start, stop - end) if block.flags.c_contiguous and start <= begin and end <= stop else (0, 0)
-
-
-@dataclass(frozen=True)
-class Packed:
-    """A view as another process gets it, which would get a plain array else."""
-
-    values: Any
-    layout: Layout
-
-
-def pack(value: Any) -> Any:
-    """Return an argument in which views are packed."""
-    if isinstance(value, list | tuple):
-        return type(value)(map(pack, value)) if type(value) in (list, tuple) else value
-    if type(value) is not np.ndarray or value.dtype.hasobject or value.itemsize not in (1, 2, 4, 8):
-        return value
-    layout = layout_of(value)
-    return value if layout is None else Packed(value.copy(order="C"), layout)
-
-
-def unpack(value: Any) -> Any:
-    """Return an argument whose packed views are views again."""
-    if isinstance(value, list | tuple):
-        return type(value)(map(unpack, value)) if type(value) in (list, tuple) else value
-    if not isinstance(value, Packed):
-        return value
-    view = lay_out(value.values, value.layout)
-    return value.values if view is None else view

@@ -1,7 +1,7 @@
 """What a module declares that it does not do: ``LIMITS`` and a few conventions, read once when it is loaded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -101,6 +101,14 @@ class Limits:
         """Return these limits with other largest numbers."""
         return replace(self, most=dict(most))
 
+    def told(self) -> dict[str, Any]:
+        """Return these limits as plain values, which ``limits_from`` reads."""
+        values = {
+            operation: {name: [one[0], one[-1]] if isinstance(one, range) else list(one) for name, one in taken.items()}
+            for operation, taken in self.values.items()
+        }
+        return {**{one.name: getattr(self, one.name) for one in fields(self)}, "values": values}
+
     def largest_sizes(self) -> list[tuple[str, int, str]]:
         """Return axes and the largest sizes that are wanted of them in every operation, and how that is called."""
         return [
@@ -134,6 +142,22 @@ def spelt(values: Values) -> str:
     if isinstance(values, range) and len(values) > 1:
         return f"{values[0]} to {values[-1]}"
     return " or ".join(map(str, values))
+
+
+def limits_from(told: Mapping[str, Any]) -> Limits:
+    """Return limits from plain values that another process sent.
+
+    Raises
+    ------
+    BadLimits
+        They are none.
+    """
+    for one in fields(Limits):
+        if not isinstance(told.get(one.name), bool if isinstance(one.default, bool) else Mapping):
+            raise BadLimits(f"limits without {one.name}")
+    return Limits(
+        **{**told, "values": {name: _values_of("LIMITS", name, taken) for name, taken in told["values"].items()}}
+    )
 
 
 def limits_of(module: Mapping[str, Any], name: str) -> Limits:

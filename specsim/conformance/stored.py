@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from specsim.conformance.plain_files import bad_case_file, read_plain_file
+from specsim.conformance.plain_text import LONGEST_TEXT
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
 from specsim.rejection import Reason
@@ -20,7 +21,7 @@ FAILURE, OBSERVED = "failure", "observed"
 MOST_BYTES = 1 << 26
 """Of a document. What is written is far below it, because larger arrays stand beside."""
 
-LONGEST_NAME, LONGEST_TEXT, MOST_VERSIONS, MOST_IN_LIST, MOST_LEVELS = 300, 1 << 14, 64, 4096, 64
+LONGEST_NAME, MOST_VERSIONS, MOST_IN_LIST, MOST_LEVELS = 300, 64, 4096, 64
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,250}")
 Unset = msgspec.UnsetType
 

@@ -39,6 +39,11 @@ def is_storable(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.name in CODES and value.ndim <= MOST_AXES
 
 
+def is_stored_type(name: str) -> bool:
+    """Return whether a case file can hold entries of a type, by its name."""
+    return name in CODES
+
+
 def form_of(value: Any) -> str:
     """Return ``int32 [2, 6]`` of an array, and the type of anything else."""
     return f"{value.dtype} {list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__

@@ -29,6 +29,7 @@ class Report:
 
     ``lossless`` compares greedy requests with autoregressive decoding and is None without any. ``reproducible``
     compares sampled requests with a second run one at a time, and is None without any or without a worker for it.
+    ``is_interrupted`` says that only requests are counted that had ended, and none of them is compared.
     """
 
     lossless: bool | None
@@ -47,6 +48,7 @@ class Report:
     meta_info: tuple[dict[str, Any], ...] = ()
     reproducible: bool | None = None
     spec_decode: dict[str, Any] = field(default_factory=dict)
+    is_interrupted: bool = False
 
 
 def simulate(
@@ -79,15 +81,24 @@ def simulate(
     engine = Engine(worker, max_batch, shuffle_seed, decode_log_interval, on_interval, adaptive, schedule)
     for request in requests:
         engine.submit(request)
-    done = engine.run(on_step)
-    engine.scheduler.check_ledger()
-    greedy = [request for request in done if request.is_greedy]
-    sampled = [request for request in done if not request.is_greedy]
-    lost = [line for request in greedy for line in _mismatches(worker, request)]
-    if isinstance(worker, TellingWorker):
-        asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
-        lost += [line for request in asked for line in untold(worker, request)]
-    changed = [] if alone is None else _changes(alone, sampled)
+    lost: list[str] = []
+    changed: list[str] = []
+    greedy: list[Request] = []
+    sampled: list[Request] = []
+    is_interrupted = False
+    try:
+        done = engine.run(on_step)
+        engine.scheduler.check_ledger()
+        greedy = [request for request in done if request.is_greedy]
+        sampled = [request for request in done if not request.is_greedy]
+        lost = [line for request in greedy for line in _mismatches(worker, request)]
+        if isinstance(worker, TellingWorker):
+            asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
+            lost += [line for request in asked for line in untold(worker, request)]
+        changed = [] if alone is None else _changes(alone, sampled)
+    except KeyboardInterrupt:
+        is_interrupted, greedy, sampled = True, [], []
+        done = sorted(engine.scheduler.finished, key=lambda request: request.request_id)
     num_verifies = sum(request.counters.num_verifies for request in done)
     num_accepted_drafts = sum(request.counters.num_accepted_drafts for request in done)
     rates = interval_rates(num_accepted_drafts, num_verifies, engine.num_drafts_per_round)
@@ -108,6 +119,7 @@ def simulate(
         meta_info=tuple(_told(request, engine.num_drafts_per_round) for request in done),
         reproducible=not changed if sampled and alone is not None else None,
         spec_decode=engine.positions.public(),
+        is_interrupted=is_interrupted,
     )
 
 

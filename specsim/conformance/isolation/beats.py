@@ -1,7 +1,6 @@
 """Signs of life: what is about to be called is said before every call, to whoever watches this process."""
 
 import os
-import pickle
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +8,7 @@ from contextlib import contextmanager
 from mmap import mmap
 from typing import Any
 
-from specsim.conformance.layouts import pack, unpack
+from specsim.conformance.isolation.messages import MOST_BYTES_OF_A_CALL, pack_call, unpack_call
 
 HEADER = struct.Struct("<QQQQ")
 """Beats, examples, whether a call is going on, and the length of what is told of the last call."""
@@ -67,12 +66,7 @@ class Heart:
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> None:
         """Say that a function is called, and with what, as far as that can be kept."""
         self._check_deadline()
-        try:
-            packed = None if arguments is None else {name: pack(value) for name, value in arguments.items()}
-            told = pickle.dumps((name, packed), protocol=5)
-        except Exception:  # NOTE: whatever cannot be kept, the call is named.
-            told = pickle.dumps((name, None))
-        self._write(told, is_calling=True)
+        self._write(pack_call(name, arguments), is_calling=True)
 
     def returned(self) -> None:
         """Say that the call has returned; what it was is kept, because a device may answer later."""
@@ -92,11 +86,11 @@ class Heart:
     def last_call(self) -> tuple[str, dict[str, Any] | None] | None:
         """Return the name and the arguments of the call that began last in the example at hand."""
         _, _, _, length = self._header()
-        told = os.pread(self._descriptor, length, HEADER.size)
-        if not length or len(told) < length:
+        # NOTE: what is tried can write anything here, a length of any number of bytes too.
+        if not 0 < length <= min(MOST_BYTES_OF_A_CALL, os.fstat(self._descriptor).st_size):
             return None
-        name, packed = pickle.loads(told)
-        return name, None if packed is None else {name: unpack(value) for name, value in packed.items()}
+        told = os.pread(self._descriptor, length, HEADER.size)
+        return unpack_call(told) if len(told) == length else None
 
     def _check_deadline(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:
@@ -104,7 +98,8 @@ class Heart:
             raise Cut
 
     def _header(self) -> tuple[int, int, int, int]:
-        beats, examples, is_calling, length = HEADER.unpack(os.pread(self._descriptor, HEADER.size, 0))
+        header = os.pread(self._descriptor, HEADER.size, 0).ljust(HEADER.size, b"\0")
+        beats, examples, is_calling, length = HEADER.unpack(header)
         return beats, examples, is_calling, length
 
     def _write(self, told: bytes, is_calling: bool = False) -> None:

@@ -1,6 +1,7 @@
 """What a supervisor is asked to do, and what becomes of it."""
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -35,12 +36,18 @@ def _least(*seconds: float | None) -> float | None:
     return min((one for one in seconds if one is not None), default=None)
 
 
+def as_it_came(answer: Any) -> Any:
+    """Return plain values as they were sent."""
+    return answer
+
+
 @dataclass(frozen=True)
 class Job:
-    """A function by its name, ``package.module:function``, and what it is called with; both sides can pickle it.
+    """A function by its name, ``package.module:function``, and the arguments that it is called with, which are pickled.
 
     ``key`` is whatever tells the jobs of a run apart. A job that ``is_apart`` gets a process of its own, which is not
-    prepared and ends behind it.
+    prepared and ends behind it. ``read`` takes the plain values that the function returned, as the process that is
+    tried sent them, and returns the answer, or raises ValueError, TypeError or LookupError if they make none.
     """
 
     key: Any
@@ -48,11 +55,13 @@ class Job:
     arguments: tuple[Any, ...] = ()
     limits: Limits = field(default_factory=Limits)
     is_apart: bool = False
+    read: Callable[[Any], Any] = as_it_came
 
-    def run(self) -> Any:
-        """Call the function."""
-        module, _, name = self.function.partition(":")
-        return vars(importlib.import_module(module))[name](*self.arguments)
+
+def run_function(function: str, arguments: tuple[Any, ...]) -> Any:
+    """Call a function by its name."""
+    module, _, name = function.partition(":")
+    return vars(importlib.import_module(module))[name](*arguments)
 
 
 class Fate(StrEnum):

@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from specsim.conformance.isolation.jobs import Fate, Job
+from specsim.conformance.isolation.messages import Message
 from specsim.conformance.isolation.nature import bytes_held, describe_status, seconds_waited
 from specsim.conformance.isolation.nursery import Hatched
 
 CHUNK = 1 << 16
 MOST_SHOWN = 1 << 16
 """Bytes of a job that are passed on; the rest of what it prints is counted and dropped."""
+
+MOST_CHUNKS = 256
+"""Of what a worker prints, taken in at once: it may print faster than this process reads."""
 
 TAIL = 4096
 GRACE = 2.0
@@ -48,23 +51,24 @@ class Minder:
         self._since = self._silent_since = now
         self._waited_before = seconds_waited(self.process)
         self._num_printed, self._tail = 0, b""
-        with suppress(OSError):  # NOTE: one that has died meanwhile is found dead at the next look.
-            self.hatched.connection.send(job)
+        self.hatched.channel.send_job(job.function, job.arguments, job.limits.longest_turn)
 
-    def receive(self) -> tuple[str, Any] | None:
-        """Return what the worker answers, if it does."""
-        try:
-            if not self.hatched.connection.poll():
-                return None
-            answer: tuple[str, Any] = self.hatched.connection.recv()
-        except (OSError, EOFError):
-            return None
-        self.drain()
-        return answer
+    def receive(self) -> Message | None:
+        """Return what the worker says, if it does.
+
+        Raises
+        ------
+        NoMessage
+            It is no message.
+        """
+        message = self.hatched.channel.receive()
+        if message is not None:
+            self.drain()
+        return message
 
     def drain(self) -> bool:
         """Take in what the worker prints; return False where nobody can print any more."""
-        while True:
+        for _ in range(MOST_CHUNKS):
             try:
                 printed = os.read(self.hatched.output, CHUNK)
             except BlockingIOError:
@@ -76,6 +80,7 @@ class Minder:
             self._tail = (self._tail + printed)[-TAIL:]
             if self._on_output is not None and shown:
                 self._on_output(shown)
+        return True
 
     def loss(self, now: float) -> tuple[Fate, str] | None:
         """Say why the worker has to be killed, if it has to."""

@@ -4,10 +4,13 @@ import ctypes
 import os
 import signal
 import sys
+import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 UNTIL_DEAD = 1.0
 """Seconds until a process that was killed is gone, unless a driver holds it."""
 
@@ -19,6 +22,34 @@ def die_with_parent(parent: int) -> None:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def adopt_orphans() -> None:
+    """Let processes become children of this one whose parents, descendants of this one, have ended."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_orphans(children: Collection[int]) -> None:
+    """Kill every child of this process but some, and theirs."""
+    until = time.monotonic() + UNTIL_DEAD
+    while (orphans := _children_of(os.getpid()) - set(children)) and time.monotonic() < until:
+        for process in orphans:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, os.WNOHANG)
+        time.sleep(0.001)
+
+
+def _children_of(parent: int) -> set[int]:
+    """Return the processes of a parent, none where the system does not tell."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError, ValueError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.add(int(folder.name))
+    return found
 
 
 def go_first() -> None:

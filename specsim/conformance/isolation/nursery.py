@@ -1,5 +1,6 @@
 """The supervising side of the process that workers are forked from."""
 
+import atexit
 import os
 import pickle
 import socket
@@ -8,13 +9,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from specsim.conformance.isolation.beats import Heart
 from specsim.conformance.isolation.jobs import CannotStart
+from specsim.conformance.isolation.messages import Channel
 from specsim.conformance.isolation.nature import kill_group
-from specsim.conformance.isolation.worker import MOST_MESSAGE_BYTES, Surroundings
+from specsim.conformance.isolation.worker import BORN, MOST_MESSAGE_BYTES, NEWS, Surroundings
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,16 +23,16 @@ ROOT = Path(__file__).parents[3]
 class Hatched:
     """A worker as its supervisor holds it: its process, the way to talk to it, its heart, and what it prints."""
 
-    def __init__(self, process: int, connection: Connection, heart: Heart, output: int) -> None:
+    def __init__(self, process: int, channel: Channel, heart: Heart, output: int) -> None:
         self.process = process
-        self.connection = connection
+        self.channel = channel
         self.heart = heart
         self.output = output
 
     def close(self) -> None:
         """Let go of everything but the process."""
         with suppress(OSError):
-            self.connection.close()
+            self.channel.close()
         self.heart.close()
         os.close(self.output)
 
@@ -42,6 +43,7 @@ class Nursery:
     def __init__(self, preload: Sequence[str]) -> None:
         self.ends: dict[int, int] = {}
         self._born: list[int] = []
+        self._owner = os.getpid()
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setblocking(False)
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
@@ -60,6 +62,7 @@ class Nursery:
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )
+        atexit.register(self.close)
         theirs.close()
         self.control.send(pickle.dumps((sys.path, tuple(preload))))
 
@@ -91,7 +94,7 @@ class Nursery:
             self.control.setblocking(False)
             theirs.close()
             os.close(writing)
-        return Hatched(self._born.pop(), Connection(mine.detach()), heart, reading)
+        return Hatched(self._born.pop(), Channel(mine), heart, reading)
 
     def look(self) -> None:
         """Take in which workers have ended.
@@ -107,6 +110,9 @@ class Nursery:
 
     def close(self) -> None:
         """End the process, and with it every worker."""
+        if self._owner != os.getpid():
+            return
+        atexit.unregister(self.close)
         self.control.close()
         kill_group(self._zygote.pid)
         with suppress(subprocess.TimeoutExpired):
@@ -118,8 +124,8 @@ class Nursery:
             message = self.control.recv(MOST_MESSAGE_BYTES)
         if not message:
             raise CannotStart("the process that workers are forked from is gone")
-        kind, process, status = pickle.loads(message)
-        if kind == "born":
+        kind, process, status = NEWS.unpack(message)
+        if kind == BORN:
             self._born.append(process)
         else:
             self.ends[process] = status

@@ -2,6 +2,7 @@
 
 import os
 import selectors
+import signal
 import sys
 import time
 from collections import deque
@@ -9,10 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Lost, Skipped
+from specsim.conformance.isolation.messages import (
+    Answered,
+    CutShort,
+    DeviceRefuses,
+    Message,
+    NoMessage,
+    decode_answer,
+)
 from specsim.conformance.isolation.minder import Minder
 from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group, kill_left_behind
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.worker import Surroundings
+from specsim.conformance.plain_text import words_of
 
 TICK = 0.1
 """Seconds between two looks at the workers."""
@@ -21,6 +31,11 @@ LONGEST_TICK = 0.25
 """Seconds that count at most between two looks: where this process did not get its turn, nobody else hung either."""
 
 OUT_OF_TIME = "the time of the run is over"
+MOST_LOST_STARTS = 3
+"""Processes in a row that are lost while they become ready, after which a run ends."""
+
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+"""What another process ends one with."""
 
 Event = Done | Lost | Skipped
 Dispatch = Callable[[Job], Job | str]
@@ -69,6 +84,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._nursery.control, selectors.EVENT_READ)
         self._watched = 0.0
+        self._lost_starts, self._was_ready = 0, False
 
     def __enter__(self) -> "Supervisor":
         return self
@@ -95,6 +111,8 @@ class Supervisor:
         while self._minders[0].is_starting:
             for _ in self._turn():
                 pass
+            if not self._minders:
+                self._hatch(self._prepare, is_apart=False)
         return self.prepared
 
     def events(self, dispatch: Dispatch = as_it_is, until: float | None = None) -> Iterator[Event]:
@@ -161,7 +179,7 @@ class Supervisor:
         surroundings = Surroundings(dict(os.environ), list(sys.path), os.getcwd())
         minder = Minder(self._nursery.hatch(surroundings), self._on_output)
         self._minders.append(minder)
-        self._selector.register(minder.hatched.connection, selectors.EVENT_READ, minder)
+        self._selector.register(minder.hatched.channel, selectors.EVENT_READ, minder)
         self._selector.register(minder.hatched.output, selectors.EVENT_READ, minder)
         minder.is_starting = not is_apart
         minder.give(job, self._watched)
@@ -179,24 +197,41 @@ class Supervisor:
             yield from self._look_at(minder)
 
     def _look_at(self, minder: Minder) -> Iterator[Event]:
-        answer = minder.receive()
+        try:
+            message = minder.receive()
+        except NoMessage as odd:
+            kill_group(minder.process)
+            yield from self._lose(minder, Fate.CRASHED, str(odd))
+            return
         status = self._nursery.ends.get(minder.process)
-        if answer is None and status is None:
+        if message is not None:
+            yield from self._take(minder, message)
+        elif status is not None:
+            yield from self._lose(minder, Fate.CRASHED, minder.describe_end(status), status)
+        else:
             loss = minder.loss(self._watched)
             if loss is not None:
                 kill_group(minder.process)
                 yield from self._lose(minder, *loss)
-        elif answer is None or answer[0] == "poisoned":
-            words = minder.describe_end(status) if answer is None else str(answer[1])
-            yield from self._lose(minder, Fate.CRASHED, words)
-        elif answer[0] == "cut":
+
+    def _take(self, minder: Minder, message: Message) -> Iterator[Event]:
+        if isinstance(message, DeviceRefuses):
+            yield from self._lose(minder, Fate.CRASHED, message.words)
+        elif isinstance(message, CutShort):
             yield from self._cut(minder, Fate.CUT, "its time is over")
-        elif answer[0] == "raised":
-            if minder.is_starting:
-                raise CannotStart(answer[1][0])
-            yield from self._cut(minder, Fate.RAISED, *answer[1])
+        elif isinstance(message, Answered):
+            try:
+                job = minder.job
+                answer = None if job is None else job.read(decode_answer(message.answer))
+            except (NoMessage, ValueError, TypeError, LookupError) as odd:
+                kill_group(minder.process)
+                yield from self._lose(minder, Fate.CRASHED, f"wrote what is no answer: {words_of(odd)}")
+                return
+            yield from self._finish(minder, answer)
         else:
-            yield from self._finish(minder, answer[1])
+            if minder.is_starting:
+                raise CannotStart(message.words)
+            yield from self._cut(minder, Fate.RAISED, message.words, message.trace)
 
     def _cut(self, minder: Minder, fate: Fate, words: str, trace: str = "") -> Iterator[Event]:
         """Say what became of a job that came to no answer, and keep its worker."""
@@ -210,8 +245,9 @@ class Supervisor:
     def _finish(self, minder: Minder, answer: object) -> Iterator[Event]:
         job, minder.job = minder.job, None
         if minder.is_starting:
-            minder.is_starting = False
-            self.prepared = answer if self.prepared is None else self.prepared
+            minder.is_starting, self._lost_starts = False, 0
+            self.prepared = self.prepared if self._was_ready else answer
+            self._was_ready = True
             if minder.following is not None:
                 minder.give(minder.following, self._watched)
                 minder.following = None
@@ -228,14 +264,22 @@ class Supervisor:
         if job is not None:
             yield Lost(job, Fate.CUT, OUT_OF_TIME, minder.counts[1], minder.last_call, minder.printed)
 
-    def _lose(self, minder: Minder, fate: Fate, words: str) -> Iterator[Event]:
+    def _lose(self, minder: Minder, fate: Fate, words: str, status: int = 0) -> Iterator[Event]:
         """Bury a worker, and say what became of its job."""
         self._retire(minder)
         job = minder.job
         if job is None:
             return
         if minder.is_starting:
-            raise DiedAtStart(words)
+            # NOTE: another process, such as one that looks after memory, may kill a single one. An import that ends
+            # its process does so again.
+            self._lost_starts += 1
+            is_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in FROM_OUTSIDE
+            if self._lost_starts >= MOST_LOST_STARTS or not (is_killed or self._was_ready):
+                raise DiedAtStart(words)
+            if minder.following is not None:
+                self.submit(minder.following, first=True)
+            return
         _, example = minder.counts
         yield Lost(job, fate, words, example, minder.last_call, minder.printed)
 
@@ -243,7 +287,12 @@ class Supervisor:
         if kill:
             kill_group(minder.process)
         until = time.monotonic() + UNTIL_DEAD if until is None else until
-        while minder.process not in self._nursery.ends and is_there(minder.process) and time.monotonic() < until:
+        # NOTE: the process that workers are forked from says that one has ended once what it left behind has, too.
+        while (
+            minder.process not in self._nursery.ends
+            and (self._nursery.is_alive or is_there(minder.process))
+            and time.monotonic() < until
+        ):
             minder.drain()
             time.sleep(0.005)
             # NOTE: where nobody can tell any more who has ended, it shows in who is there.
@@ -255,7 +304,7 @@ class Supervisor:
         else:
             kill_left_behind(minder.process)
         minder.remember()
-        for channel in (minder.hatched.connection, minder.hatched.output):
+        for channel in (minder.hatched.channel, minder.hatched.output):
             with suppress(KeyError):
                 self._selector.unregister(channel)
         self._minders.remove(minder)

@@ -4,18 +4,33 @@ import faulthandler
 import os
 import resource
 import signal
+import socket
+import struct
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from specsim.conformance.isolation.beats import Cut, Heart, Poisoned, listen
-from specsim.conformance.isolation.jobs import Job
+from specsim.conformance.isolation.jobs import run_function
+from specsim.conformance.isolation.messages import (
+    CutShort,
+    DeviceRefuses,
+    Message,
+    answered,
+    raised,
+    receive_job,
+    send_message,
+)
 from specsim.conformance.isolation.nature import die_with_parent, go_first
 
 MOST_MESSAGE_BYTES = 1 << 20
 """The longest message between the supervising side and the process that workers are forked from."""
+
+BORN, ENDED = 0, 1
+NEWS = struct.Struct("<Bqq")
+"""What the process that workers are forked from says of one: that it is born or has ended, its number, its status."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,9 @@ def live(surroundings: Surroundings, parent: int, connection: int, heart: int, o
     """Be a worker until the other end of the connection is closed; never return into the process that was forked."""
     try:
         _settle(surroundings, parent, output)
-        _serve(Connection(connection), Heart(heart))
+        _serve(socket.socket(fileno=connection), Heart(heart))
+    except OSError:
+        os._exit(71)  # NOTE: what is tried has closed the descriptors of this process.
     except BaseException:
         traceback.print_exc()
     finally:
@@ -58,24 +75,23 @@ def _settle(surroundings: Surroundings, parent: int, output: int) -> None:
     os.chdir(surroundings.folder)
 
 
-def _serve(connection: Connection, heart: Heart) -> NoReturn:
+def _serve(connection: socket.socket, heart: Heart) -> NoReturn:
     listen(heart)
-    while True:
+    while (job := receive_job(connection)) is not None:
+        function, arguments, seconds = job
+        heart.start(seconds)
+        message: Message
         try:
-            job: Job = connection.recv()
-        except EOFError:
-            os._exit(0)
-        heart.start(job.limits.longest_turn)
-        answer: tuple[str, Any]
-        try:
-            answer = "done", job.run()
+            message = answered(run_function(function, arguments))
         except Cut:
-            answer = "cut", None
+            message = CutShort()
         except Poisoned as poisoned:
-            answer = "poisoned", str(poisoned)
+            message = DeviceRefuses(str(poisoned))
         except BaseException as error:  # NOTE: an implementation may raise anything at all, when it is imported too.
-            answer = "raised", (f"{error}" or type(error).__name__, traceback.format_exc())
-        sys.stdout.flush()
-        connection.send(answer)
-        if answer[0] == "poisoned":
+            message = raised(error)
+        with suppress(Exception):  # NOTE: what is tried may have put anything in the place of stdout.
+            sys.stdout.flush()
+        send_message(connection, message)
+        if isinstance(message, DeviceRefuses):
             os._exit(0)
+    os._exit(0)

@@ -1,6 +1,7 @@
 """A process that has imported what workers need and runs nothing of it: every worker is a fork of it, ready at once.
 
-``python -m specsim.conformance.isolation.zygote DESCRIPTOR`` talks over a socket, a message a line of pickled bytes.
+``python -m specsim.conformance.isolation.zygote DESCRIPTOR`` talks over a socket, which workers do not have. What it
+takes is pickled, and comes from the process that supervises; what it says is ``NEWS``.
 """
 
 import importlib
@@ -12,8 +13,8 @@ import socket
 import sys
 from contextlib import suppress
 
-from specsim.conformance.isolation.nature import die_with_parent
-from specsim.conformance.isolation.worker import MOST_MESSAGE_BYTES, Surroundings, live
+from specsim.conformance.isolation.nature import adopt_orphans, die_with_parent, kill_orphans
+from specsim.conformance.isolation.worker import BORN, ENDED, MOST_MESSAGE_BYTES, NEWS, Surroundings, live
 
 NUM_DESCRIPTORS = 3
 
@@ -21,6 +22,7 @@ NUM_DESCRIPTORS = 3
 def main(descriptor: int, parent: int) -> None:
     """Fork a worker for every message, and tell how each of them ends."""
     die_with_parent(parent)
+    adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
     path, preload = pickle.loads(control.recv(MOST_MESSAGE_BYTES))
@@ -57,7 +59,7 @@ def _fork(control: socket.socket, pipe: tuple[int, int], surroundings: Surroundi
         live(surroundings, parent, *descriptors)
     for one in descriptors:
         os.close(one)
-    control.send(pickle.dumps(("born", process, 0)))
+    control.send(NEWS.pack(BORN, process, 0))
     return process
 
 
@@ -66,7 +68,9 @@ def _tell_ends(control: socket.socket, alive: set[int]) -> None:
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended:
             alive.discard(process)
-            control.send(pickle.dumps(("ended", process, status)))
+            # NOTE: what a worker started in a session of its own comes here when the worker ends.
+            kill_orphans(alive)
+            control.send(NEWS.pack(ENDED, process, status))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def why_refused(subject, cell):
 
 @pytest.fixture(scope="module")
 def plans():
-    plan = plan_matrix(reference(), PROFILES["ci"], all_cells())
+    plan = plan_matrix(refusals(reference(), all_cells()), PROFILES["ci"], all_cells())
     return {"ci": plan, "full": replace(plan, cells=tuple(cover(plan.allowed, PROFILES["full"].strength)))}
 
 
