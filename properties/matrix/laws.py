@@ -27,6 +27,7 @@ from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import required_row_width
+from specsim.simulation.models.frozen import accepting_unread_states
 from specsim.simulation.pools import decode_sizes
 
 CHAIN, TREE = SpecConfig(1, 2, 3), SpecConfig(2, 2, 5)
@@ -87,6 +88,7 @@ def law_cells(cells: Iterable[Cell], allowed: Sequence[Cell]) -> tuple[Cell, ...
     return tuple(chosen.get(one) or Random(repr(one)).choice(its) for one, its in others.items())
 
 
+@accepting_unread_states()
 def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int | None = None) -> LawResult:
     """Go through all coins of a sampled request, and let the worker run by seeds that lead to each of its ways.
 

@@ -73,8 +73,62 @@ What is late, each kind of rule about logits, iterations behind a change of an a
 bucket than the one before, and a rank that waits while another one works.
 """
 
-ENDS = ("length", "context", "eos", "stop_token", "stop_string", "grammar", "abort", "retraction")
-"""Ways to leave a row, behind each of which rows have to be used again."""
+MEANINGS: dict[Tag, str] = {
+    Tag.ANY: "an iteration, whatever happens in it",
+    Tag.ACCEPTED: "a request accepts a draft",
+    Tag.REJECTED: "a request accepts some of a path's drafts, not all",
+    Tag.FULL: "a request accepts all drafts of a path",
+    Tag.BATCH: "two or more requests in an iteration",
+    Tag.RAGGED: "requests of an iteration accept different numbers of drafts",
+    Tag.TREE: "drafts are trees: two or more branches",
+    Tag.STEPS: "drafts of two or more steps",
+    Tag.ROUNDS: "a request in its second or a later iteration",
+    Tag.PAGES: "pages of more than one slot",
+    Tag.SAMPLED: "a sampled request in an iteration",
+    Tag.FILTERED: "a sampled request with top-k, top-p or min-p",
+    Tag.CHUNK: "a chunk of a prompt that is not its last",
+    Tag.PREFIX: "a request that starts after a cached prefix",
+    Tag.RETRACT: "a request is retracted",
+    Tag.STOP: "an output ends at a stop or end-of-sequence token, or a stop string",
+    Tag.LIMIT: "an output ends at its length or at the end of the context",
+    Tag.GRAMMAR: "an output ends with its grammar",
+    Tag.DYNAMIC: "an iteration runs with other sizes than the one before",
+    Tag.OVERLAP: "a turn is launched before the last result is in",
+    Tag.BIG: "drafts of more nodes than one word of a mask holds",
+    Tag.ZERO: "a request accepts no draft",
+    Tag.SIDE: "a request asks for log-probabilities or hidden states",
+    Tag.COMPONENTS: "KV of several components or layers",
+    Tag.RECURRENT: "a target with recurrent state",
+    Tag.HISTORY: "a request gets a row that another one has used",
+    Tag.FINISH: "a request ends",
+    Tag.SWA: "slots that a sliding window has passed are freed",
+    Tag.PAD: "a verify with rows of padding",
+    Tag.IDLE: "an iteration without a request, here or on one rank",
+    Tag.RANKS: "two ranks run their forwards together",
+    Tag.ZOMBIE: "a late result of a request that has ended",
+    Tag.LATE: "a late result of a request that still runs",
+    Tag.ABORT: "a request is aborted",
+    Tag.PENALTY: "a request with penalties in an iteration",
+    Tag.BIAS: "a request with a logit bias",
+    Tag.MINIMUM: "a request with min_tokens",
+    Tag.BAD_WORD: "a request with bad words",
+    Tag.PARAMETERS: "the first iteration after an algorithm's own parameters changed",
+    Tag.BUCKET: "a verify in another bucket than the one before",
+    Tag.IDLE_RANK: "a rank waits while the other one works",
+}
+"""What each condition is, in words of a report."""
+
+ENDS = {
+    "length": "max_new_tokens",
+    "context": "the end of the context",
+    "eos": "an end-of-sequence token",
+    "stop_token": "a stop token",
+    "stop_string": "a stop string",
+    "grammar": "the end of a grammar",
+    "abort": "an abort",
+    "retraction": "a retraction",
+}
+"""Ways to leave a row, after each of which rows have to be used again, and what each is."""
 
 LEAST_HITS, PER_STEPS = 20, 20_000
 

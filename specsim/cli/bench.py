@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specsim.cli.device import OURS, choose_device, load_implementation, need_suite
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
+from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, plain_table, print_json, print_table, progress, remark
 from specsim.environment import INTERPRETER, says_yes
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
-    """Check the measured operations against the reference, then time them by CUDA-graph replay, and calls on the host.
+    """Time operations on a GPU, once they agree with the reference.
 
+    Operations are timed by CUDA-graph replay, and calls on the host.
     The last two columns are what an eager call costs on the host, and the part of it that allocates its outputs and
     starts its kernels with prepared arguments. ``python -m specsim.gpu.bench.host`` prints them for every operation.
     """
@@ -62,7 +63,7 @@ def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:
         table = plain_table(*COLUMNS, title=device)
         for latency in latencies:
             table.add_row(*_row(latency))
-        console().print(table)
+        print_table(table)
     figures = (f"{one.operation}, {one.shape}: {one.median_us:.1f} µs" for one in latencies)
     finish(Exit.CONFORMS, "; ".join(figures))
 

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +29,8 @@ from specsim.cli.isolation import (
     with_sizes,
     workers,
 )
-from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, print_json, progress, remark
+from specsim.cli.names import Name, complete_modules, complete_properties
+from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, notice, print_json, progress, remark, say
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
 from specsim.conformance.known import Subject
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("implementation", default=OURS, metavar="[IMPL]")
+@click.argument("implementation", default=OURS, metavar="[IMPL]", shell_complete=complete_modules)
 @click.option("--seed", type=click.IntRange(0), help="Reproduce a run; drawn afresh when absent.")
 @click.option(
     "--profile",
@@ -58,17 +58,22 @@ if TYPE_CHECKING:
     "operations",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(samplers.CHOICES),
+    type=Name("operation", lambda: samplers.CHOICES),
     help="Check only this operation; repeatable.",
 )
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME", help="Check only this property, as a failure names it."
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_properties,
+    help="Check only this property, as a failure names it.",
 )
 @click.option(
     "--without",
     multiple=True,
     metavar="NAME",
-    type=click.Choice(list(RECORDS)),
+    type=Name("operation", lambda: RECORDS),
     help="Take this operation away from IMPL, as after its second crash: whole runs get the reference's; repeatable.",
 )
 @click.option(
@@ -82,6 +87,7 @@ if TYPE_CHECKING:
 @with_limits
 @click.option("--budget", type=SECONDS, help="Seconds of the whole run, in which every property gets its turn.")
 @with_sizes
+@click.option("--all", "lists_all", is_flag=True, help="List the operations that IMPL does not define, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--cases-dir",
@@ -107,16 +113,19 @@ def check(
     limits: Limits,
     budget: float | None,
     most: dict[str, int],
+    lists_all: bool,
     as_json: bool,
     cases_dir: Path,
 ) -> None:
-    """Run the conformance suite against IMPL, a module named like an import (default: specsim.gpu).
+    """Run the conformance suite against IMPL, a module.
 
-    IMPL defines functions with the names and parameters of the operations, on NumPy arrays or, if it says
-    ARRAYS = "torch", on tensors. What it does not define is reported as missing and does not count against it. It runs
-    in processes of its own: who crashes, hangs or takes too much fails, and the run goes on.
+    IMPL is named like an import, specsim.gpu by default. It defines functions with the names and parameters of the
+    operations, on NumPy arrays or, if it says ARRAYS = "torch", on tensors. What it does not define is reported as
+    missing and does not count against it. It runs in processes of its own: who crashes, hangs or takes too much
+    fails, and the run goes on.
     """
     started = time.monotonic()
+    notice(f"importing {implementation} …")
     need_suite()
     begin_to_import()
     from specsim.properties.conformance.isolated import check_isolated
@@ -126,7 +135,7 @@ def check(
     chosen = PROFILES[profile] if profile is not None else DEFAULT
     check_names(properties)
     seed = secrets.randbelow(2**32) if seed is None else seed
-    cases, results = CaseFolder(cases_dir), sys.stdout
+    cases = CaseFolder(cases_dir)
     wanted = Wanted(
         seed=seed,
         max_examples=examples or chosen.examples,
@@ -152,7 +161,7 @@ def check(
         if not as_json:
             announce(f"{implementation} on {prepared.device}, seed {seed}")
         for line in prepared.remarks:
-            remark(line) if as_json else click.echo(line)
+            remark(line) if as_json else say(line)
         wanted = replace(wanted, operations=operations or None, spent=time.monotonic() - started)
 
         def on_failure(failure: "Failure") -> None:
@@ -160,7 +169,7 @@ def check(
             if as_json:
                 remark(line)
             else:
-                click.echo(line, file=results)
+                say(line)
 
         with progress("check") as on_progress:
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
@@ -181,14 +190,14 @@ def check(
         }
         print_json({**document_of(report, verdict, cases), **told})
     else:
-        print_report(report, cases, _options(wanted, limits))
+        print_report(report, cases, _options(wanted, limits), lists_all=lists_all)
         for line in (
             *excluded.lines(declared, report, seconds),
             *samplers.lines(described, report),
             *known.lines(judged),
         ):
-            click.echo(line)
-        click.echo(conclude(report, verdict))
+            say(line)
+        say(conclude(report, verdict))
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, cases))
 
 

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from specsim.cli.explained import causes_of, indented, lines_of
 from specsim.cli.failures import CaseFolder
-from specsim.cli.output import console, plain_table, reasons_of
+from specsim.cli.output import plain_table, print_table, reasons_of, say
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
+from specsim.conformance.plain_text import named
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Report
@@ -62,33 +61,40 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
     }
 
 
-def print_report(report: "Report", cases: CaseFolder, options: str) -> None:
-    """Print the table of the operations, every failure, and what was left out."""
-    table = plain_table("operation", "group", "#examples", "#failures", "missing")
+def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all: bool = False) -> None:
+    """Print the table of the operations, every failure, and what was left out.
+
+    Operations that are missing are counted in one line, unless all are listed.
+    """
+    table = plain_table("operation", "group", "#examples", "#failures")
     for name, entry in report.operations.items():
-        table.add_row(
-            name, _group_of(name), f"{entry.examples:,}", str(entry.failures), "missing" if entry.missing else ""
-        )
-    console().print(table)
+        if lists_all or not entry.missing:
+            counts = ("missing", "") if entry.missing else (f"{entry.examples:,}", str(entry.failures))
+            table.add_row(name, _group_of(name), *counts)
+    if table.rows:
+        print_table(table)
+    num_missing = sum(entry.missing for entry in report.operations.values())
+    if num_missing and not lists_all:
+        say(f"missing: {num_missing} of {len(report.operations)}; --all lists them")
     for cause in causes_of(report):
-        click.echo("\n" + "\n".join(lines_of(cause, report, cases, options)))
+        say("\n" + "\n".join(lines_of(cause, report, cases, options)))
     for name, one in report.properties.items():
         if one.inconclusive:
-            click.echo(f"\nINCONCLUSIVE: {name}")
-            click.echo(indented(one.inconclusive))
+            say(f"\nINCONCLUSIVE: {name}")
+            say(indented(one.inconclusive))
     _print_left_out(report)
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
     untried = sum(1 for entry in report.properties.values() if not (entry.examples or entry.missing or entry.failed))
     held = len(report.properties) - unrun - failed - undecided - untried
-    click.echo(f"\n{report.implementation} defines {_defined(report)}")
+    say(f"\n{report.implementation} defines {_defined(report)}")
     left_out = f", {untried} got no example" if untried else ""
-    click.echo(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing{left_out}")
+    say(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing{left_out}")
     reach = [count for entry in report.properties.values() for count in entry.reach.values()]
     if reach:
-        click.echo(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
-    click.echo(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
+        say(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
+    say(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
 
 
 def _defined(report: "Report") -> str:
@@ -115,8 +121,8 @@ def _print_left_out(report: "Report") -> None:
     why: dict[str, list[str]] = {}
     for name, one in report.properties.items():
         if one.cut and one.examples:
-            click.echo(f"cut: {name} after {one.examples:,} examples")
+            say(f"cut: {name} after {one.examples:,} examples")
         elif (one.cut or one.not_run) and not one.left_out:
             why.setdefault(one.not_run or "cut before its first example was through", []).append(name)
     for because, names in why.items():
-        click.echo(f"not run: {len(names)} properties, {because}: {', '.join(names)}")
+        say(f"not run: {len(names)} properties, {because}: {named(names)}")

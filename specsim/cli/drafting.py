@@ -18,6 +18,16 @@ from specsim.simulation.models.description import DraftSource
 NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
 """The algorithms that draft."""
 
+SUMMARIES: Mapping[str, str] = {
+    "EAGLE": "A draft layer over the target's hidden states, in trees or chains.",
+    "EAGLE3": "As EAGLE, over hidden states of several layers of the target.",
+    "STANDALONE": "A draft model of its own, which reads tokens alone.",
+    "NGRAM": "Texts that were seen before; no draft model.",
+    "DFLASH": "A whole block of drafts in one forward.",
+    "FROZEN_KV_MTP": "A draft layer that reads the target's KV and writes none.",
+}
+"""What each of them drafts with."""
+
 Sizes = tuple[int, int, int]
 """Branching factor, depth and nodes."""
 

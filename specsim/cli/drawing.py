@@ -5,10 +5,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.markup import escape
-from rich.table import Table
 
 from specsim.cli.output import plain_table
+from specsim.cli.screen import Table
 from specsim.conformance.cases import Case
 from specsim.rejection import SpecRejection
 from specsim.topology import Topology
@@ -166,9 +165,9 @@ def _path(accept_index: Any, request: int, num_nodes: int) -> list[int] | None:
 
 def _cells(value: Any) -> tuple[str, str, str]:
     if not isinstance(value, np.ndarray):
-        return "", "", escape(str(value))
-    entries = escape(str(value.tolist()))
+        return "", "", "not given" if value is None else str(value)
+    entries = str(value.tolist())
     if len(entries) > SHOWN_CHARACTERS:
         entries = entries[:SHOWN_CHARACTERS] + " …"
     layout = strides_of(value)
-    return value.dtype.name, escape(f"{list(value.shape)}{f' {layout}' if layout else ''}"), entries
+    return value.dtype.name, f"{list(value.shape)}{f' {layout}' if layout else ''}", entries

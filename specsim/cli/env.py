@@ -4,11 +4,10 @@ import importlib.metadata
 import platform
 
 import click
-from rich.markup import escape
 
 import specsim
 from specsim.cli.device import choose_device
-from specsim.cli.output import EXIT_CODES, console, plain_table, print_json
+from specsim.cli.output import EXIT_CODES, plain_table, print_json, print_table
 from specsim.environment import DEBUG, INTERPRETER, says_yes
 from specsim.installation import EXTRAS, explain_missing, find_missing
 
@@ -44,7 +43,7 @@ def versions_of(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str
 @click.command(epilog=EXIT_CODES)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def env(as_json: bool) -> None:
-    """Print versions, device, mode and what is missing, for bug reports."""
+    """Print versions and device, for bug reports."""
     device = choose_device()
     mode = "absent" if device in ("absent", "CPU") else "interpreted" if says_yes(INTERPRETER) else "compiled"
     document = {
@@ -64,5 +63,5 @@ def env(as_json: bool) -> None:
     for name in ("platform", "device", "mode", "debug"):
         table.add_row(name, str(document[name]))
     lacking = [explain_missing(extra, f"specsim.{extra}") for extra in EXTRAS if find_missing(extra)]
-    table.add_row("missing", escape("\n".join(lacking)) or "nothing")
-    console().print(table)
+    table.add_row("missing", "\n".join(lacking) or "nothing")
+    print_table(table)

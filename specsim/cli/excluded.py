@@ -7,12 +7,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from specsim.cli.device import path_for
 from specsim.conformance.limits import Limits
+from specsim.conformance.plain_text import named
+from specsim.operations.without_coins import SUFFIX
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.report import Report
@@ -69,15 +72,34 @@ def document(limits: Limits, report: "Report", seconds: float | None = None) -> 
 
 
 def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Iterator[str]:
-    """Yield what was left out: a line for everything that is declared, and one for each property that was not tried."""
+    """Yield what was left out: a line for everything that is declared of what ran, and for what was not tried by it."""
     counts = Counter[str]()
     for one in report.properties.values():
         counts.update(one.left_out)
-    for words in limits.in_words():
+    concerned = _that_ran(limits, report, counts)
+    told = concerned.in_words()
+    for words in told:
         not_tried = f"; examples not tried: {counts[words]:,}" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
-    for words, outcome in beyond(limits, report.implementation, seconds).items():
-        yield f"tried once: {words}: {outcome}"
+    for words, outcome in beyond(limits, report.implementation, seconds).items() if told else ():
+        if words in told:
+            yield f"tried once: {words}: {outcome}"
+    names: dict[str, list[str]] = {}
     for name, one in report.properties.items():
         if one.is_excluded:
-            yield f"excluded: {name}, because of {'; '.join(one.left_out)}"
+            names.setdefault("; ".join(one.left_out), []).append(name)
+    for because, excluded in names.items():
+        what = excluded[0] if len(excluded) == 1 else f"{len(excluded)} properties"
+        yield f"excluded: {what}, because of {because}{f': {named(excluded)}' if len(excluded) > 1 else ''}"
+
+
+def _that_ran(limits: Limits, report: "Report", counts: Counter[str]) -> Limits:
+    """Return the limits without those of operations that were not tried."""
+
+    def ran(operation: str) -> bool:
+        own = Limits(values={operation: limits.values[operation]}).in_words()
+        entries = [report.operations.get(name) for name in (operation, operation + SUFFIX)]
+        there = [entry for entry in entries if entry is not None and not entry.missing]
+        return any(entry.examples > 0 for entry in there) or (bool(there) and any(counts[words] for words in own))
+
+    return replace(limits, values={name: taken for name, taken in limits.values.items() if ran(name)})

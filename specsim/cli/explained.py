@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 from specsim.cli.drawing import draw_requests, in_words
 from specsim.cli.failures import CaseFolder
 from specsim.cli.replayed_on import replay_line
+from specsim.conformance.plain_text import named
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.causes import Cause
     from specsim.properties.conformance.report import Failure, Report
-
-NAMED = 12
-"""Properties of a cause that are named; ``--json`` has all of them."""
 
 
 def causes_of(report: "Report") -> tuple["Cause", ...]:
@@ -54,10 +52,9 @@ def indented(message: str, by: int = 2) -> str:
 def _others(others: Sequence["Failure"]) -> list[str]:
     if not others:
         return []
-    names = ", ".join(failure.property for failure in others[:NAMED])
-    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    names = named([failure.property for failure in others])
     count = "1 property fails" if len(others) == 1 else f"{len(others)} properties fail"
-    return [f"  most likely for the same reason {count} too: {names}{more}"]
+    return [f"  most likely for the same reason {count} too: {names}"]
 
 
 def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, options: str) -> str:

@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import click
 
 from specsim.assertion import require_kind
 from specsim.cli.device import choose_device, import_implementation, load_implementation
-from specsim.cli.output import Exit, Failed, remark
+from specsim.cli.output import Exit, Failed, aside, in_one_line, notice, remark
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
 from specsim.conformance.isolation.nature import cores
 from specsim.conformance.isolation.nursery import warm_nursery
@@ -142,6 +143,7 @@ def prepare(implementation: str) -> dict[str, Any]:
     from specsim.properties.conformance.wanted import Prepared, Unprepared
     from specsim.properties.reach.sizes import is_interpreted
 
+    warn_in_one_line()
     try:
         backend = load_implementation(implementation)
     except Failed as failed:
@@ -166,6 +168,7 @@ def prepare_engine(implementation: str) -> dict[str, Any] | None:
     """Load an implementation in a worker, where the supervising side has chosen a device; return why it cannot be."""
     from specsim.properties.conformance.wanted import Unprepared
 
+    warn_in_one_line()
     try:
         import_implementation(implementation)
     except Failed as failed:
@@ -207,6 +210,7 @@ def engine_workers(implementation: str, jobs: int, limits: Limits) -> Iterator[S
 def _started(implementation: str, job: Job, jobs: int, preload: Sequence[str]) -> Iterator[Supervisor]:
     from specsim.properties.conformance.wanted import Unprepared, prepared_from
 
+    notice(f"importing {implementation} …")
     job = replace(job, read=prepared_from)
     with Supervisor(jobs, job, preload, on_output=pass_on) as supervisor:
         try:
@@ -251,5 +255,10 @@ def nothing() -> None:
 def pass_on(printed: bytes) -> None:
     """Show on stderr what an implementation prints: stdout is for the report alone."""
     if sys.stderr is not None:
-        with suppress(OSError, ValueError):  # NOTE: nobody may read it any more.
+        with suppress(OSError, ValueError), aside():  # NOTE: nobody may read it any more.
             sys.stderr.write(printable(printed.decode(errors="replace")))
+
+
+def warn_in_one_line() -> None:
+    """Let a worker print what a warning says, and not where."""
+    warnings.showwarning = lambda message, *place, **how: print(in_one_line(message), file=sys.stderr)

@@ -1,15 +1,32 @@
 """The command ``specsim``."""
 
+import os
 from typing import Any
 
 import click
 
 import specsim
 from specsim.cli.interrupts import finish_undisturbed, listening
-from specsim.cli.output import EXIT_CODES, Exit, Failed, finish, need_working_directory, remark
+from specsim.cli.names import meant
+from specsim.cli.output import (
+    EXIT_CODES,
+    Exit,
+    Failed,
+    end_notice,
+    finish,
+    need_working_directory,
+    remark,
+    warnings_in_one_line,
+)
 from specsim.cli.registry import command_texts, import_command
 from specsim.cli.results import results_on_stdout
 from specsim.rejection import SpecRejection
+
+COMPLETION = "_SPECSIM_COMPLETE"
+"""The variable by which a shell asks what may follow."""
+
+WIDEST_HELP = 100
+"""Columns of a help text, however wide the terminal is."""
 
 
 class Commands(click.Group):
@@ -45,9 +62,22 @@ class Commands(click.Group):
             remark("specsim: interrupted")
             raise click.exceptions.Exit(Exit.INTERRUPTED.value) from None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named, or end with the names that are spelt nearly like it."""
+        names = self.list_commands(ctx)
+        if args[0].isidentifier() and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}; {meant(args[0], names, 'specsim --help')}")
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command line; what it found is told on stderr if stdout does not take it."""
-        with listening(), results_on_stdout() as results:
+        extra.setdefault("complete_var", COMPLETION)
+        if COMPLETION in os.environ:
+            # NOTE: a shell asks what may follow, and click answers it in bytes.
+            return super().main(*args, **extra)
+        with listening(), results_on_stdout() as results, warnings_in_one_line():
             try:
                 return super().main(*args, **extra)
             except SystemExit as left:
@@ -62,7 +92,10 @@ class Commands(click.Group):
         """Run the command."""
         try:
             need_working_directory()
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                end_notice()
         except Failed as failed:
             remark(f"specsim: {failed}")
             finish(failed.code)
@@ -81,7 +114,15 @@ class Commands(click.Group):
             finish(Exit.INTERRUPTED)
 
 
-@click.group(cls=Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    epilog=EXIT_CODES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST_HELP},
+)
 @click.version_option(specsim.__version__, prog_name="specsim")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Executable specification of speculative decoding: check, simulate, replay."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -11,6 +11,7 @@ from specsim.cli.device import OURS, choose_device_for, need_suite
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
+from specsim.cli.names import complete_cells, complete_modules
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
@@ -19,9 +20,12 @@ from specsim.cli.output import (
     announce,
     finish,
     last_line,
+    notice,
     print_json,
     progress,
+    say,
 )
+from specsim.operations.signature import nearest
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
@@ -42,7 +46,7 @@ MOST_INTERPRETED = 4
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("implementation", default=None, required=False, metavar="[IMPL]")
+@click.argument("implementation", required=False, metavar="[IMPL]", shell_complete=complete_modules)
 @click.option(
     "--profile",
     default="ci",
@@ -52,7 +56,13 @@ MOST_INTERPRETED = 4
 )
 @click.option("--layer", type=click.Choice(list(LAYERS)), help="Whose workers run, without IMPL.  [default: reference]")
 @click.option("--histories", type=HISTORIES, help="Histories of each cell, in place of those of the profile.")
-@click.option("--cell", "cell_name", metavar="NAME", help="Run this cell alone, as a failure says.")
+@click.option(
+    "--cell",
+    "cell_name",
+    metavar="NAME",
+    shell_complete=complete_cells,
+    help="Run this cell alone, as a failure says.",
+)
 @click.option("--history", "number", type=HISTORY, help="Run this history of each cell alone, as a failure says.")
 @click.option("--law", "is_law_alone", is_flag=True, help="Go through the law of each cell alone, as a failure says.")
 @click.option("--plan", "is_planned_only", is_flag=True, help="Say how much would run, and for how long, by a sample.")
@@ -76,15 +86,16 @@ def matrix(
     limits: "Limits",
     as_json: bool,
 ) -> None:
-    """Run an engine around IMPL, a module named like an import, in every combination that the rules allow.
+    """Run an engine around IMPL in every combination of its settings.
 
-    A cell is a choice of worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is
-    fed with requests and checked after every step. Of every algorithm, with chains and with trees, on every worker and
-    page size, the law of a sampled request is that of decoding token by token, over all of its coins.
+    IMPL is a module, named like an import; the combinations are those that the rules allow. A cell is a choice of
+    worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is fed with requests
+    and checked after every step. Of every algorithm, with chains and with trees, on every worker and page size, the
+    law of a sampled request is that of decoding token by token, over all of its coins.
 
     IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them; what brings
-    operations alone has the reference's loops around them. It runs in processes of its own: a history or a law whose
-    process crashes or hangs fails, and the run goes on.
+    operations alone has the reference's loops around them. It runs in processes of its own: a history or a law
+    whose process crashes or hangs fails, and the run goes on.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"
@@ -92,8 +103,9 @@ def matrix(
     if is_law_alone and number is not None:
         because = f"--history {number} asks for a history alone"
         raise Failed(f"--law is given, but should be absent, because {because}", Exit.USAGE)
-    need_suite()
     name = implementation or LAYERS[layer or "reference"]
+    notice(f"importing {name} …")
+    need_suite()
     from specsim.properties.matrix.extent import measure_extent
     from specsim.properties.matrix.factors import all_cells
     from specsim.properties.matrix.laws import law_cells
@@ -137,7 +149,7 @@ def matrix(
         print_json(matrix_document(report))
     else:
         print_matrix(report)
-        click.echo(line)
+        say(line)
     finish(EXIT_OF_VERDICT[report.verdict], "; ".join([line, *wrong]))
 
 
@@ -147,7 +159,7 @@ def _print_extent(extent: "Extent", as_json: bool) -> None:
         print_json(vars(extent) | {"seconds": round(extent.seconds)})
     else:
         told = f"{extent.num_cells} cells, {extent.num_histories:,} histories and {extent.num_laws} laws"
-        click.echo(f"{told} would run, in about {extent.seconds:,.0f} seconds")
+        say(f"{told} would run, in about {extent.seconds:,.0f} seconds")
 
 
 def _modes(name: str, device: str) -> list[str]:
@@ -181,7 +193,9 @@ def _find_cell(name: str) -> "Cell":
     cell = cell_named(name)
     if cell is None:
         example = all_cells()[0].name
-        raise Failed(f"--cell is {name}, but should be a combination of all factors, such as {example}", Exit.USAGE)
+        near = nearest(name, [cell.name for cell in all_cells()]) or [example]
+        because = f"such as {' or '.join(near)}; specsim list cells prints all of them"
+        raise Failed(f"--cell is {name}, but should be a combination of all factors, {because}", Exit.USAGE)
     return cell
 
 

@@ -4,10 +4,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from specsim.cli.isolation import words_of
-from specsim.cli.output import console, plain_table, reasons_of, verdict_of
+from specsim.cli.output import plain_table, print_table, reasons_of, say, verdict_of
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
@@ -98,25 +96,25 @@ def print_matrix(report: Report) -> None:
         counts = [f"{count:,}" for count in (one.num_histories, *(one.counts[name] for name in COUNTED))]
         verdict = "FAILS" if complaints_of(one) else "conforms"
         table.add_row(one.cell.name, *([one.mode] if len(modes) > 1 else []), *counts, verdict)
-    console().print(table)
+    print_table(table)
     _print_refused(plan)
     for what, strength in (("pairs", 2), ("triples", 3)):
         covered = _covered(plan, strength)
-        click.echo(f"{covered['covered']:,} of {covered['allowed']:,} allowed {what} of values are covered")
+        say(f"{covered['covered']:,} of {covered['allowed']:,} allowed {what} of values are covered")
     _print_laws(report)
-    click.echo(f"{result.seconds:.0f} seconds")
+    say(f"{result.seconds:.0f} seconds")
     for line in report.complaints:
-        click.echo(f"FAILURE: {line}")
+        say(f"FAILURE: {line}")
     for (cell, _, number), failure in report.shortest.items():
-        click.echo(f"\nShortest history {number} of {cell}: {failure.error}")
+        say(f"\nShortest history {number} of {cell}: {failure.error}")
         for line in failure.lines:
-            click.echo(f"  {line}")
+            say(f"  {line}")
     for one in result.cells:
         for number in (*one.failures, *one.short)[:1]:
-            click.echo(f"replay: {_replay_line(report, one.cell, number)}")
+            say(f"replay: {_replay_line(report, one.cell, number)}")
     for law in result.laws:
         if law.error is not None:
-            click.echo(f"replay: {_replay_line(report, law.cell)}")
+            say(f"replay: {_replay_line(report, law.cell)}")
 
 
 def _print_laws(report: Report) -> None:
@@ -125,7 +123,7 @@ def _print_laws(report: Report) -> None:
     if laws:
         runs, seeded = sum(one.num_runs for one in laws), sum(one.num_seeded for one in laws)
         holding = sum(one.error is None for one in laws)
-        click.echo(
+        say(
             f"{holding} of {len(laws)} laws of sampled requests hold: "
             f"{runs:,} ways to go, {seeded:,} of which the worker went by a seed"
         )
@@ -140,7 +138,7 @@ def _print_refused(plan: "Plan") -> None:
         for place, refusal in enumerate(one.refusals):
             name, count = (_told(one.combination), f"{one.num_cells:,}") if place == 0 else ("", "")
             table.add_row(name, count, refusal.by, refusal.because)
-    console().print(table)
+    print_table(table)
 
 
 def _told(combination: "Combination") -> str:

@@ -9,20 +9,23 @@ import click
 
 from specsim.cli.device import choose_device, need_suite
 from specsim.cli.interrupts import finish_undisturbed
+from specsim.cli.names import complete_mutants, meant
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
     Exit,
     Failed,
     announce,
-    console,
     finish,
     last_line,
+    notice,
     plain_table,
     print_json,
+    print_table,
     progress,
     reasons_of,
     remark,
+    say,
     verdict_of,
 )
 
@@ -35,7 +38,7 @@ PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("ids", nargs=-1, metavar="[MUTANT]...")
+@click.argument("ids", nargs=-1, metavar="[MUTANT]...", shell_complete=complete_mutants)
 @click.option("--seed", "--first-seed", "first_seed", type=click.IntRange(0), help="First; drawn afresh for one seed.")
 @click.option("--seeds", "num_seeds", default=1, show_default=True, type=click.IntRange(1), help="How many, from 0.")
 @click.option("--examples", default=30, show_default=True, type=click.IntRange(1), help="Examples of each property.")
@@ -55,13 +58,14 @@ def mutants(
     record: Path | None,
     as_json: bool,
 ) -> None:
-    """Print the kill matrix: each seeded fault, or each MUTANT, with the properties that kill it.
+    """Print which seeded faults the suite catches, and how.
 
-    Without --complete a mutant first meets the properties that are known to kill it, then the others, until one does.
-    When all mutants are run, properties that kill none with any of the seeds are listed as powerless. With
-    --with-limits who lives is listed, and fails the command unless the record (with_limits.json) has it; --record FILE
-    writes that one.
+    The kill matrix has each fault, or each MUTANT, with the properties that kill it. Without --complete a mutant
+    first meets the properties that are known to kill it, then the others, until one does. When all mutants are run,
+    properties that kill none with any of the seeds are listed as powerless. With --with-limits who lives is listed,
+    and fails the command unless the record (with_limits.json) has it; --record FILE writes that one.
     """
+    notice("importing the suite …")
     choose_device()
     need_suite()
     from specsim.properties.catalogue import all_properties
@@ -70,7 +74,7 @@ def mutants(
     every = {mutant.id: mutant for mutant in all_mutants()}
     unknown = [name for name in ids if name not in every]
     if unknown:
-        raise Failed(f"{', '.join(unknown)} is no mutant: specsim mutants lists them", Exit.USAGE)
+        raise Failed(f"{unknown[0]} is no mutant; {meant(unknown[0], every, 'specsim list mutants')}", Exit.USAGE)
     if first_seed is None:
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
@@ -161,13 +165,13 @@ def _print(found: "Matrix", unseen: frozenset[str]) -> None:
         span = dict.fromkeys(str(bound(examples)) for bound in (min, max)) if examples else {"-": None}
         shown = ", ".join(by[:SHOWN_PROPERTIES]) + (" …" if len(by) > SHOWN_PROPERTIES else "")
         table.add_row(name, str(len(examples)), " to ".join(span), str(len(by)), shown or "SURVIVES")
-    console().print(table)
+    print_table(table)
     for name, seed in found.survived:
         what = "not seen under the limits" if name in unseen else "survivor"
-        click.echo(f"{what}: {name} lives with seed {seed}")
+        say(f"{what}: {name} lives with seed {seed}")
     for name in found.powerless:
-        click.echo(f"powerless: {name} kills no mutant")
-    click.echo(_last_line(found, unseen))
+        say(f"powerless: {name} kills no mutant")
+    say(_last_line(found, unseen))
 
 
 def _verdict(found: "Matrix", unseen: frozenset[str]) -> str:

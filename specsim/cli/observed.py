@@ -7,20 +7,19 @@ from enum import Enum
 from pathlib import Path
 from typing import NoReturn
 
-import click
-
 from specsim.cli.device import need_suite
 from specsim.cli.output import (
     EXIT_OF_VERDICT,
     Exit,
     Failed,
-    console,
     finish,
     last_line,
     plain_table,
     print_json,
+    print_table,
     progress,
     reasons_of,
+    say,
     verdict_of,
 )
 from specsim.conformance.backend import load
@@ -77,7 +76,7 @@ def replay_observed(paths: Sequence[Path], implementation: str | None, as_json: 
         print_json({"cases": [_document(one) for one in judged], **told})
     else:
         _print(judged)
-        click.echo(line)
+        say(line)
     finish(EXIT_OF_VERDICT[verdict], line)
 
 
@@ -112,13 +111,13 @@ def judge(path: Path, case: Case) -> Judged:
 def _print(judged: Sequence[Judged]) -> None:
     for one in judged:
         if one.said is not Said.AGREES:
-            click.echo(f"{one.said.value} {shown_path(one.path)}  {one.operation}\n    {one.difference}")
+            say(f"{one.said.value} {shown_path(one.path)}  {one.operation}\n    {one.difference}")
     table = plain_table("operation", "#recorded", "#contradicted", "#margin cases")
     for name in dict.fromkeys(one.operation for one in judged):
         of_it = [one for one in judged if one.operation == name]
         num_contradicted = sum(one.said is Said.CONTRADICTED for one in of_it)
         table.add_row(name, f"{len(of_it):,}", f"{num_contradicted:,}", f"{sum(one.is_excused for one in of_it):,}")
-    console().print(table)
+    print_table(table)
 
 
 def _summary(judged: Sequence[Judged]) -> str:

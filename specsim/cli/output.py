@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
@@ -11,14 +13,31 @@ from typing import Any, NoReturn
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Column
 
+from specsim.cli import screen
 from specsim.cli.results import Results
-from specsim.conformance.plain_text import shown
+from specsim.cli.screen import Table
 
-WIDTH_OF_A_FILE = 140
 OnProgress = Callable[[str, int, int], None]
+
+_COMMAND = re.compile(r" *(replay: )?specsim [a-z]+ ")
+"""How a line begins that a user copies into a shell."""
+
+_shown: list[Progress] = []
+"""The progress bar that is on the screen, if there is one; each has one task, the first."""
+
+TASK = TaskID(0)
 
 
 class Exit(IntEnum):
@@ -68,8 +87,11 @@ def last_line(verdict: str, counted: str, because: Sequence[str]) -> str:
     line = f"{verdict}: {counted}"
     if verdict != "inconclusive" or not because:
         return line
+    # NOTE: imported here, so that a help text imports nothing that it need not.
+    from specsim.conformance.plain_text import shown
+
     more = f" (1 of {len(because)} reasons)" if len(because) > 1 else ""
-    room = max(console().width - len(f"{line}, because {more}"), LEAST_REASON)
+    room = max(screen.width() - len(f"{line}, because {more}"), LEAST_REASON)
     return f"{line}, because {textwrap.shorten(shown(because[0]), room, placeholder=' …')}{more}"
 
 
@@ -86,20 +108,68 @@ class Failed(Exception):
         self.code = code
 
 
-def console() -> Console:
-    """Return the console of results."""
-    return _console(stderr=False)
+def say(text: str = "") -> None:
+    """Print results on stdout, as wide as the terminal; a command stays one command, and verdicts are coloured."""
+    columns = screen.width_of_lines()
+    with aside():
+        for line in text.split("\n"):
+            lines = screen.command_lines(line, columns) if _COMMAND.match(line) else screen.wrapped(line, columns)
+            for place, part in enumerate(lines):
+                click.echo(part if place else screen.paint(part), color=screen.is_coloured())
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout."""
+    with aside():
+        for line in table.lines(screen.width()):
+            click.echo(line, color=screen.is_coloured())
 
 
 def remark(line: str) -> None:
     """Print a line on stderr, if there is one."""
-    with suppress(OSError):
-        click.echo(line, err=True)
+    with suppress(OSError), aside():
+        for part in screen.wrapped(line, screen.width_of_lines(sys.stderr)):
+            click.echo(part, err=True)
+
+
+@contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Print each warning of Python's once, as a remark, and not as a piece of source."""
+    told = set[str]()
+
+    def show(message: Warning | str, *place: object, **how: object) -> None:
+        line = in_one_line(message)
+        if line not in told:
+            told.add(line)
+            remark(line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def in_one_line(message: Warning | str) -> str:
+    """Return what a warning says in one line."""
+    return f"warning: {' '.join(str(message).split())}"
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Take the progress bar off the screen while something is printed."""
+    bar = _shown[-1] if _shown else None
+    if bar is None:
+        yield
+        return
+    bar.stop()
+    try:
+        yield
+    finally:
+        bar.start()
 
 
 def announce(line: str) -> None:
     """Print the first line of a long command, and end it if the line cannot be written, as its results could not."""
-    click.echo(line)
+    say(line)
     if isinstance(sys.stdout, Results) and sys.stdout.is_missed:
         finish(Exit.USAGE, "nothing was run")
 
@@ -118,11 +188,23 @@ def finish(code: Exit, summary: str = "") -> NoReturn:
 
 def plain_table(*columns: str, title: str | None = None) -> Table:
     """Return an empty table in the style of all commands; columns that start with ``#`` hold numbers."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        is_number = column.startswith("#")
-        table.add_column(column.removeprefix("#"), justify="right" if is_number else "left", overflow="fold")
-    return table
+    return Table(columns, title)
+
+
+def notice(text: str) -> None:
+    """Say on stderr what is being done, if that is a terminal, until a progress bar or the end of the command."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return
+    if _shown:
+        _shown[-1].update(TASK, description=escape(text))
+    else:
+        _shown.append(_bar(text, TextColumn("{task.description}"), TimeElapsedColumn()))
+
+
+def end_notice() -> None:
+    """Take what ``notice`` said off the screen."""
+    while _shown:
+        _shown.pop().stop()
 
 
 @contextmanager
@@ -137,19 +219,35 @@ def progress(label: str) -> Iterator[OnProgress | None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description:<48.48}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
+    end_notice()
+    description = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", max_width=48))
+    bar = _bar(label, description, BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn())
 
-        def on_progress(name: str, done: int, total: int) -> None:
-            bar.update(task, description=name, completed=done, total=total)
+    def on_progress(name: str, done: int, total: int) -> None:
+        bar.update(TASK, description=escape(name), completed=done, total=total)
 
+    _shown.append(bar)
+    try:
         yield on_progress
+    finally:
+        end_notice()
 
 
-def _console(*, stderr: bool) -> Console:
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_OF_A_FILE)
+def _bar(label: str, *columns: ProgressColumn) -> Progress:
+    """Return a bar that is on the screen."""
+    # NOTE: what is printed meanwhile goes where it belongs, through ``aside``, and not through the bar's console.
+    console = Console(stderr=True, highlight=False)
+    bar = Progress(
+        *columns,
+        console=console,
+        refresh_per_second=4,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task(escape(label), total=None)
+    bar.start()
+    return bar
 
 
 def need_working_directory() -> None:

@@ -17,8 +17,10 @@ from specsim.cli.output import (
     Failed,
     finish,
     last_line,
+    notice,
     print_json,
     reasons_of,
+    say,
     verdict_of,
 )
 from specsim.cli.replayed_on import Against, with_implementation
@@ -52,7 +54,9 @@ MISSING = "MISSING"
 @with_limits
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Limits, as_json: bool) -> None:
-    """Run saved cases again: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT, ? UNDECIDED.
+    """Run saved cases again, or judge recorded calls.
+
+    Outcomes are: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT, ? UNDECIDED.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it. The module that
     a case names is shown and not imported; + HOLDS HERE says that such a case holds in another one that nobody named.
@@ -60,11 +64,13 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
     """
     if observed:
         replay_observed(paths, "the one that a case names" if against.is_from_case else against.named, as_json)
+    notice("importing the suite …")
     need_suite()
     cases = [(path, _read(path)) for path in paths]
     lines, is_missing = [], False
     with replay_workers() as supervisor:
         for path, case in cases:
+            notice(f"replaying {shown_path(path)} …")
             told, words, name = _outcome_of(supervisor, path, case, against, limits)
             outcome, is_missing = (Replay.CRASHED, True) if told == MISSING else (Replay[told], is_missing)
             outcome, origin = against.judge(outcome, case, name), case.provenance.implementation
@@ -79,8 +85,9 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
             )
             if not as_json:
                 of_another = f", recorded of {shown(origin)}" if origin != name else ""
-                click.echo(f"{outcome.value:9} {shown_path(path)}  {case.property_name}  on {name}{of_another}")
-                click.echo(f"    {shown(words)}" if words else "", nl=bool(words))
+                say(f"{outcome.value:9} {shown_path(path)}  {case.property_name}  on {name}{of_another}")
+                if words:
+                    say(f"    {shown(words)}")
     decided = {Replay.FIXED.name, Replay.HOLDS_HERE.name}
     because = [f"{line['path']}: {line['difference']}" for line in lines if line["outcome"] == Replay.UNDECIDED.name]
     wrong = [line["path"] for line in lines if line["outcome"] not in {*decided, Replay.UNDECIDED.name}]
@@ -88,7 +95,7 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
     if as_json:
         print_json({"cases": lines, "inconclusive_because": reasons_of(verdict, because)})
     elif verdict == "inconclusive":
-        click.echo(last_line(verdict, f"{len(lines):,} cases", because))
+        say(last_line(verdict, f"{len(lines):,} cases", because))
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
     finish(Exit.UNAVAILABLE if is_missing else EXIT_OF_VERDICT[verdict], summary)
 

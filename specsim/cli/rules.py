@@ -4,10 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from specsim.algorithms import SpeculativeAlgorithm
-from specsim.cli.output import EXIT_CODES, console, plain_table, print_json, remark
+from specsim.cli.output import EXIT_CODES, plain_table, print_json, print_table, remark, say
 from specsim.counts import count_candidates, count_nodes, path_width
 from specsim.rules import ExecutionPlan, ServerConfig, resolve
 from specsim.rules.common import MODES, PLATFORMS, STATE_STRATEGIES
@@ -65,8 +64,9 @@ ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, "NEXTN"])
 @click.option("--adaptive", is_flag=True, help="The number of steps follows what is accepted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def rules(as_json: bool, disable_v2: bool, disable_radix_cache: bool, **settings: Any) -> None:
-    """Print which worker runs a configuration, the settings that the rules leave, and a reason for each decision.
+    """Print which worker runs a configuration, and why.
 
+    The settings that the rules leave are printed with a reason for each decision.
     Settings that contradict each other are refused with what to change.
     """
     _fill_tree_sizes(settings)
@@ -107,15 +107,14 @@ def _fill_tree_sizes(settings: dict[str, Any]) -> None:
 
 
 def _print_plan(plan: ExecutionPlan) -> None:
-    out = console()
-    out.print(f"worker {plan.worker or 'none'}{', overlapped' if plan.is_overlapped else ''}")
+    say(f"worker {plan.worker or 'none'}{', overlapped' if plan.is_overlapped else ''}")
     reasons = plain_table("reason", "level", "text", title="\nreasons")
     for decision in plan.decisions:
-        reasons.add_row(decision.code.value, decision.level.value, escape(decision.text))
-    out.print(reasons)
+        reasons.add_row(decision.code.value, decision.level.value, decision.text)
+    print_table(reasons)
     plain, changed = vars(ServerConfig()), {name for decision in plan.decisions for name in decision.changed}
     values = plain_table("setting", "value", "set by", title="\nsettings that are not the default")
     for name, value in vars(plan.config).items():
         if value != plain[name]:
-            values.add_row(name, escape(str(value)), "a rule" if name in changed else "the user")
-    out.print(values)
+            values.add_row(name, str(value), "a rule" if name in changed else "the user")
+    print_table(values)

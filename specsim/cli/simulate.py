@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,9 +12,21 @@ from specsim.cli.drafting import NAMES, config_of, drafting_of, of_the_model, si
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
-from specsim.cli.output import EXIT_CODES, Exit, Failed, console, finish, plain_table, print_json, progress, remark
+from specsim.cli.output import (
+    EXIT_CODES,
+    Exit,
+    Failed,
+    finish,
+    plain_table,
+    print_json,
+    print_table,
+    progress,
+    remark,
+    say,
+)
 from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
+from specsim.cli.sections import Sections
 from specsim.cli.store import StoreOptions, store_figures, with_store
 from specsim.cli.workers import build_worker, plan_for, schedule_for
 from specsim.host.logit_rules import LogitRules
@@ -33,10 +46,68 @@ from specsim.simulation.requests import Request
 HASH_VOCABULARY = 256
 POOLS = [kind.value for kind in PoolKind]
 DRAFT_POOLS = [kind.value for kind in DRAFT_KINDS]
+COMPARISONS = ("lossless", "reproducible")
+"""Figures that are None where nothing is compared."""
+
 NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 
 
-@click.command(epilog=EXIT_CODES)
+SECTIONS = {
+    "Text and requests": (
+        "path",
+        "num_requests",
+        "prompt_length",
+        "max_new_tokens",
+        "batch",
+        "seed",
+    ),
+    "Drafts": (
+        "algorithm",
+        "multi_layer",
+        "topk",
+        "steps",
+        "draft_tokens",
+        "corpora",
+        "corpus_budget",
+        "capacity",
+    ),
+    "Model and memory": ("kind", "agreement", "pool", "draft_pool", "recurrent", "page_size"),
+    "Worker and schedule": (
+        "worker",
+        "mode",
+        "disable_overlap",
+        "overlap",
+        "chunk",
+        "prefix_cache",
+        "graphs",
+        "lockstep",
+    ),
+    "Sampling": ("temperature", "top_k", "top_p", "min_p", "sampling_seed"),
+    "Rules about logits": (
+        "frequency_penalty",
+        "presence_penalty",
+        "repetition_penalty",
+        "relaxed_penalties",
+        "biases",
+        "min_tokens",
+        "bad_words",
+    ),
+    "Ends of outputs": ("eos_token", "stops", "stop_tokens", "min_new_tokens"),
+    "Report": (
+        "as_json",
+        "logprobs",
+        "hidden_states",
+        "metrics_port",
+        "metrics_address",
+        "metrics_file",
+        "metrics_interval",
+        "help",
+    ),
+}
+"""The options by what they are about."""
+
+
+@click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
@@ -69,7 +140,7 @@ NESTED = ("mismatches", "intervals", "meta_info", "plan", "spec_decode")
 @click.option("--pool", default="mha", show_default=True, type=click.Choice(POOLS), help="KV of the target.")
 @click.option("--draft-pool", default="mha", show_default=True, type=click.Choice(DRAFT_POOLS), help="KV of the draft.")
 @click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Slots of a page.")
-@click.option("--overlap/--no-overlap", default=False, show_default=True, help="V2: launch before a result is in.")
+@click.option("--overlap/--no-overlap", default=False, help="V2: launch before a result is in.  [default: off]")
 @click.option("--chunk", type=click.IntRange(1), help="Prompt positions that a turn runs at most; all without it.")
 @click.option("--prefix-cache", is_flag=True, help="Start prompts behind what earlier texts share with them.")
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
@@ -145,15 +216,16 @@ def simulate(
     store: StoreOptions,
     logit_rules: LogitRules | None,
 ) -> None:
-    """Decode prompts cut out of a text and compare every output with autoregressive decoding.
+    """Decode prompts of a text, and compare with plain decoding.
 
-    Without --text, the text is a few modules of Python's standard library. With --temperature the outputs are sampled,
-    and compared with those of a second run, which decodes one request at a time. Penalties, biases, --min-tokens and
-    --bad-word follow the output alone, and are evaluated in the same way by what it is compared with; --min-new-tokens
-    forbids nothing, and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares
-    overlapped runs. --logprobs and --hidden-states compare what greedy requests are told with what plain decoding
-    tells, and with --lockstep what all are told by both workers. What NGRAM drafts depends on all
-    requests before, so that its sampled outputs are not compared with those of requests alone.
+    Prompts are cut out of the text, and every output is compared with autoregressive decoding. Without --text, the
+    text is a few modules of Python's standard library. With --temperature the outputs are sampled, and compared
+    with those of a second run, which decodes one request at a time. Penalties, biases, --min-tokens and --bad-word
+    follow the output alone, and are evaluated in the same way by what it is compared with; --min-new-tokens forbids
+    nothing, and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
+    --logprobs and --hidden-states compare what greedy requests are told with what plain decoding tells, and with
+    --lockstep what all are told by both workers. What NGRAM drafts depends on all requests before, so that its
+    sampled outputs are not compared with those of requests alone.
     """
     is_ngram = algorithm == "NGRAM"
     sizes = sizes_of(algorithm, multi_layer, topk, steps, draft_tokens)
@@ -245,15 +317,26 @@ def simulate(
         table = plain_table("figure", "#value")
         for name, value in figures.items():
             if name not in NESTED:
-                table.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
-        console().print(table)
+                table.add_row(name, _in_words(name, value))
+        print_table(table)
         for mismatch in report.mismatches:
-            click.echo(mismatch)
+            say(mismatch)
     if report.is_interrupted:
         remark(f"specsim: interrupted: {report.requests} of {num_requests} requests have ended, and none is compared")
         finish(Exit.INTERRUPTED)
     found = [*report.mismatches, *([] if divergence is None else [str(divergence)])]
     finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
+
+
+def _in_words(name: str, value: Any) -> str:
+    """Return a figure as users read it."""
+    if name == "histogram":
+        return ", ".join(f"{accepted}: {count:,}" for accepted, count in enumerate(value)) or "no verify"
+    if value is None:
+        return "not compared" if name in COMPARISONS else "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def bytes_as_text(text: str) -> str:

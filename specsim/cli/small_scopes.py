@@ -4,17 +4,16 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, NoReturn
 
-import click
-
 from specsim.cli.output import (
     EXIT_OF_VERDICT,
     Exit,
     announce,
-    console,
     finish,
     plain_table,
     print_json,
+    print_table,
     progress,
+    say,
     verdict_of,
 )
 from specsim.conformance.backend import Backend
@@ -40,7 +39,7 @@ def explore_small_scopes(backend: Backend, most_states: int, most_seconds: int, 
         _print(seen)
     verdict = f"{_verdict(seen)}: {seen.num_states:,} states, depth {seen.depth}"
     if not as_json:
-        click.echo(verdict)
+        say(verdict)
     finish(EXIT_OF_VERDICT[_verdict(seen)], verdict)
 
 
@@ -71,12 +70,12 @@ def show_small_mutants(as_json: bool) -> NoReturn:
         for one in shown:
             row = _row(one, UNSEEN)
             table.add_row(one.mutant.id, str(row["events"] or "-"), str(row["error"] or row["reason"] or "SURVIVES"))
-        console().print(table)
+        print_table(table)
     died = sum(one.failed is not None for one in shown)
     verdict = f"{died} of {len(shown)} mutants die within {MOST_EVENTS} events, {len(alive)} survive"
     verdict = f"interrupted: {verdict}" if is_interrupted else verdict
     if not as_json:
-        click.echo(verdict)
+        say(verdict)
     finish(Exit.INTERRUPTED if is_interrupted else Exit.FAILURE if alive else Exit.CONFORMS, verdict)
 
 
@@ -132,16 +131,16 @@ def _print(seen: "Result") -> None:
         table.add_row(str(one.scope), *(f"{count:,}" for count in counts), "yes" if one.is_exhausted else "no")
     counts = (seen.num_states, seen.num_transitions, seen.num_merged, seen.depth)
     table.add_row("all", *(f"{count:,}" for count in counts), "yes" if seen.is_exhausted else "no")
-    console().print(table)
-    click.echo(f"events: {', '.join(f'{kind} {count:,}' for kind, count in seen.events.items())}")
+    print_table(table)
+    say(f"events: {', '.join(f'{kind} {count:,}' for kind, count in seen.events.items())}")
     share = seen.num_paired / max(seen.num_states, 1)
-    click.echo(f"two running V2 requests: {seen.num_paired:,} states, {share:.0%}")
-    click.echo(f"{seen.seconds:.1f} s, {seen.rate:.0f} states a second")
+    say(f"two running V2 requests: {seen.num_paired:,} states, {share:.0%}")
+    say(f"{seen.seconds:.1f} s, {seen.rate:.0f} states a second")
     if seen.failed is not None:
-        click.echo(f"FAILURE: {seen.failed.error}")
-        click.echo(f"Shortest history, {seen.failed.scope}:")
+        say(f"FAILURE: {seen.failed.error}")
+        say(f"Shortest history, {seen.failed.scope}:")
         for line in _history(seen.failed):
-            click.echo(f"  {line}")
+            say(f"  {line}")
 
 
 def _history(failed: "Failed") -> list[str]:

@@ -12,19 +12,22 @@ from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import choose_device_for, load_implementation, need_suite
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls, words_of
+from specsim.cli.names import complete_modules
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
     Exit,
     Failed,
     announce,
-    console,
     finish,
     last_line,
+    notice,
     plain_table,
     print_json,
+    print_table,
     progress,
     reasons_of,
+    say,
     verdict_of,
 )
 from specsim.cli.small_scopes import explore_small_scopes, show_small_mutants
@@ -43,7 +46,7 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("implementation", default=REFERENCE, metavar="[IMPL]")
+@click.argument("implementation", default=REFERENCE, metavar="[IMPL]", shell_complete=complete_modules)
 @click.option("--steps", default=20_000, show_default=True, type=STEPS, help="Applied rules, of all machines together.")
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--machine", "number", type=MACHINE, help="Run this machine of the seed alone, as a failure says.")
@@ -69,15 +72,17 @@ def soak(
     limits: "Limits",
     as_json: bool,
 ) -> None:
-    """Do anything to an engine around IMPL, a module named like an import, in any order, and check it after each step.
+    """Do anything to an engine around IMPL, in any order.
 
-    Machine after machine is built, fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place
-    of the reference's, in lockstep with it; what brings operations alone has the reference's loop around them. It runs
-    in processes of its own: a machine whose process crashes or hangs fails, and the run goes on.
+    IMPL is a module, named like an import; the engine is checked after each step. Machine after machine is built,
+    fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place of the reference's, in
+    lockstep with it; what brings operations alone has the reference's loop around them. It runs in processes of its
+    own: a machine whose process crashes or hangs fails, and the run goes on.
 
     With --exhaustive, every history of two requests in a handful of slots is tried, shortest first, around the
     operations, parts and decisions of IMPL; no model runs.
     """
+    notice(f"importing {implementation} …")
     need_suite()
     if mutants and not exhaustive:
         raise Failed("--mutants needs --exhaustive: specsim mutants shows mutants to the properties", Exit.USAGE)
@@ -115,7 +120,7 @@ def soak(
     verdict = _verdict(soaked, wrong)
     line = last_line(verdict, f"{soaked.num_steps:,} steps, seed {seed}", soaked.inconclusive_because)
     if not as_json:
-        click.echo(line)
+        say(line)
     finish(EXIT_OF_VERDICT[verdict], "; ".join([line, *wrong]))
 
 
@@ -161,32 +166,32 @@ def _document(
 
 
 def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]) -> None:
-    from specsim.properties.soak.tags import ENDS, OWN, REQUIRED
+    from specsim.properties.soak.tags import ENDS, MEANINGS, OWN, REQUIRED
 
-    table = plain_table("condition", "#times")
-    for name, hits in (
-        ("machines", soaked.num_machines),
-        ("decode iterations", soaked.num_decodes),
-        ("of four or more requests", soaked.num_wide_decodes),
-        *((tag.value, soaked.reach[tag]) for tag in (*REQUIRED, *OWN)),
-        *((f"row used again after {end}", soaked.reused[end]) for end in ENDS),
-        *((f"machines of {name}", number) for name, number in sorted(soaked.algorithms.items())),
-        ("leaked slots", soaked.num_leaked),
+    table = plain_table("condition", "#times", "meaning")
+    for name, hits, meaning in (
+        ("machines", soaked.num_machines, "engines that were built, run and drained"),
+        ("decodes", soaked.num_decodes, "iterations that verified"),
+        ("wide", soaked.num_wide_decodes, "decodes of four or more requests"),
+        *((tag.value, soaked.reach[tag], MEANINGS[tag]) for tag in (*REQUIRED, *OWN)),
+        *((f"reused:{end}", soaked.reused[end], f"a row was used again after {word}") for end, word in ENDS.items()),
+        *((name.lower(), number, f"machines of {name}") for name, number in sorted(soaked.algorithms.items())),
+        ("leaked", soaked.num_leaked, "slots that nothing owns after a machine"),
     ):
-        table.add_row(name, f"{hits:,}")
+        table.add_row(name, f"{hits:,}", meaning)
+    print_table(table)
     if soaked.num_steps:
-        table.add_row("seconds for 20,000 steps", f"{soaked.seconds * 20_000 / soaked.num_steps:.0f}")
-    console().print(table)
+        say(f"{soaked.seconds * 20_000 / soaked.num_steps:.0f} seconds for 20,000 steps")
     for what, because in soaked.untried.items():
-        click.echo(f"not tried: {what}, because {because}")
+        say(f"not tried: {what}, because {because}")
     for line in wrong:
-        click.echo(f"FAILURE: {line}")
+        say(f"FAILURE: {line}")
     for number, failure in shortest.items():
-        click.echo(f"\nShortest history of machine {number}: {failure.error}")
+        say(f"\nShortest history of machine {number}: {failure.error}")
         for line in failure.lines:
-            click.echo(f"  {line}")
+            say(f"  {line}")
     for line in lines.values():
-        click.echo(f"replay: {line}")
+        say(f"replay: {line}")
 
 
 def _replay_line(what: "Soak", number: int) -> str:

@@ -116,8 +116,11 @@ def test_a_cell_that_is_none(specsim):
     got = specsim("matrix", "--cell", "v3")
     assert got.exit_code == 2
     assert got.stderr == (
-        "specsim: --cell is v3, but should be a combination of all factors, such as v1-page1-topk1-mha\n"
+        "specsim: --cell is v3, but should be a combination of all factors, such as v1-page1-topk1-mha; "
+        "specsim list cells prints all of them\n"
     )
+    near = specsim("matrix", "--cell", "v1-page1-topk2-mha").stderr
+    assert "such as v1-page1-topk4-mha or v1-page1-topk1-mha or " in near
 
 
 def test_an_implementation_and_another_layer(specsim):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from specsim.cli.main import main
 from specsim.cli.registry import FOLDER, command_texts, import_command
 
-NAMES = ["bench", "check", "env", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
+NAMES = ["bench", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
 
 
 def test_every_module_that_defines_a_command_of_its_name_is_listed():
@@ -42,12 +42,23 @@ def test_other_modules_are_no_commands(specsim, name):
     assert f"No such command '{name}'" in got.stderr
 
 
+def test_a_command_that_is_spelt_wrongly(specsim):
+    got = specsim("chek", "my_kernels")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert "Error: No such command 'chek'; did you mean check?\n" in got.stderr
+
+
+def test_the_command_alone_prints_its_help(specsim):
+    alone = specsim()
+    assert (alone.exit_code, alone.stdout) == (0, specsim("--help").stdout)
+
+
 def test_help_imports_no_command():
     program = (
         "import sys\n"
         "from specsim.cli.main import main\n"
         "main(['--help'], standalone_mode=False)\n"
-        "assert not {'numpy', 'msgspec', 'specsim.conformance', 'specsim.cli.check'} & set(sys.modules)\n"
+        "assert not {'numpy', 'msgspec', 'specsim.conformance.backend', 'specsim.cli.check'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 

@@ -127,7 +127,7 @@ def test_no_progress_bar_without_a_terminal(capsys):
 
 def test_lists_are_shown_entry_by_entry_and_long_arrays_with_their_beginning():
     table = arrays_table("arguments", {"kv_buffers": [np.zeros(2), None], "slots": np.arange(1000), "num_steps": 3})
-    columns = [list(column.cells) for column in table.columns]
+    columns = [list(cells) for cells in zip(*table.rows, strict=True)]
     assert columns[0] == ["kv_buffers[0]", "kv_buffers[1]", "slots", "num_steps"]
     assert columns[1] == ["float64", "", "int64", ""]
     assert columns[3][0] == "[0.0, 0.0]"
