@@ -10,7 +10,6 @@ import pytest
 
 from specsim import reference
 from specsim.cli import matrix as matrix_command
-from specsim.cli import output
 from specsim.cli import replay as replay_command
 from specsim.cli import soak as soak_command
 from specsim.cli.output import last_line, verdict_of
@@ -37,7 +36,7 @@ ENDS = ", because its worker never ran (1 of 2 reasons)"
 @pytest.fixture
 def narrow(monkeypatch):
     """Let results have 60 columns."""
-    monkeypatch.setattr(output, "WIDTH_OF_A_FILE", 60)
+    monkeypatch.setenv("COLUMNS", "60")
 
 
 def test_the_first_reason_is_cut_at_the_width_and_the_others_are_counted(narrow):
