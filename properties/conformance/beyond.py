@@ -36,6 +36,7 @@ SWITCHES: tuple[tuple[str, Any], ...] = (
     ("takes_padded_proposals", False),
     ("is_normalised", True),
     ("has_distinct_siblings", True),
+    ("takes_thresholds", False),
 )
 
 

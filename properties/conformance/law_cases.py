@@ -9,7 +9,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import case_arguments
-from specsim.conformance.outcomes import first_difference, observe
+from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
 from specsim.properties.conformance.cells import cell_of, tokens_of
@@ -41,7 +41,8 @@ def law_case_of(one: Property, backend: Backend, case: Any) -> LawCase | None:
     calls = _calls_of(one, backend, case)
     if not calls:
         return None
-    differing = (_request_that_differs(backend, *call) for call in calls)
+    # NOTE: where results are wrong, a call that is right but for scratch memory would show something else.
+    differing = (_request_that_differs(backend, *call, with_scratch=how) for how in (False, True) for call in calls)
     operation, arguments = next((call for call in differing if call is not None), calls[0])
     return LawCase(operation, arguments, _with_cell(law, backend, operation, arguments))
 
@@ -100,9 +101,11 @@ def _calls_of(one: Property, backend: Backend, case: Any) -> list[tuple[str, Cal
     return [(operation, case_arguments(operation, arguments)) for operation, arguments in calls]
 
 
-def _request_that_differs(backend: Backend, operation: str, arguments: Call) -> tuple[str, Call] | None:
+def _request_that_differs(
+    backend: Backend, operation: str, arguments: Call, with_scratch: bool
+) -> tuple[str, Call] | None:
     """Return a call cut to one of its requests that differs from the reference's; the call where that hides it."""
-    expected, observed = (observe(one, operation, arguments) for one in (load("specsim.reference"), backend))
+    expected, observed = _answers(backend, operation, arguments, with_scratch)
     if difference_beyond_margins(operation, arguments, expected, observed) is None:
         return None
     num_requests = len(rows_of(arguments)) if "cu_num_drafts" in arguments else _num_requests(arguments)
@@ -112,10 +115,19 @@ def _request_that_differs(backend: Backend, operation: str, arguments: Call) -> 
         others = np.arange(num_requests) != request
         if first_difference(operation, arguments, expected, observed, left_out=others) is not None:
             alone = _alone(operation, arguments, num_requests, request)
-            answers = (observe(one, operation, alone) for one in (load("specsim.reference"), backend))
+            answers = _answers(backend, operation, alone, with_scratch)
             is_shown = difference_beyond_margins(operation, alone, *answers) is not None
             return operation, alone if is_shown else arguments
     return operation, arguments
+
+
+def _answers(backend: Backend, operation: str, arguments: Call, with_scratch: bool) -> tuple[Observation, Observation]:
+    """Return what the reference and an implementation give for a call, that one without scratch memory if so wanted."""
+    expected, observed = (observe(one, operation, arguments) for one in (load("specsim.reference"), backend))
+    if with_scratch or not observed.outputs:
+        return expected, observed
+    none = dict.fromkeys(RECORDS[operation].contract.scratch)
+    return expected, replace(observed, outputs={**observed.outputs, **none})
 
 
 def _alone(operation: str, arguments: Call, num_requests: int, request: int) -> Call:
@@ -146,7 +158,8 @@ def _with_cell(law: StoredLaw, backend: Backend, operation: str, arguments: Call
 
 
 def _forms_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in outputs.items()}
+    told = {name: value for name, value in outputs.items() if value is not None}
+    return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in told.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from specsim.conformance.cases import Case
 from specsim.conformance.plain_text import named
 from specsim.conformance.stored_laws import StoredLaw
+from specsim.properties.conformance.evidence import NO_EVIDENCE, Evidence
 from specsim.properties.property import Property
 
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
@@ -57,6 +58,7 @@ class Failure:
     whether a law broke, ``FAILED``, or the process did: ``CRASHED`` or ``TIMED OUT``. ``kept`` is the case with what
     came of it, and ``difference`` where that differs first, if the process that ran it has found out. ``law`` is what
     a law was given that takes more than this call. ``without`` names operations that were taken from the reference.
+    ``evidence`` says what the case shows, if the process that ran it has found out.
     """
 
     operation: str
@@ -69,6 +71,7 @@ class Failure:
     law: StoredLaw | None = None
     difference: str = ""
     without: tuple[str, ...] = ()
+    evidence: Evidence = NO_EVIDENCE
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from specsim.conformance.isolation.beats import Cut, Poisoned, begin_example, is
 from specsim.conformance.outside import OutsideLimits
 from specsim.contracts.contract import Contract
 from specsim.operations import RECORDS
+from specsim.properties.conformance.evidence import evidence_of
 from specsim.properties.conformance.excluded import leave_out, why_excluded
 from specsim.properties.conformance.law_cases import law_case_of
 from specsim.properties.conformance.report import Failure, PropertyReport
@@ -191,14 +192,17 @@ def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> 
     )
     for name in one.operations:
         if name in RECORDS and is_call(RECORDS[name].contract, case):
-            return replace(failure, operation=name, case=case)
+            return replace(failure, operation=name, case=case, evidence=evidence_of(one, backend, case, case))
     if one.is_slow or one.fills_missing or case is None:
         return failure
     try:
         told = law_case_of(one, backend, case)
     except Cut:
         return failure
-    return failure if told is None else replace(failure, operation=told.operation, case=told.arguments, law=told.law)
+    evidence = evidence_of(one, backend, case, None if told is None else told.arguments)
+    if told is not None:
+        failure = replace(failure, operation=told.operation, case=told.arguments, law=told.law)
+    return replace(failure, evidence=evidence)
 
 
 def is_call(contract: Contract, case: Any) -> bool:

@@ -16,6 +16,7 @@ from specsim.conformance.cases import read_case, write_case
 from specsim.conformance.stored import Provenance
 from specsim.operations import RECORDS
 from specsim.properties.catalogue import properties_by_name, property_named
+from specsim.properties.conformance.evidence import Evidence
 from specsim.properties.conformance.report import Failure, PropertyReport
 from specsim.properties.conformance.running import run_property
 from specsim.properties.conformance.saving import case_of
@@ -190,12 +191,14 @@ def failure_from(told: Mapping[str, Any]) -> Failure:
         kept = read_case(Path(told["case"])) if told["case"] else None
     except SpecRejection as refusal:
         kept, words["error"] = None, f"{told['error']}\n{NOT_KEPT}: {refusal}"
-    return Failure(case=None if kept is None else kept.arguments, kept=kept, **words)
+    evidence = Evidence(**{name: tuple(names) for name, names in told["evidence"].items()})
+    return Failure(case=None if kept is None else kept.arguments, kept=kept, evidence=evidence, **words)
 
 
 def tell(failure: Failure, path: Path | None) -> dict[str, Any]:
     """Return a failure as plain values, with the file of its case."""
-    return {**{name: vars(failure)[name] for name in WORDS}, "case": None if path is None else str(path)}
+    words = {name: vars(failure)[name] for name in WORDS}
+    return {**words, "case": None if path is None else str(path), "evidence": asdict(failure.evidence)}
 
 
 def tell_without_case(failure: Failure, why: Exception) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from specsim.properties.laws.support.decided import COIN_STEP, decide_tree, draw
 from specsim.properties.laws.verify import children_of, local_path, parents_of
 from specsim.properties.strategies import acceptance as acceptance_strategies
 from specsim.properties.strategies.arrays import one_of_evenly
+from specsim.properties.strategies.limits import limits
 
 _SAMPLER = "tree_speculative_sampling_target_only"
 _COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
@@ -62,8 +63,26 @@ def rejected_children_are_remembered(backend: Backend, case: Case) -> None:
 
 def many_siblings_are_all_tried(backend: Backend, case: Case) -> None:
     """Where a node has more children than a warp has lanes, each is tried in turn and remembered."""
-    rejected_children_are_remembered(backend, case)
+    if limits().writes_scratch:
+        rejected_children_are_remembered(backend, case)
+    else:
+        impossible_tokens_are_never_output(backend, _aimed_at_the_last_child(backend, case))
     sampled_nodes_are_a_path(backend, case)
+
+
+def _aimed_at_the_last_child(backend: Backend, case: Case) -> Case:
+    """Return the call with final coins that draw the last child of each walk's end, if it is left to be drawn."""
+    sampled = outputs_of(backend, _SAMPLER, case)
+    coins = case["uniform_samples_for_final_sampling"].copy()
+    for request, rows in enumerate(case["target_probs"]):
+        path, _ = walked(case, sampled, request)
+        below = children_of(case, request)[path[-1]]
+        if below and len(path) <= case["num_steps"]:
+            token, row = case["candidates"][request, below[-1]], rows[path[-1]].astype(np.float64)
+            rest = row - _rejected_mass(case, sampled, request, path)
+            rest[token] = row[token]
+            coins[request] = min((rest[:token].sum() + rest[token] / 2) / max(rest.sum(), COIN_STEP), 1 - COIN_STEP)
+    return {**case, "uniform_samples_for_final_sampling": coins}
 
 
 def sampled_nodes_are_a_path(backend: Backend, case: Case) -> None:
@@ -87,9 +106,22 @@ def impossible_tokens_are_never_output(backend: Backend, case: Case) -> None:
         path, tokens = walked(case, sampled, request)
         for node, token in zip(path, tokens[:-1], strict=False):
             require(rows[node, token] > 0, f"the chance of draft {token}", rows[node, token], "above 0")
-        rest = rows[path[-1]] - sampled["draft_probs"][request, path[-1]]
+        rest = rows[path[-1]] - _rejected_mass(case, sampled, request, path)
         if (rest > 0).any():
             require(rest[tokens[-1]] > 0, f"the rest of token {tokens[-1]}", rest[tokens[-1]], "above 0")
+
+
+def _rejected_mass(case: Case, sampled: Case, request: int, path: list[int]) -> Array:
+    """Return the mass of each token that was rejected at the end of a path: as remembered, or that of the children."""
+    if limits().writes_scratch:
+        remembered: Array = sampled["draft_probs"][request, path[-1]]
+        return remembered
+    row = case["target_probs"][request, path[-1]]
+    rejected: Array = np.zeros_like(row)
+    if len(path) <= case["num_steps"]:
+        tokens = case["candidates"][request, list(children_of(case, request)[path[-1]])]
+        rejected[tokens] = row[tokens]
+    return rejected
 
 
 def one_hot_rows_decide_like_greedy(backend: Backend, case: Case) -> None:
@@ -113,7 +145,8 @@ def full_paths_draw_from_the_whole_row(backend: Backend, case: Case) -> None:
         token, is_sure = drawn(rows[0].astype(np.float64), coin)
         if is_sure:
             require_equal(f"the output of request {request}", walked(case, sampled, request)[1], [token])
-    require_equal("draft_probs", sampled["draft_probs"], np.zeros_like(case["target_probs"]))
+    if limits().writes_scratch:
+        require_equal("draft_probs", sampled["draft_probs"], np.zeros_like(case["target_probs"]))
 
 
 def coins_off_the_path_do_not_matter(backend: Backend, case: Case) -> None:
@@ -151,7 +184,8 @@ def trees_are_sampled_one_by_one(backend: Backend, case: Case) -> None:
             alone, among = walked(part, got, place), walked(case, whole, request)
             require_equal(f"the path of request {request} in batch {requests}", alone[0], among[0])
             require_equal(f"the output of request {request} in batch {requests}", alone[1], among[1])
-            require_equal("draft_probs", got["draft_probs"][place], whole["draft_probs"][request])
+            if limits().writes_scratch:
+                require_equal("draft_probs", got["draft_probs"][place], whole["draft_probs"][request])
 
 
 def coins_are_uniform_multiples(backend: Backend, case: Case) -> None:

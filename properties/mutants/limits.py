@@ -26,6 +26,8 @@ EVERY_LIMIT = Limits(
     takes_padded_proposals=False,
     is_normalised=True,
     has_distinct_siblings=True,
+    takes_thresholds=False,
+    writes_scratch=False,
 )
 """Each kind of limit, declared as an engine would."""
 

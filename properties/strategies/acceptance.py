@@ -33,7 +33,7 @@ from specsim.properties.strategies.limits import limits, nearest, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.topologies import BOUNDARY_LENGTHS, batch, lengths, num_nodes
 from specsim.properties.strategies.trees import Trees, trees
-from specsim.properties.strategies.trials import STAR_TRIALS, TABLE_TRIALS, USUAL_TRIALS, sampled_request
+from specsim.properties.strategies.trials import OF_THRESHOLDS, STAR_TRIALS, TABLE_TRIALS, USUAL_TRIALS, sampled_request
 
 T = TypeVar("T")
 
@@ -78,6 +78,8 @@ def tree_speculative_sampling_target_only(
     trials: tuple[str | None, ...] = STAR_TRIALS if is_wide else TABLE_TRIALS if is_table else USUAL_TRIALS
     if limits().has_distinct_siblings:
         trials = tuple(kind for kind in trials if kind != "twins")
+    if not limits().takes_thresholds:
+        trials = tuple(kind for kind in trials if kind not in OF_THRESHOLDS)
     drawn, vocab = draw(wide_stars(one, max_requests) if is_wide else sampled_trees(one, max_requests))
     whole = st.just(1.0)
     scale = draw(whole if limits().is_normalised else mostly(whole, st.just(0.5), one_in=4 if is_table else 10))

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.host.sampling import COIN_BITS, COIN_STEP, LARGEST_COIN
 from specsim.properties.strategies.arrays import Array, Bulk, bulk, mostly
-from specsim.properties.strategies.limits import sized
+from specsim.properties.strategies.limits import limits, sized
 from specsim.properties.strategies.made_once import made_once
 from specsim.properties.strategies.trees import Tree
 
@@ -62,6 +62,8 @@ def chances(is_table: bool = False) -> SearchStrategy[Chance]:
 @made_once
 def thresholds(one_in: int = 5) -> SearchStrategy[tuple[float, float]]:
     """Return a strategy of the two thresholds of a request; most often both are 1."""
+    if not limits().takes_thresholds:
+        return st.just((1.0, 1.0))
     shares = st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0))
     return mostly(st.just((1.0, 1.0)), st.tuples(shares, shares), one_in)
 

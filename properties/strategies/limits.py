@@ -19,6 +19,13 @@ from specsim.operations import RECORDS
 
 T = TypeVar("T")
 
+OF_THRESHOLDS = (
+    "sampling_law.lower_thresholds_only_raise_acceptance",
+    "sampling_law.lower_thresholds_never_shorten_a_chain",
+)
+OF_SCRATCH = ("acceptance.rejected_children_are_remembered",)
+"""Properties whose every case has a threshold below 1, or that look at nothing but scratch memory."""
+
 
 @dataclass(frozen=True)
 class Inside:
@@ -95,6 +102,10 @@ def leaves_out(name: str, declared: Limits) -> str:
         return SWITCHES["CONTIGUOUS"]
     if group == "empty" and not declared.takes_empty:
         return SWITCHES["EMPTY"]
+    if name in OF_THRESHOLDS and not declared.takes_thresholds:
+        return SWITCHES["THRESHOLDS"]
+    if name in OF_SCRATCH and not declared.writes_scratch:
+        return SWITCHES["SCRATCH"]
     return ""
 
 

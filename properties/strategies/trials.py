@@ -22,6 +22,8 @@ USUAL_TRIALS = (None,) * (2 * len(TRIALS)) + TRIALS
 TABLE_TRIALS = (None, None, "coin", "coin", "single", "either", "twins", "nothing")
 STAR_TRIALS = (None, "rejected", "rejected", "coin", "twins")
 """Among any requests, in the table of boundaries, and for stars of many siblings; None is no trial."""
+OF_THRESHOLDS = ("single", "either", "nothing")
+"""Trials in which a threshold is below 1."""
 LOWER = 0.5
 """The threshold below 1 where one is."""
 

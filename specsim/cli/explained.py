@@ -30,7 +30,8 @@ def lines_of(cause: "Cause", report: "Report", cases: CaseFolder, options: str) 
     """
     failure = cause.first
     fate = "" if failure.fate == "FAILED" else f" ! {failure.fate}"
-    lines = [f"FAILURE of {failure.operation or 'a whole run'}: {failure.property}{fate}"]
+    loss = f"{cause.loss}: " if cause.loss else ""
+    lines = [f"FAILURE of {failure.operation or 'a whole run'}: {loss}{failure.property}{fate}"]
     lines.append(indented(failure.message or failure.error))
     if failure.case is not None:
         drawings = [] if failure.kept is None else draw_requests(failure.kept)

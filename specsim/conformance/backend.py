@@ -15,6 +15,7 @@ from specsim.conformance.carrying import as_list, check_written, copy_in_place, 
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
 from specsim.conformance.isolation.beats import begin_call, end_call, stay
+from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.contracts.contract import ArraySpec, ScalarSpec
@@ -36,8 +37,8 @@ class BackendUnavailable(RuntimeError):
 class Outcome:
     """What a call returned and what it left in its arguments, all on the host.
 
-    ``outputs`` holds the outputs and the arguments that the table lets the operation write; ``arguments`` holds every
-    argument as it was after the call.
+    ``outputs`` holds the outputs and the arguments that the table lets the operation write, None for those that the
+    implementation declares not to write; ``arguments`` holds every argument as it was after the call.
     """
 
     outputs: dict[str, Any]
@@ -157,7 +158,8 @@ class Backend(CallsByName):
         returned = self._returned(record, carried)
         after = self.fetch(operation, carried)
         outputs = {spec.name: self._fetch(value) for spec, value in zip(contract.outputs, returned, strict=True)}
-        outputs.update({name: after[name] for name in contract.writes})
+        unwritten = () if self.limits.writes_scratch else contract.scratch
+        outputs.update({name: None if name in unwritten else after[name] for name in contract.writes})
         end_call()
         return Outcome(outputs=outputs, arguments=after)
 
@@ -273,10 +275,13 @@ def load(name: str) -> Backend:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
+    limits = limits_of(vars(module), name)
     at_home = {name: vars(module)[name] for name in CATALOGUE if callable(vars(module).get(name))}
+    records = {name: record for name in at_home if (record := CATALOGUE[name].record) is not None}
+    at_home |= {name: without_lacking(limits, record, at_home[name]) for name, record in records.items()}
     from_host = {name: vars(host)[name] for name in names_of(Kind.HOST_FUNCTION) if callable(vars(host).get(name))}
     from_parts = {name: vars(parts)[name] for name in names_of(Kind.PART) if callable(vars(parts).get(name))}
-    defined = {**from_host, **from_parts, **at_home, **functions_with_outputs(vars(module), name, arrays)}
+    defined = {**from_host, **from_parts, **at_home, **functions_with_outputs(vars(module), name, arrays, limits)}
     functions = {name: defined[name] for name in (*CATALOGUE, *WITH_OUTPUTS) if name in defined}
     most = vars(module).get("MAX_SAMPLES")
     return Backend(
@@ -289,5 +294,5 @@ def load(name: str) -> Backend:
         worker_v1=worker_v1 or workers.pop(EAGLE_V1, None),
         scheduler=scheduler,
         other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
-        limits=limits_of(vars(module), name),
+        limits=limits,
     )

@@ -12,7 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from specsim.conformance.limits import BadLimits
+from specsim.conformance.lacking import without_lacking
+from specsim.conformance.limits import BadLimits, Limits
 from specsim.contracts.compiled import compile_contract
 from specsim.operations import RECORDS
 from specsim.operations.record import Operation
@@ -24,7 +25,9 @@ WITH_OUTPUTS = {name + SUFFIX: name for name, operation in RECORDS.items() if op
 Function = Callable[..., Any]
 
 
-def functions_with_outputs(module: Mapping[str, Any], name: str, arrays: ModuleType) -> dict[str, Function]:
+def functions_with_outputs(
+    module: Mapping[str, Any], name: str, arrays: ModuleType, limits: Limits
+) -> dict[str, Function]:
     """Return the functions of a module that write into given outputs, and those of operations that call them.
 
     Parameters
@@ -35,6 +38,8 @@ def functions_with_outputs(module: Mapping[str, Any], name: str, arrays: ModuleT
         What it is called.
     arrays : module
         The carrier of its arrays.
+    limits : Limits
+        What it declares.
 
     Raises
     ------
@@ -48,6 +53,7 @@ def functions_with_outputs(module: Mapping[str, Any], name: str, arrays: ModuleT
     for form, operation in WITH_OUTPUTS.items():
         given = module.get(form, module.get(operation) if outputs == "given" else None)
         if callable(given):
+            given = without_lacking(limits, RECORDS[operation], given)
             found[form] = given
             if outputs == "given" or not callable(module.get(operation)):
                 found[operation] = partial(_allocating, RECORDS[operation], given, arrays)

@@ -7,7 +7,7 @@ from typing import Any
 
 from specsim.contracts.axes import UnboundAxis, evaluate
 from specsim.contracts.axes import names_of as names_in
-from specsim.contracts.contract import ScalarSpec
+from specsim.contracts.contract import Contract, ScalarSpec
 from specsim.operations import RECORDS
 from specsim.operations.record import Operation
 from specsim.operations.signature import nearest
@@ -23,6 +23,8 @@ SWITCHES = {
     "PADDED_PROPOSALS": "a draft token of -1 that has a proposal of its own",
     "NORMALISED": "rows of probabilities that do not add up to 1",
     "DISTINCT_SIBLINGS": "siblings with equal tokens",
+    "THRESHOLDS": "a threshold below 1",
+    "SCRATCH": "what is written to scratch memory",
 }
 """What is left out where a module declares the attribute, as long as that is not what it is without it."""
 
@@ -37,6 +39,8 @@ _WITHOUT = {
     "PADDED_PROPOSALS": True,
     "NORMALISED": False,
     "DISTINCT_SIBLINGS": False,
+    "THRESHOLDS": True,
+    "SCRATCH": True,
 }
 
 
@@ -66,6 +70,11 @@ class Limits:
         Whether rows of probabilities have to add up to 1.
     has_distinct_siblings : bool
         Whether siblings have to have different tokens.
+    takes_thresholds : bool
+        Whether the arguments may differ from their neutral entries that have such: thresholds may be below 1. Functions
+        may lack these arguments otherwise.
+    writes_scratch : bool
+        Whether memory is written that is there for the operation itself. Functions may lack it otherwise.
     most : mapping
         The largest number of what ``AXES_OF`` counts, in every operation: whoever runs the suite wants no larger calls.
     """
@@ -78,6 +87,8 @@ class Limits:
     takes_padded_proposals: bool = True
     is_normalised: bool = False
     has_distinct_siblings: bool = False
+    takes_thresholds: bool = True
+    writes_scratch: bool = True
     most: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -96,6 +107,11 @@ class Limits:
     def declared_of(self, operation: str) -> dict[str, Values]:
         """Return of it what the implementation declares."""
         return {**self.values.get(operation.removesuffix(SUFFIX), {}), **self.values.get(operation, {})}
+
+    def lacking(self, contract: Contract) -> tuple[str, ...]:
+        """Return the arguments that a function of a contract may lack."""
+        neutral = () if self.takes_thresholds else tuple(contract.neutral)
+        return (*neutral, *(() if self.writes_scratch else contract.scratch))
 
     def at_most(self, most: Mapping[str, int]) -> "Limits":
         """Return these limits with other largest numbers."""
@@ -126,6 +142,8 @@ class Limits:
             not self.takes_padded_proposals,
             self.is_normalised,
             self.has_distinct_siblings,
+            not self.takes_thresholds,
+            not self.writes_scratch,
         )
         lines = [words for words, is_declared in zip(SWITCHES.values(), declared, strict=True) if is_declared]
         lines += [TIES] if self.ties_are_free else []
@@ -192,6 +210,8 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         takes_padded_proposals=chosen["PADDED_PROPOSALS"],
         is_normalised=chosen["NORMALISED"],
         has_distinct_siblings=chosen["DISTINCT_SIBLINGS"],
+        takes_thresholds=chosen["THRESHOLDS"],
+        writes_scratch=chosen["SCRATCH"],
     )
 
 

@@ -59,6 +59,8 @@ def first_difference(
 ) -> str | None:
     """Say where two observations of one call differ, or None; entries without meaning are not compared.
 
+    Nor is scratch memory that an implementation declares not to write: there is None of it.
+
     Parameters
     ----------
     operation, arguments : str, mapping
@@ -82,6 +84,8 @@ def first_difference(
     bindings = bind(operation, contract, arguments)
     call = _Call({**arguments, **expected.outputs}, bindings, frozenset(contract.writes), left_out)
     for name in expected.outputs:
+        if name in contract.scratch and observed.outputs.get(name) is None:
+            continue
         spec = require_kind(name, contract.by_name[name], ArraySpec)
         difference = _differ(spec, expected.outputs[name], observed.outputs.get(name), call)
         if difference is not None:

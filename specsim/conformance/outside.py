@@ -49,6 +49,7 @@ def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, An
         (not limits.takes_padded_proposals, "PADDED_PROPOSALS", _has_padded_proposal),
         (limits.is_normalised, "NORMALISED", _has_odd_mass),
         (limits.has_distinct_siblings, "DISTINCT_SIBLINGS", _has_twins),
+        (not limits.takes_thresholds, "THRESHOLDS", _has_thresholds),
     )
     for is_declared, attribute, is_outside in checks:
         if is_declared and is_outside(operation, arguments, bindings):
@@ -110,6 +111,11 @@ def _has_twins(operation: Operation, arguments: Mapping[str, Any], bindings: Bin
         if any(len(set(tokens[list(below)].tolist())) < len(below) for below in tree.children):
             return True
     return False
+
+
+def _has_thresholds(operation: Operation, arguments: Mapping[str, Any], bindings: Bindings) -> bool:
+    """Return whether an argument differs from what it is where an implementation lacks it."""
+    return any((np.asarray(arguments[name]) != entry).any() for name, entry in operation.contract.neutral.items())
 
 
 def _is_defined(operation: Operation, name: str, arguments: Mapping[str, Any], bindings: Bindings) -> NDArray[np.bool_]:

@@ -79,7 +79,8 @@ class ArraySpec:
     ``each`` makes it a list of that many arrays; ``index`` in an axis then stands for the place in the list. With
     ``can_be_empty`` an array of the list may have nothing along its first axis, whatever the others have there.
     ``low`` and ``high`` are inclusive bounds on defined entries; ``sentinel`` is allowed besides them. An entry
-    that leaves its bounds is rejected for ``reason``, where that is another one than the unit's.
+    that leaves its bounds is rejected for ``reason``, where that is another one than the unit's. An implementation may
+    declare that it lacks an argument that has ``neutral``; its calls are those in which every entry is that.
     """
 
     name: str
@@ -94,6 +95,7 @@ class ArraySpec:
     each: str | None = None
     reason: Reason | None = None
     can_be_empty: bool = False
+    neutral: int | None = None
 
     @property
     def model(self) -> str | None:
@@ -137,13 +139,17 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Contract:
-    """Parameters in call order, outputs in return order, axes derived from others, relations, and what is written."""
+    """Parameters in call order, outputs in return order, axes derived from others, relations, and what is written.
+
+    ``scratch`` names what is written for the operation itself: an implementation may declare that it leaves it alone.
+    """
 
     parameters: tuple[ArraySpec | ScalarSpec, ...]
     outputs: tuple[ArraySpec, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
     requires: tuple[Requirement, ...] = ()
     writes: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
     by_name: dict[str, ArraySpec | ScalarSpec] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -158,6 +164,11 @@ class Contract:
     def scalars(self) -> tuple[ScalarSpec, ...]:
         """The parameters that are integers."""
         return tuple(spec for spec in self.parameters if isinstance(spec, ScalarSpec))
+
+    @cached_property
+    def neutral(self) -> dict[str, int]:
+        """The entries of the arguments that an implementation may lack, by name."""
+        return {spec.name: spec.neutral for spec in self.arrays if spec.neutral is not None}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -183,6 +194,7 @@ def array(
     each: str | None = None,
     reason: Reason | None = None,
     can_be_empty: bool = False,
+    neutral: int | None = None,
 ) -> ArraySpec:
     """Read ``"int32 [request, draft+1]"`` into an ArraySpec."""
     dtype, _, axes = form.partition(" [")
@@ -200,6 +212,7 @@ def array(
         each=each,
         reason=reason,
         can_be_empty=can_be_empty,
+        neutral=neutral,
     )
 
 

@@ -62,6 +62,7 @@ OPERATIONS = (
             outputs=(PREDICT, ACCEPT_INDEX, NUM_ACCEPTED_DRAFTS),
             requires=(_ROOT, _VOCABULARY),
             writes=("draft_probs",),
+            scratch=("draft_probs",),
         ),
         source="semantics B.8, A.13",
     ),

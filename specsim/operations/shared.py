@@ -57,7 +57,7 @@ def filters() -> tuple[ArraySpec, ...]:
 def thresholds() -> tuple[ArraySpec, ...]:
     """Return the two acceptance thresholds of each request; 1 and 1 are lossless."""
     return tuple(
-        array(name, "float32 [request]", Unit.PROBABILITY, within=("0", "1"))
+        array(name, "float32 [request]", Unit.PROBABILITY, within=("0", "1"), neutral=1)
         for name in ("threshold_single", "threshold_acc")
     )
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from specsim.properties.conformance.causes import causes_of
+from specsim.properties.conformance.evidence import Evidence
 from specsim.properties.conformance.report import Failure
 
 TREE = "verify_tree_greedy"
@@ -77,3 +78,44 @@ def test_bad_input_explains_no_run_and_runs_alone_stand_alone():
 def test_cases_with_a_difference_are_shown_before_those_without():
     bare, full = failure("verify.count_excludes_the_root"), failure(f"agreement.{TREE}", size=9, difference="a = 1")
     assert told(bare, full) == [(TREE, full.property, [bare.property])]
+
+
+SAMPLER = "tree_speculative_sampling_target_only"
+RESIDUAL, THRESHOLDS = Evidence(("predict",)), Evidence(("predict", "accept_index"), ("threshold_acc",))
+
+
+def sampled(name, evidence, size=1):
+    return failure(name, SAMPLER, size=size, evidence=evidence)
+
+
+def test_what_is_left_when_the_first_cause_is_taken_away_is_another_cause_and_a_lost_law_comes_first():
+    agreement = sampled(f"agreement.{SAMPLER}", Evidence(("draft_probs",)))
+    remembered = sampled("acceptance.rejected_children_are_remembered", Evidence(("draft_probs",)), size=2)
+    lower = sampled("sampling_law.lower_thresholds_only_raise_acceptance", THRESHOLDS)
+    strided = sampled("acceptance.boundaries_fall_as_stated", Evidence(("predict",), ("threshold_acc", "strict")))
+    law = sampled("sampling_law.tree_emits_the_targets_law", RESIDUAL, size=9)
+    unknown = sampled("acceptance.sampled_nodes_are_a_path", Evidence())
+    found = causes_of([agreement, remembered, strided, unknown, law, lower])
+    assert [one.loss for one in found] == ["the emitted law is wrong", "", ""]
+    assert told(agreement, remembered, strided, unknown, law, lower) == [
+        (SAMPLER, law.property, [unknown.property]),
+        (SAMPLER, agreement.property, [remembered.property]),
+        (SAMPLER, strided.property, [lower.property]),
+    ]
+
+
+def test_neither_scratch_memory_nor_an_unusual_argument_explains_a_run():
+    run = failure("sampled_engine.engine_emits_the_autoregressive_law", "")
+    from_logits = "verify_tree_sampled_from_logits"
+    relaxed = failure(f"agreement.{from_logits}", from_logits, evidence=THRESHOLDS)
+    assert told(relaxed, run) == [(from_logits, relaxed.property, []), ("", run.property, [])]
+    usual = failure(f"agreement.{from_logits}", from_logits, evidence=RESIDUAL)
+    assert told(usual, run) == [(from_logits, usual.property, [run.property])]
+
+
+def test_a_lost_law_comes_before_what_the_table_has_first():
+    first = failure("agreement.generate_coins", "generate_coins")
+    law = sampled("sampling_law.tree_emits_the_targets_law", RESIDUAL)
+    assert told(first, law) == [(SAMPLER, law.property, []), ("generate_coins", first.property, [])]
+    unusual = sampled("sampling_law.repeated_siblings_count_again_upstream", THRESHOLDS)
+    assert [one.loss for one in causes_of([first, unusual])] == ["", ""]

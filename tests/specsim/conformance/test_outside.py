@@ -1,12 +1,14 @@
 """A call that an implementation declares not to take is never made."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.conformance.limits import Limits, limits_of
+from specsim.conformance.outcomes import Observation, first_difference
 from specsim.conformance.outside import OutsideLimits, why_outside
 from specsim.operations import RECORDS
 
@@ -110,3 +112,78 @@ def test_who_takes_plain_blocks_gets_them() -> None:
     backend.run("top_k_renorm", strided)
     replace(backend, limits=Limits(is_contiguous=True)).run("top_k_renorm", strided)
     assert seen == [False, True]
+
+
+SAMPLER = "tree_speculative_sampling_target_only"
+SAMPLED = {
+    **{name: TREE[name] for name in TREE if name != "target_predict"},
+    "uniform_samples": np.array([[0.75, 0, 0]], dtype=np.float32),
+    "uniform_samples_for_final_sampling": np.zeros(1, dtype=np.float32),
+    "target_probs": np.full((1, 3, 4), 0.25, dtype=np.float32),
+    "draft_probs": np.zeros((1, 3, 4), dtype=np.float32),
+    "threshold_single": np.ones(1, dtype=np.float32),
+    "threshold_acc": np.ones(1, dtype=np.float32),
+    "strict": True,
+    "skip_duplicates": True,
+}
+LACKING = """
+from specsim import reference
+import numpy as np
+
+DECLARED
+
+def tree_speculative_sampling_target_only(*, target_probs, LEFTcandidates, retrieve_index, retrieve_next_token,
+        retrieve_next_sibling, uniform_samples, uniform_samples_for_final_sampling, num_steps, strict, skip_duplicates):
+    ones = np.ones(len(candidates), dtype=np.float32)
+    return reference.tree_speculative_sampling_target_only(
+        candidates, retrieve_index, retrieve_next_token, retrieve_next_sibling, uniform_samples,
+        uniform_samples_for_final_sampling, target_probs, np.zeros_like(target_probs), ones, ones, num_steps, strict,
+        skip_duplicates)
+"""
+
+
+def test_thresholds_have_to_be_1() -> None:
+    limits = limits_of({"THRESHOLDS": False}, "mine")
+    assert limits == Limits(takes_thresholds=False) and limits.in_words() == ["a threshold below 1"]
+    assert why(limits, SAMPLER, SAMPLED) is None
+    for name in ("threshold_single", "threshold_acc"):
+        assert why(limits, SAMPLER, {**SAMPLED, name: np.full(1, 0.5, dtype=np.float32)}) == "a threshold below 1"
+    assert why(limits, "verify_tree_greedy", TREE) is None
+
+
+def load_lacking(folder: Path, monkeypatch: pytest.MonkeyPatch, declared: str, left: str = "") -> Backend:
+    """Load a tree sampler that has a parameter for neither thresholds nor scratch memory, but for those in ``left``."""
+    name = f"lacking_{len(list(folder.iterdir()))}"
+    (folder / f"{name}.py").write_text(LACKING.replace("DECLARED", declared).replace("LEFT", left))
+    monkeypatch.syspath_prepend(folder)
+    return load(name)
+
+
+def test_a_function_may_lack_what_its_module_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = load_lacking(tmp_path, monkeypatch, "THRESHOLDS = SCRATCH = False")
+    got, expected = (one.run(SAMPLER, SAMPLED).outputs for one in (both, ORACLE))
+    assert got.pop("draft_probs") is None and expected.pop("draft_probs").any()
+    assert all((got[name] == expected[name]).all() for name in expected)
+    assert both.call(SAMPLER, **SAMPLED).num_accepted_drafts.tolist() == [0]
+    thresholds = load_lacking(tmp_path, monkeypatch, "THRESHOLDS = False")
+    with pytest.raises(TypeError, match="draft_probs"):
+        thresholds.run(SAMPLER, SAMPLED)
+    scratch = load_lacking(tmp_path, monkeypatch, "SCRATCH = False")
+    with pytest.raises(TypeError, match="threshold"):
+        scratch.run(SAMPLER, SAMPLED)
+
+
+def test_a_function_gets_what_it_has_a_parameter_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = "draft_probs, threshold_acc, "
+    with_some = load_lacking(tmp_path, monkeypatch, "THRESHOLDS = SCRATCH = False", left)
+    assert with_some.run(SAMPLER, SAMPLED).outputs["num_accepted_drafts"].tolist() == [0]
+
+
+def test_scratch_memory_that_is_not_written_is_not_compared() -> None:
+    expected = Observation(ORACLE.run(SAMPLER, SAMPLED).outputs)
+    unwritten = Observation({**expected.outputs, "draft_probs": None})
+    assert first_difference(SAMPLER, SAMPLED, expected, unwritten) is None
+    zeros = Observation({**expected.outputs, "draft_probs": SAMPLED["draft_probs"]})
+    assert first_difference(SAMPLER, SAMPLED, expected, zeros) == "draft_probs[0, 0, 3] = 0.0, but should be 0.25"
+    lost = Observation({**unwritten.outputs, "predict": None})
+    assert first_difference(SAMPLER, SAMPLED, expected, lost) is not None
