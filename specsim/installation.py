@@ -6,8 +6,15 @@ The distribution ``specsim`` of the Python Package Index is somebody else's; the
 import importlib.util
 
 DISTRIBUTION = "specsim-decoding"
-EXTRAS = {"gpu": ("torch", "triton"), "properties": ("hypothesis", "pytest", "scipy")}
-"""What ``specsim.<extra>`` imports; ``pyproject.toml`` has the versions."""
+EXTRAS = {
+    "gpu": ("torch", "triton"),
+    "metrics": ("prometheus_client",),
+    "properties": ("hypothesis", "pytest", "scipy"),
+}
+"""The modules that each extra brings; ``pyproject.toml`` has the versions."""
+
+IMPORTERS = {"gpu": "specsim.gpu", "metrics": "specsim.host.exposition", "properties": "specsim.properties"}
+"""The module that imports what an extra brings."""
 
 
 def find_missing(extra: str) -> tuple[str, ...]:

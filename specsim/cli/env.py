@@ -9,7 +9,7 @@ import specsim
 from specsim.cli.device import choose_device
 from specsim.cli.output import EXIT_CODES, plain_table, print_json, print_table
 from specsim.environment import DEBUG, INTERPRETER, says_yes
-from specsim.installation import EXTRAS, explain_missing, find_missing
+from specsim.installation import IMPORTERS, explain_missing, find_missing
 
 DISTRIBUTIONS = (
     "specsim",
@@ -23,6 +23,9 @@ DISTRIBUTIONS = (
     "rich",
     "msgspec",
     "safetensors",
+    "ml-dtypes",
+    "packaging",
+    "prometheus-client",
 )
 
 
@@ -52,7 +55,7 @@ def env(as_json: bool) -> None:
         "device": device,
         "mode": mode,
         "debug": says_yes(DEBUG),
-        "missing": {f"specsim.{extra}": list(find_missing(extra)) for extra in EXTRAS},
+        "missing": {importer: list(find_missing(extra)) for extra, importer in IMPORTERS.items()},
     }
     if as_json:
         print_json(document)
@@ -62,6 +65,6 @@ def env(as_json: bool) -> None:
         table.add_row(name, version)
     for name in ("platform", "device", "mode", "debug"):
         table.add_row(name, str(document[name]))
-    lacking = [explain_missing(extra, f"specsim.{extra}") for extra in EXTRAS if find_missing(extra)]
+    lacking = [explain_missing(extra, importer) for extra, importer in IMPORTERS.items() if find_missing(extra)]
     table.add_row("missing", "\n".join(lacking) or "nothing")
     print_table(table)

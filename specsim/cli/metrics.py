@@ -8,6 +8,7 @@ from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.host.metrics import IntervalStats, SpecCounters
 from specsim.host.positions import PositionCounters
+from specsim.installation import explain_missing, find_missing
 from specsim.simulation.engine import OnInterval
 
 
@@ -25,11 +26,14 @@ def shown_metrics(
     Raises
     ------
     Failed
-        USAGE: the port cannot be listened at, or the file not written.
+        USAGE: the port cannot be listened at, or the file not written; UNAVAILABLE: ``prometheus_client`` is missing.
     """
     if port is None and path is None:
         yield None
         return
+    if find_missing("metrics"):
+        asked = "--metrics-file" if port is None else "--metrics-port"
+        raise Failed(explain_missing("metrics", asked), Exit.UNAVAILABLE)
     from specsim.host.exposition import SpecCollector, served, write_textfile
 
     labels = {"model_name": model_name, "engine_type": "unified"}

@@ -6,6 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from specsim.installation import explain_missing, find_missing
+
+if find_missing("metrics"):
+    raise ImportError(explain_missing("metrics", __name__))
+
 from prometheus_client import CollectorRegistry, make_wsgi_app, write_to_textfile
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector

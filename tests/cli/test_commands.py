@@ -36,6 +36,7 @@ def test_env_says_what_is_missing(specsim, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     assert json.loads(specsim("env", "--json").stdout)["missing"] == {
         "specsim.gpu": [],
+        "specsim.host.exposition": [],
         "specsim.properties": ["scipy"],
     }
     advice = f"specsim.properties needs scipy: pip install '{DISTRIBUTION}[properties]'"

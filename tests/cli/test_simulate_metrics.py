@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from specsim.cli import metrics
+from specsim.cli.output import Exit
 from specsim.host.exposition import SpecCollector, served
 
 NAMES = {
@@ -108,6 +109,16 @@ def test_a_running_simulation_is_scraped(specsim, text, monkeypatch):
     assert calls == list(accumulate(entry["spec_verify_ct"] for entry in report["intervals"]))
     with pytest.raises(OSError, match="refused"):
         scrape()
+
+
+@pytest.mark.parametrize(("option", "value"), [("--metrics-port", 0), ("--metrics-file", "specsim.prom")])
+def test_metrics_without_their_extra_are_refused_before_the_run(specsim, text, tmp_path, monkeypatch, option, value):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("specsim.installation.importlib.util.find_spec", lambda name: None)
+    got = specsim("simulate", "--text", text, *SMALL, option, value)
+    assert got.exit_code == Exit.UNAVAILABLE
+    assert got.stderr == f"specsim: {option} needs prometheus_client: pip install 'specsim-decoding[metrics]'\n"
+    assert not (tmp_path / "specsim.prom").exists()
 
 
 def test_the_end_of_a_run_waits_for_whoever_scrapes():

@@ -12,9 +12,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import specsim
-from specsim.installation import DISTRIBUTION, EXTRAS
+from specsim.installation import DISTRIBUTION, EXTRAS, IMPORTERS
 
 ROOT = Path(__file__).parents[2]
 LINKED = ("reference", "gpu", "properties")
@@ -60,7 +61,11 @@ def test_the_name_and_the_extras_are_those_of_the_project():
     assert PROJECT["name"] == DISTRIBUTION
     assert PROJECT["version"] == specsim.__version__
     extras = {name: PROJECT["optional-dependencies"][name] for name in EXTRAS}
-    assert {name: tuple(entry.partition(">")[0] for entry in entries) for name, entries in extras.items()} == EXTRAS
+    modules = {
+        name: tuple(Requirement(entry).name.replace("-", "_") for entry in entries) for name, entries in extras.items()
+    }
+    assert modules == EXTRAS
+    assert IMPORTERS.keys() == EXTRAS.keys()
 
 
 def test_everything_that_says_how_to_install_says_the_name():
@@ -123,7 +128,12 @@ def test_constraints_are_exact_and_cover_the_dependencies():
         ("torch triton", "specsim.gpu.worker.v2", "specsim.gpu needs torch and triton: pip install '{}[gpu]'"),
         ("hypothesis", "specsim.properties", "specsim.properties needs hypothesis: pip install '{}[properties]'"),
         ("scipy", "specsim.properties.laws.tree", "specsim.properties needs scipy: pip install '{}[properties]'"),
-        ("torch triton hypothesis scipy", "specsim.conformance.plugin", ""),
+        (
+            "prometheus_client",
+            "specsim.host.exposition",
+            "specsim.host.exposition needs prometheus_client: pip install '{}[metrics]'",
+        ),
+        ("torch triton hypothesis scipy prometheus_client", "specsim.conformance.plugin", ""),
     ],
 )
 def test_what_is_missing_is_named_with_what_installs_it(absent, module, message):
