@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from triton import knobs
 
-from specsim.contracts.extents import Extent
+from specsim.contracts.extents import Extent, overlaps_itself
 from specsim.contracts.kinds import ArrayKind, Memory
 from specsim.gpu.switches import debugging
 from specsim.gpu.switches import poisoned as poisoned_outputs
@@ -35,7 +35,10 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def from_numpy(value: NDArray[Any]) -> torch.Tensor:
-    """Copy a NumPy array to the device; a strided view stays one, and what is empty is laid out as torch does it."""
+    """Copy a NumPy array to the device; a strided view stays one, and what is empty is laid out as torch does it.
+
+    Entries that share an address go on sharing it along an axis of stride 0, and become entries of their own otherwise.
+    """
     if value.flags.c_contiguous and not value.flags.writeable:
         value = value.copy()
     if any(stride < 0 for stride in value.strides) or not value.flags.aligned:
@@ -48,8 +51,13 @@ def from_numpy(value: NDArray[Any]) -> torch.Tensor:
         return torch.empty(tensor.shape, dtype=tensor.dtype, device=DEVICE)
     if tensor.is_contiguous():
         return tensor.to(DEVICE)
+    # NOTE: torch copies into no tensor in which entries share an address, so that each address is written once.
+    once = [size if stride else 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
+    if overlaps_itself(extent_of(tensor.as_strided(once, tensor.stride()))):
+        return tensor.contiguous().to(DEVICE)
     storage = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=DEVICE)
-    return storage.copy_(tensor)
+    storage.as_strided(once, tensor.stride()).copy_(tensor.as_strided(once, tensor.stride()))
+    return storage
 
 
 def to_numpy(value: torch.Tensor) -> NDArray[Any]:

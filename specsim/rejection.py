@@ -15,6 +15,7 @@ class Reason(StrEnum):
     READ_ONLY = "An argument that is written cannot be written."
     SHARED_MEMORY = "An argument that is written shares memory with another one, or with itself."
     OUTPUT_TOO_LARGE = "The outputs of a call would not fit in memory."
+    ARGUMENT_TOO_LARGE = "The arguments of a call would not fit in memory."
     NOT_DIVISIBLE = "A length is not a multiple of the width it is cut into."
     SCALAR_OUT_OF_RANGE = "A size or option lies outside its range."
     TOKEN_OUT_OF_RANGE = "A token id lies outside the vocabulary."

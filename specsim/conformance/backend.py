@@ -11,7 +11,14 @@ import numpy as np
 
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
-from specsim.conformance.carrying import as_list, check_written, copy_in_place, plain_scalar
+from specsim.conformance.carrying import (
+    as_list,
+    check_written,
+    copy_in_place,
+    out_of_memory,
+    plain_scalar,
+    why_not_carried,
+)
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
 from specsim.conformance.isolation.beats import begin_call, end_call, stay
@@ -140,10 +147,15 @@ class Backend(CallsByName):
         check_written(record, arguments)
         begin_call(name, arguments)
         carried = self._carry_named(record, arguments)
-        returned = self._returned(record, carried)
+        try:
+            returned = self._returned(record, carried)
+        except MemoryError as error:
+            if not self.rejects:
+                raise
+            raise out_of_memory(record, error) from error
         for written in record.contract.writes:
             for target, source in zip(as_list(arguments[written]), as_list(carried[written]), strict=True):
-                target[...] = self._fetch(source)
+                np.ndarray.__setitem__(target, ..., self._fetch(source))
         outputs = [self._fetch(value) for value in returned]
         end_call()
         if len(outputs) > 1:
@@ -194,12 +206,15 @@ class Backend(CallsByName):
         return values
 
     def _carry_named(self, record: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            spec.name: plain_scalar(spec, arguments[spec.name])
-            if isinstance(spec, ScalarSpec)
-            else self._carry(arguments[spec.name])
-            for spec in record.contract.parameters
-        }
+        try:
+            return {
+                spec.name: plain_scalar(spec, arguments[spec.name])
+                if isinstance(spec, ScalarSpec)
+                else self._carry(arguments[spec.name])
+                for spec in record.contract.parameters
+            }
+        except Exception as error:  # NOTE: a library may refuse an array in any way.
+            raise why_not_carried(record, arguments, self._carry) from error
 
     def _carry(self, value: Any) -> Any:
         if value is None:
