@@ -12,6 +12,8 @@ from packaging.version import Version
 
 from specsim.cli import excluded, known, samplers
 from specsim.cli.check_report import document_of, print_report
+from specsim.cli.check_tests import tests_of
+from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
 from specsim.cli.device import OURS, need_suite
 from specsim.cli.env import versions_of
 from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, conclude, in_one_line, summarise
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
 @with_limits
 @click.option("--budget", type=SECONDS, help="Seconds of the whole run, in which every property gets its turn.")
 @with_sizes
+@with_ci_files
 @click.option("--all", "lists_all", is_flag=True, help="List the operations that IMPL does not define, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
@@ -116,6 +119,7 @@ def check(
     lists_all: bool,
     as_json: bool,
     cases_dir: Path,
+    ci: CiFiles,
 ) -> None:
     """Run the conformance suite against IMPL, a module.
 
@@ -198,6 +202,9 @@ def check(
         ):
             say(line)
         say(conclude(report, verdict))
+    if ci.are_wanted:
+        line, tests = conclude(report, verdict), tests_of(report, cases, _options(wanted, limits), described, judged)
+        ci.write(Ended(f"specsim check {implementation}", verdict, line, tests, report.inconclusive_because))
     finish(EXIT_OF_VERDICT[verdict], summarise(report, verdict, cases))
 
 

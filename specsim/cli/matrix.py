@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
 from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import OURS, choose_device_for, need_suite
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
-from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix
+from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix, tests_of
 from specsim.cli.names import complete_cells, complete_modules
 from specsim.cli.output import (
     EXIT_CODES,
@@ -70,6 +71,7 @@ MOST_INTERPRETED = 4
 @click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
 @with_limits_of_calls
+@with_ci_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def matrix(
     implementation: str | None,
@@ -85,6 +87,7 @@ def matrix(
     jobs: int,
     limits: "Limits",
     as_json: bool,
+    ci: CiFiles,
 ) -> None:
     """Run an engine around IMPL in every combination of its settings.
 
@@ -150,6 +153,9 @@ def matrix(
     else:
         print_matrix(report)
         say(line)
+    ci.write(
+        Ended(f"specsim matrix {name}", report.verdict, line, tests_of(report), tuple(result.inconclusive_because))
+    )
     finish(EXIT_OF_VERDICT[report.verdict], "; ".join([line, *wrong]))
 
 

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from specsim.cli.ci_files import Outcome, Tried
 from specsim.cli.isolation import words_of
 from specsim.cli.output import plain_table, print_table, reasons_of, say, verdict_of
 
@@ -81,6 +82,26 @@ def matrix_document(report: Report) -> dict[str, object]:
         "complaints": report.complaints,
         "seconds": round(result.seconds, 1),
     }
+
+
+def tests_of(report: Report) -> tuple[Tried, ...]:
+    """Return a test for each cell, and one for each law."""
+    from specsim.properties.matrix.verdict import complaints_of
+
+    tests = []
+    for one in report.result.cells:
+        wrong = complaints_of(one)
+        numbers = list(dict.fromkeys((*one.failures, *one.short)))[:1]
+        shortest = [line for place, told in report.shortest.items() if place[0] == one.cell.name for line in told.lines]
+        replays = [f"replay: {_replay_line(report, one.cell, number)}" for number in numbers]
+        outcome = Outcome.FAILED if wrong else Outcome.PASSED
+        text = "\n".join([*wrong[1:], *shortest, *replays])
+        tests.append(Tried(f"cells.{one.mode}", one.cell.name, outcome, "".join(wrong[:1]), text))
+    for law in report.result.laws:
+        outcome = Outcome.PASSED if law.error is None else Outcome.FAILED
+        text = "" if law.error is None else f"replay: {_replay_line(report, law.cell)}"
+        tests.append(Tried(f"laws.{law.mode}", law.cell.name, outcome, law.error or "", text))
+    return tuple(tests)
 
 
 def print_matrix(report: Report) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
 from specsim.cli.device import load_implementation, need_suite
 from specsim.cli.isolation import replay_workers, with_limits
 from specsim.cli.observed import replay_observed
@@ -43,6 +44,7 @@ OF_FATE = {
     Fate.TIMED_OUT: Replay.TIMED_OUT,
     Fate.CUT: Replay.TIMED_OUT,
 }
+OF_A_TEST = {Replay.UNDECIDED.name: Outcome.ERROR}
 UNAVAILABLE = "UNAVAILABLE"
 MISSING = "MISSING"
 
@@ -52,8 +54,11 @@ MISSING = "MISSING"
 @with_implementation
 @click.option("--observed", is_flag=True, help="Compare what was recorded with the reference; run no implementation.")
 @with_limits
+@with_ci_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Limits, as_json: bool) -> None:
+def replay(
+    paths: tuple[Path, ...], against: Against, observed: bool, limits: Limits, as_json: bool, ci: CiFiles
+) -> None:
     """Run saved cases again, or judge recorded calls.
 
     Outcomes are: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT, ? UNDECIDED.
@@ -62,6 +67,8 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
     a case names is shown and not imported; + HOLDS HERE says that such a case holds in another one that nobody named.
     A case is undecided if its law has too few samples, or if the module declares that it does not take such a case.
     """
+    if observed and ci.are_wanted:
+        raise Failed("--junit and --summary are for cases that are run, and --observed runs none", Exit.USAGE)
     if observed:
         replay_observed(paths, "the one that a case names" if against.is_from_case else against.named, as_json)
     notice("importing the suite …")
@@ -96,6 +103,18 @@ def replay(paths: tuple[Path, ...], against: Against, observed: bool, limits: Li
         print_json({"cases": lines, "inconclusive_because": reasons_of(verdict, because)})
     elif verdict == "inconclusive":
         say(last_line(verdict, f"{len(lines):,} cases", because))
+    tests = tuple(
+        Tried(
+            line["implementation"],
+            line["path"],
+            Outcome.PASSED if line["outcome"] in decided else OF_A_TEST.get(line["outcome"], Outcome.FAILED),
+            f"{line['outcome']}: {line['difference']}",
+        )
+        for line in lines
+    )
+    ci.write(
+        Ended("specsim replay", verdict, last_line(verdict, f"{len(lines):,} cases", because), tests, tuple(because))
+    )
     summary = "; ".join(f"{line['outcome']} {line['path']}" for line in lines)
     finish(Exit.UNAVAILABLE if is_missing else EXIT_OF_VERDICT[verdict], summary)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
 from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import choose_device_for, load_implementation, need_suite
 from specsim.cli.interrupts import finish_undisturbed
@@ -57,6 +58,7 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 @click.option("--max-seconds", default=3_600, show_default=True, type=SECONDS, help="With --exhaustive: when to stop.")
 @click.option("--mutants", is_flag=True, help="With --exhaustive: show it the mutants of memory and scheduling.")
 @with_limits_of_calls
+@with_ci_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def soak(
     implementation: str,
@@ -71,6 +73,7 @@ def soak(
     mutants: bool,
     limits: "Limits",
     as_json: bool,
+    ci: CiFiles,
 ) -> None:
     """Do anything to an engine around IMPL, in any order.
 
@@ -84,6 +87,8 @@ def soak(
     """
     notice(f"importing {implementation} …")
     need_suite()
+    if exhaustive and ci.are_wanted:
+        raise Failed("--junit and --summary are for runs of machines, and --exhaustive runs none", Exit.USAGE)
     if mutants and not exhaustive:
         raise Failed("--mutants needs --exhaustive: specsim mutants shows mutants to the properties", Exit.USAGE)
     if mutants:
@@ -121,7 +126,24 @@ def soak(
     line = last_line(verdict, f"{soaked.num_steps:,} steps, seed {seed}", soaked.inconclusive_because)
     if not as_json:
         say(line)
+    tests = _tests(soaked, wrong, shortest, lines)
+    ci.write(Ended(f"specsim soak {implementation}", verdict, line, tests, tuple(soaked.inconclusive_because)))
     finish(EXIT_OF_VERDICT[verdict], "; ".join([line, *wrong]))
+
+
+def _tests(
+    soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
+) -> tuple[Tried, ...]:
+    """Return a test for each machine that failed, one for the others, and one for all that a soak has to reach."""
+    tests = [Tried("machines", "all", Outcome.PASSED)] if soaked.num_machines > len(soaked.failures) else []
+    for number, failure in soaked.failures.items():
+        history = shortest[number].lines if number in shortest else ()
+        text = "\n".join([*history, f"replay: {lines[number]}"])
+        tests.append(Tried("machines", f"machine {number}", Outcome.FAILED, failure.error, text))
+    unreached = [line for line in wrong if not line.startswith("machine ")]
+    if unreached:
+        tests.append(Tried("conditions", "reach", Outcome.FAILED, unreached[0], "\n".join(unreached)))
+    return tuple(tests)
 
 
 def _verdict(soaked: "Soaked", wrong: list[str]) -> str:

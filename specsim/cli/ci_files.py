@@ -1,0 +1,184 @@
+"""``--junit`` and ``--summary``: what a run came to, for the pages of CI systems."""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import click
+
+from specsim.cli.output import Exit, Failed, remark
+from specsim.conformance.plain_text import printable, shown
+
+PATH = click.Path(path_type=Path, dir_okay=False)
+MOST_DETAILS = 20
+"""Failures that a summary explains: pages of CI systems hold a megabyte."""
+
+
+class Outcome(StrEnum):
+    """What became of a test, in the order of a summary."""
+
+    FAILED = "failed"
+    ERROR = "inconclusive"
+    SKIPPED = "skipped"
+    PASSED = "passed"
+
+
+ELEMENTS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped"}
+"""The element of JUnit's XML that a test gets, by its outcome."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One test of a run: a property, a case, a cell or a machine.
+
+    Parameters
+    ----------
+    group, name : str
+        What is tried, and by what.
+    outcome : Outcome
+        What became of it.
+    message : str
+        Why, in one line; empty if it passed.
+    text : str
+        The explanation, of several lines.
+    """
+
+    group: str
+    name: str
+    outcome: Outcome
+    message: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that has ended: the command, its verdict, its last line, and its tests."""
+
+    command: str
+    verdict: str
+    line: str
+    tests: tuple[Tried, ...]
+    because: Sequence[str] = ()
+
+    def with_verdict(self) -> "Ended":
+        """Return the run with one test more where its verdict is neither of its tests: inconclusive, interrupted."""
+        if self.verdict in ("conforms", "fails"):
+            return self
+        told = Tried(self.command, "verdict", Outcome.ERROR, self.line, "\n".join(self.because))
+        return Ended(self.command, self.verdict, self.line, (*self.tests, told), self.because)
+
+
+@dataclass(frozen=True)
+class CiFiles:
+    """The files that are asked for; None for one that is not."""
+
+    junit: Path | None = None
+    summary: Path | None = None
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether there is one."""
+        return self.junit is not None or self.summary is not None
+
+    def check(self) -> None:
+        """Check that the files can be written before anything is run.
+
+        Raises
+        ------
+        Failed
+            USAGE.
+        """
+        for option, path in (("--junit", self.junit), ("--summary", self.summary)):
+            try:
+                if path is not None:
+                    path.open("a").close()
+            except OSError as error:
+                raise Failed(f"{option} {path}: {error.strerror}", Exit.USAGE) from error
+
+    def write(self, ended: Ended) -> None:
+        """Write what a run came to; a file that cannot be written any more is named on stderr."""
+        for option, path, text_of in (("--junit", self.junit, junit_of), ("--summary", self.summary, summary_of)):
+            try:
+                if path is not None:
+                    path.write_text(text_of(ended.with_verdict()), "utf-8", "backslashreplace")
+            except OSError as error:
+                remark(f"{option} {path}: {error.strerror}; it is not written")
+
+
+def with_ci_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--junit`` and ``--summary`` to a command, which gets them as ``ci``; a run that cannot start is written."""
+
+    @functools.wraps(command)
+    def called(*, junit: Path | None, summary: Path | None, **others: Any) -> None:
+        files = CiFiles(junit, summary)
+        files.check()
+        try:
+            command(ci=files, **others)
+        except Failed as failed:
+            files.write(Ended(f"specsim {click.get_current_context().info_name}", "not run", str(failed), ()))
+            raise
+
+    writes_junit = "Write the outcome of every test as JUnit XML."
+    writes_summary = "Write verdict and failures in Markdown, as for a page of a CI system."
+    called = click.option("--summary", type=PATH, metavar="FILE.md", help=writes_summary)(called)
+    return click.option("--junit", type=PATH, metavar="FILE", help=writes_junit)(called)
+
+
+def junit_of(ended: Ended) -> str:
+    """Return JUnit's XML of a run."""
+    counts = Counter(test.outcome for test in ended.tests)
+    totals = {
+        "tests": len(ended.tests),
+        "failures": counts[Outcome.FAILED],
+        "errors": counts[Outcome.ERROR],
+        "skipped": counts[Outcome.SKIPPED],
+    }
+    root = ElementTree.Element("testsuites", {name: str(count) for name, count in totals.items()})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": printable(ended.command), **root.attrib})
+    for test in ended.tests:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": printable(test.group), "name": printable(test.name)}
+        )
+        if test.outcome is not Outcome.PASSED:
+            said = ElementTree.SubElement(case, ELEMENTS[test.outcome], {"message": shown(test.message)})
+            said.text = printable(test.text) or None
+    ElementTree.SubElement(suite, "system-out").text = printable(ended.line)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def summary_of(ended: Ended) -> str:
+    """Return a run in Markdown: the verdict, the counts, what failed, and what decided too little."""
+    counts = Counter(test.outcome for test in ended.tests)
+    lines = [f"## {_quoted(ended.command)}", "", f"**{ended.verdict}**{_plain(ended.line.removeprefix(ended.verdict))}"]
+    lines += ["", "| outcome | tests |", "|---|---:|"]
+    lines += [f"| {outcome} | {counts[outcome]:,} |" for outcome in Outcome if counts[outcome]]
+    for title, outcome in (("Failures", Outcome.FAILED), ("Inconclusive", Outcome.ERROR)):
+        told = [test for test in ended.tests if test.outcome is outcome]
+        lines += ["", f"### {title}"] if told else []
+        for test in told[:MOST_DETAILS]:
+            lines += ["", f"{_quoted(test.name)}: {_plain(shown(test.message))}"]
+            lines += ["", *_fenced(printable(test.text))] if test.text else []
+        lines += ["", f"and {len(told) - MOST_DETAILS} more"] if len(told) > MOST_DETAILS else []
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return f"`{shown(text).replace('`', chr(39))}`"
+
+
+def _plain(text: str) -> str:
+    """Return text without what Markdown takes for markup."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
+
+
+def _fenced(text: str) -> Sequence[str]:
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return (f"{fence}text", text, fence)
