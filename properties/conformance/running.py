@@ -1,7 +1,6 @@
 """One property against an implementation: what it came to, with the smallest case of its failure."""
 
 import hashlib
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from hypothesis.errors import HypothesisException, StopTest, Unsatisfiable
 from specsim.conformance.backend import Backend
 from specsim.conformance.isolation.beats import Cut, Poisoned, begin_example, is_watched
 from specsim.conformance.outside import OutsideLimits
+from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, words_of
 from specsim.contracts.contract import Contract
 from specsim.operations import RECORDS
 from specsim.properties.conformance.evidence import evidence_of
@@ -186,9 +186,9 @@ def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> 
     failure = Failure(
         operation="" if one.fills_missing else one.operations[0],
         property=one.name,
-        message=str(error) or type(error).__name__,
+        message=words_of(error) or type(error).__name__,
         case=None,
-        error="".join(traceback.format_exception(error)),
+        error=bounded(trace_of(error), LONGEST_TRACE),
     )
     for name in one.operations:
         if name in RECORDS and is_call(RECORDS[name].contract, case):

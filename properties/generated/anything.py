@@ -9,6 +9,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.conformance.isolation.beats import begin_call
 from specsim.conformance.outside import require_inside
+from specsim.conformance.plain_text import words_of
 from specsim.contracts.extents import overlap
 from specsim.operations import RECORDS
 from specsim.properties import strategies
@@ -57,7 +58,7 @@ def returns_or_is_refused(operation: str, backend: Backend, case: MutatedCall) -
     except NotImplementedError:
         raise
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-        got = f"{type(error).__name__}: {error}"
+        got = f"{type(error).__name__}: {words_of(error)}"
         raise AssertionError(f"{case} = {got}, but should be an answer or a rejection") from error
 
 

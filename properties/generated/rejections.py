@@ -6,6 +6,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.outside import require_inside
+from specsim.conformance.plain_text import words_of
 from specsim.operations import RECORDS
 from specsim.properties.generated.agreement import reference, require_unchanged
 from specsim.properties.property import Property
@@ -44,7 +45,7 @@ def bad_input_is_refused(operation: str, backend: Backend, case: Arguments) -> N
     except NotImplementedError:
         raise
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
-        got = f"{type(error).__name__}: {error}"
+        got = f"{type(error).__name__}: {words_of(error)}"
         raise AssertionError(f"{operation} = {got}, but should be {wanted}") from error
     else:
         if expected is not None:

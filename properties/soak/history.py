@@ -8,6 +8,7 @@ from typing import Any
 
 from specsim.assertion import require
 from specsim.conformance.isolation.beats import begin_call, begin_example, staying
+from specsim.conformance.plain_text import words_of
 from specsim.properties.soak.algorithms import with_algorithm
 from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.drawing import DrawSetup, draw_setup, with_padding
@@ -141,5 +142,5 @@ def failure_of(setup: Setup, actions: Sequence[Action], error: Exception) -> Fai
 
 def describe(error: Exception) -> str:
     """Return what went wrong, and what kind of failure it is unless a law says so."""
-    told = " ".join(str(error).split())
+    told = " ".join(words_of(error).split())
     return told if isinstance(error, AssertionError) else f"{type(error).__name__}: {told}"

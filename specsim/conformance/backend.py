@@ -25,6 +25,7 @@ from specsim.conformance.isolation.beats import begin_call, end_call, stay
 from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
+from specsim.conformance.plain_text import words_of
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.discovery import import_class, modules_that_say
 from specsim.operations.outputs import outputs_of
@@ -289,7 +290,7 @@ def load(name: str) -> Backend:
     except BackendUnavailable:
         raise
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
-        raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {error}") from error
+        raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {words_of(error)}") from error
     limits = limits_of(vars(module), name)
     at_home = {name: vars(module)[name] for name in CATALOGUE if callable(vars(module).get(name))}
     records = {name: record for name in at_home if (record := CATALOGUE[name].record) is not None}

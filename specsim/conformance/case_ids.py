@@ -10,6 +10,9 @@ from specsim.conformance.layouts import layout_of
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.contracts.kinds import is_floating
 
+ENTRIES_AT_ONCE = 1 << 20
+"""Entries that are copied at a time."""
+
 
 def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], law: StoredLaw | None = None) -> str:
     """Return the content hash that names a case; ``docs/case-format.md`` says what is hashed."""
@@ -18,7 +21,8 @@ def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], la
         if isinstance(value, list | np.ndarray) or value is None:
             for label, array in labelled(name, value):
                 digest.update(f"\n{label} {array.dtype.name} {list(array.shape)}{_in_words(array)}\n".encode())
-                digest.update(_little_endian(array))
+                for part in _little_endian(array):
+                    digest.update(part)
         else:
             digest.update(f"\n{name} {value}".encode())
     if law is not None:
@@ -40,8 +44,11 @@ def _in_words(array: Any) -> str:
     return "" if layout is None else f" {list(layout.strides)} {layout.offset} {layout.size}"
 
 
-def _little_endian(array: Any) -> bytes:
-    """Return the entries in C order, every NaN as the same one, because text knows but one."""
-    if is_floating(array.dtype) and np.isnan(array).any():
-        array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
-    return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+def _little_endian(array: Any) -> Iterator[bytes]:
+    """Yield the entries in C order, every NaN as the same one, because text knows but one."""
+    entries = np.ascontiguousarray(array).reshape(-1)
+    for start in range(0, len(entries), ENTRIES_AT_ONCE):
+        some = entries[start : start + ENTRIES_AT_ONCE]
+        if is_floating(some.dtype) and np.isnan(some).any():
+            some = np.where(np.isnan(some), some.dtype.type(np.nan), some)
+        yield some.astype(some.dtype.newbyteorder("<")).tobytes()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from specsim.conformance.plain_text import bounded, said
 from specsim.contracts.axes import UnboundAxis, evaluate
 from specsim.contracts.axes import names_of as names_in
 from specsim.contracts.contract import Contract, ScalarSpec
@@ -30,6 +31,9 @@ SWITCHES = {
 
 AXES_OF = {"nodes": ("node", "draft"), "words": ("vocab", "draft_vocab"), "requests": ("request", "row")}
 """The axes along which something is counted; a chain has one node more than drafts."""
+
+LARGEST_DRAWN = 1 << 20
+"""The least size of an axis, and the least value of a scalar, that a declaration may ask for."""
 
 TIES = "ties that are broken otherwise than by the contract"
 _WITHOUT = {
@@ -196,10 +200,10 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
     chosen = {attribute: _switch(module, name, attribute) for attribute in SWITCHES}
     ties = module.get("TIES")
     if ties not in (None, "any"):
-        raise BadLimits(f'{name}.TIES is {ties!r}, but should be "any", because nothing else is a choice')
+        raise BadLimits(f'{name}.TIES is {said(ties)}, but should be "any", because nothing else is a choice')
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):
-        raise BadLimits(f"{name}.LIMITS is {declared!r}, but should be a dictionary by operation")
+        raise BadLimits(f"{name}.LIMITS is {said(declared)}, but should be a dictionary by operation")
     values = {operation: _values_of(f"{name}.LIMITS", operation, taken) for operation, taken in declared.items()}
     return Limits(
         values=values,
@@ -229,7 +233,7 @@ def axes_of(operation: Operation) -> list[str]:
 def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
     value = module.get(attribute, _WITHOUT[attribute])
     if not isinstance(value, bool):
-        raise BadLimits(f"{name}.{attribute} is {value!r}, but should be True or False")
+        raise BadLimits(f"{name}.{attribute} is {said(value)}, but should be True or False")
     return value
 
 
@@ -237,16 +241,16 @@ def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Val
     """Check what is said of one operation."""
     records = {**RECORDS, **WITHOUT_COINS}
     if not isinstance(operation, str) or operation not in records:
-        close = "".join(f"; did you mean {guess}?" for guess in nearest(str(operation), records)[:1])
-        raise BadLimits(f"{where} names {operation!r}, but should name an operation{close}")
+        close = "".join(f"; did you mean {guess}?" for guess in nearest(bounded(str(operation), 80), records)[:1])
+        raise BadLimits(f"{where} names {said(operation)}, but should name an operation{close}")
     if not isinstance(taken, Mapping):
-        raise BadLimits(f"{where}[{operation!r}] is {taken!r}, but should be a dictionary by axis or scalar")
+        raise BadLimits(f"{where}[{operation!r}] is {said(taken)}, but should be a dictionary by axis or scalar")
     record = records[operation]
     scalars = {spec.name: spec for spec in record.contract.scalars}
     axes = axes_of(record)
     values: dict[str, Values] = {}
     for name, allowed in taken.items():
-        place = f"{where}[{operation!r}][{name!r}]"
+        place = f"{where}[{operation!r}][{said(name)}]"
         if name in scalars:
             values[name] = _of_scalar(place, scalars[name], allowed)
         elif name in axes:
@@ -261,24 +265,35 @@ def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Val
 def _of_scalar(place: str, spec: ScalarSpec, allowed: object) -> Values:
     is_right = isinstance(allowed, Sequence) and not isinstance(allowed, str) and len(allowed) > 0
     if not is_right or not all(isinstance(value, int) for value in _entries(allowed)):
-        raise BadLimits(f"{place} is {allowed!r}, but should list the values that are taken")
+        raise BadLimits(f"{place} is {said(allowed)}, but should list the values that are taken")
     values = tuple(sorted({int(value) for value in _entries(allowed)}))
     low, high = _constant(spec.low), _constant(spec.high)
     for value in values:
         if (low is not None and value < low) or (high is not None and value > high):
             bounds = f"{low} to {high}" if high is not None else f"at least {low}"
             raise BadLimits(f"{place} lists {value}, but should list values of the contract, {bounds}")
+    _require_drawn(place, values[0])
     return values
 
 
 def _of_axis(place: str, allowed: object) -> Values:
     entries = _entries(allowed)
     if len(entries) != 2 or not all(isinstance(value, int) and not isinstance(value, bool) for value in entries):
-        raise BadLimits(f"{place} is {allowed!r}, but should be the least and the largest size that are taken")
+        raise BadLimits(f"{place} is {said(allowed)}, but should be the least and the largest size that are taken")
     low, high = entries
     if not 0 <= low <= high:
-        raise BadLimits(f"{place} is {allowed!r}, but should be two sizes, the smaller one first")
+        raise BadLimits(f"{place} is {said(allowed)}, but should be two sizes, the smaller one first")
+    _require_drawn(place, low)
     return range(low, high + 1)
+
+
+def _require_drawn(place: str, least: int) -> None:
+    """Refuse a least size that no example has."""
+    if least > LARGEST_DRAWN:
+        because = "a call of such a size is never made"
+        raise BadLimits(
+            f"{place} begins at {least:,}, but should begin at {LARGEST_DRAWN:,} at most, because {because}"
+        )
 
 
 def _entries(value: object) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.carrying import as_list
+from specsim.conformance.plain_text import words_of
 from specsim.conformance.stored_arrays import is_storable
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
@@ -105,7 +106,7 @@ class _Call:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
-    return (str(error).splitlines() or [""])[0]
+    return (words_of(error).splitlines() or [""])[0]
 
 
 def _differ(spec: ArraySpec, expected: Any, observed: Any, call: _Call) -> str | None:

@@ -3,7 +3,10 @@
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from specsim.conformance.plain_text import shown, shown_path
 from specsim.rejection import Reason, SpecRejection
@@ -37,6 +40,22 @@ def read_plain_file(path: Path, most: int, because: str) -> bytes:
     SpecRejection
         BAD_CASE_FILE.
     """
+    with open_plain_file(path) as (file, size):
+        content = file.read(most + 1) if size <= most else b""
+    if max(size, len(content)) > most:
+        raise bad_case_file(path, f"{max(size, len(content)):,} bytes", f"at most {most:,}", because)
+    return content
+
+
+@contextmanager
+def open_plain_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file as above, and yield it with its size in bytes.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE: it cannot be opened, or not be read within the block.
+    """
     try:
         _require_file(path, os.lstat(path).st_mode)
         # NOTE: what stands here may be another thing by now, and opening a pipe would wait for somebody to write.
@@ -44,16 +63,13 @@ def read_plain_file(path: Path, most: int, because: str) -> bytes:
         with os.fdopen(descriptor, "rb") as file:
             about = os.fstat(descriptor)
             _require_file(path, about.st_mode)
-            content = file.read(most + 1) if about.st_size <= most else b""
+            yield file, about.st_size
     except SpecRejection:
         raise
     except OSError as error:
         raise bad_case_file(path, error.strerror or "unreadable", "a file", "it cannot be opened") from error
     except (ValueError, UnicodeError) as error:
         raise bad_case_file(path, f"{error}", "a file", "it cannot be opened") from error
-    if max(about.st_size, len(content)) > most:
-        raise bad_case_file(path, f"{max(about.st_size, len(content)):,} bytes", f"at most {most:,}", because)
-    return content
 
 
 def _require_file(path: Path, mode: int) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 LONGEST_SHOWN = 2000
 LONGEST_TEXT = 1 << 14
 """Characters of a message that are kept."""
+LONGEST_TRACE = 1 << 16
+"""Characters of a traceback that are kept."""
 MOST_NAMED = 3
 
 
@@ -55,6 +57,14 @@ def words_of(error: BaseException) -> str:
         return bounded(str(error))
     except (Exception, SystemExit):  # NOTE: a class of a stranger runs anything here.
         return f"{type(error).__name__}, whose message cannot be had"
+
+
+def said(value: object, most: int = 200) -> str:
+    """Return what a stranger gave as Python writes it, cut and in one line."""
+    try:
+        return shown(bounded(value if type(value) is str and len(value) > most else repr(value), most), most + 2)
+    except (Exception, SystemExit):  # NOTE: as above.
+        return f"a {type(value).__name__} that cannot be shown"
 
 
 def trace_of(error: BaseException) -> str:

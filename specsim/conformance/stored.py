@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -148,7 +149,7 @@ def parse_json(path: Path, content: bytes) -> Any:
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
             raise ValueError(f"the key {twice!r} twice")
         return members
 

@@ -5,15 +5,19 @@ Everything that a document declares is checked before memory is taken for any of
 
 import json
 import math
+import struct
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ml_dtypes
+import msgspec
 import numpy as np
 
 from specsim.conformance.layouts import MOST_SPREAD, Layout, lay_out, layout_of
-from specsim.conformance.plain_files import bad_case_file, read_plain_file
-from specsim.conformance.stored import FILE_NAME, Document, Stored, StoredArray, Unset
+from specsim.conformance.plain_files import bad_case_file, open_plain_file
+from specsim.conformance.stored import FILE_NAME, Document, Stored, StoredArray, Unset, parse_json
+from specsim.rejection import SpecRejection
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16).name
 CODES = {
@@ -30,8 +34,16 @@ LARGEST = {
 }
 """The largest finite number of each floating type."""
 
+LENGTH = struct.Struct("<Q")
+METADATA = "__metadata__"
 NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 MOST_AXES, MOST_BYTES, MOST_OF_HEADER = 16, 1 << 32, 1 << 20
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
 
 
 def is_storable(value: Any) -> bool:
@@ -128,32 +140,66 @@ class StoredArrays:
             raise bad_case_file(self.path, f"arrays_file {name}", "absent", "no array has a key")
 
     def _load_beside(self, document: Document) -> dict[str, Any]:
-        """Read the file beside, which holds what the document declares and nothing else."""
-        import safetensors
+        """Read the file beside, which holds what the document declares and nothing else.
 
+        Its header is compared with the document, and with its size, before memory is taken for any array.
+        """
         declared = {array.key: array for _, array in document.stored_arrays() if isinstance(array.key, str)}
         forms = {key: (np.dtype(array.dtype), array.shape) for key, array in declared.items()}
         num_bytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in forms.values())
         path = self.path.parent / str(document.arrays_file)
-        content = read_plain_file(path, num_bytes + MOST_OF_HEADER, "the document declares no more")
-        if len(content) < num_bytes:
-            because = "the document declares them"
-            raise bad_case_file(path, f"{len(content):,} bytes", f"at least {num_bytes:,}", because)
+        with open_plain_file(path) as (file, size):
+            if size > num_bytes + MOST_OF_HEADER:
+                raise bad_case_file(
+                    path, f"{size:,} bytes", f"at most {num_bytes + MOST_OF_HEADER:,}", "the document declares no more"
+                )
+            if size < num_bytes:
+                raise bad_case_file(path, f"{size:,} bytes", f"at least {num_bytes:,}", "the document declares them")
+            places = self._places(path, file, size, forms)
+            arrays = {}
+            for key, (dtype, shape) in forms.items():
+                file.seek(places[key])
+                entries = bytearray(dtype.itemsize * math.prod(shape))
+                if file.readinto(entries) != len(entries):  # type: ignore[attr-defined]
+                    raise bad_case_file(path, "another size than before", "a file", "it is read")
+                arrays[key] = self._from_bytes(path, key, entries, dtype).reshape(shape)
+        return arrays
+
+    def _places(
+        self, path: Path, file: BinaryIO, size: int, forms: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
+    ) -> dict[str, int]:
+        """Return where the entries of each array begin in the file beside, by its header."""
+        (length,) = LENGTH.unpack(file.read(LENGTH.size).ljust(LENGTH.size, b"\0"))
+        if not 0 < length <= min(MOST_OF_HEADER, size - LENGTH.size):
+            got = f"a header of {length:,} bytes"
+            raise bad_case_file(path, got, "a safetensors file", "the case names it")
         try:
-            found = dict(safetensors.deserialize(content))  # type: ignore[no-untyped-call]
-        except (safetensors.SafetensorError, ValueError) as error:
-            raise bad_case_file(path, f"{error}", "a safetensors file", "the case names it") from error
+            header = parse_json(path, file.read(length))
+            found = {key: msgspec.convert(entry, _Entry) for key, entry in header.items() if key != METADATA}
+        except (SpecRejection, msgspec.MsgspecError, AttributeError) as error:
+            raise bad_case_file(
+                path, f"a header of which {error}", "a safetensors file", "the case names it"
+            ) from error
         for key in found.keys() - forms.keys():
             raise bad_case_file(path, f"a file with {key}", f"one of {sorted(forms)} alone", "the case names these")
-        arrays = {}
+        begin, places = LENGTH.size + length, {}
+        spans = []
         for key, (dtype, shape) in forms.items():
             entry = found.get(key)
-            if entry is None or (entry["dtype"], tuple(entry["shape"])) != (CODES[dtype.name], shape):
-                got = "nothing" if entry is None else f"{entry['dtype']} {list(entry['shape'])}"
+            if entry is None or (entry.dtype, entry.shape) != (CODES[dtype.name], shape):
+                got = "nothing" if entry is None else f"{entry.dtype} {list(entry.shape)}"
                 because = f"the document declares {dtype.name} {list(shape)}"
                 raise bad_case_file(path, f"{got} under the key {key}", "that array", because)
-            arrays[key] = self._from_bytes(path, key, entry["data"], dtype).reshape(shape)
-        return arrays
+            first, last = entry.data_offsets
+            if last - first != dtype.itemsize * math.prod(shape):
+                got = f"{last - first:,} bytes under the key {key}"
+                raise bad_case_file(path, got, "as many as its entries have", "it is a safetensors file")
+            spans.append((first, last))
+            places[key] = begin + first
+        ends = [0, *(last for _, last in sorted(spans))]
+        if [first for first, _ in sorted(spans)] != ends[:-1] or ends[-1] != size - begin:
+            raise bad_case_file(path, "arrays with gaps", "one after another", "it is a safetensors file")
+        return places
 
     def _from_bytes(self, path: Path, key: str, entries: bytearray, dtype: np.dtype[Any]) -> Any:
         if not entries:

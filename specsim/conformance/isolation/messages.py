@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from specsim.conformance.layouts import Layout, lay_out, layout_of
-from specsim.conformance.plain_text import bounded, trace_of, words_of
+from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, words_of
 from specsim.conformance.stored import LONGEST_NAME, StoredLayout
 from specsim.conformance.stored_arrays import MOST_AXES, is_storable, is_stored_type
 
@@ -28,7 +28,6 @@ MOST_BYTES = 1 << 26
 MOST_BYTES_OF_A_CALL = 1 << 28
 """Of a call with its arguments; of a larger one the name alone is kept."""
 
-LONGEST_TRACE = 1 << 16
 SECONDS_HALFWAY = 10.0
 """How long a message may stand still that has begun to arrive."""
 
