@@ -143,7 +143,8 @@ def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
         return {"outputs": store(f"{group}.outputs", observation.outputs)}
 
     contract = RECORDS[case.operation].contract
-    scalars = {spec.name: case.arguments[spec.name] for spec in contract.scalars}
+    arguments = case_arguments(case.operation, case.arguments)
+    scalars = {spec.name: arguments[spec.name] for spec in contract.scalars}
     document = {
         "schema": SCHEMA,
         "id": case.id,
@@ -151,7 +152,7 @@ def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
         "property": case.property_name,
         "message": _kept(case.message),
         "parameters": {name: value for name, value in scalars.items() if value is not None},
-        "arrays": store("arrays", {name: value for name, value in case.arguments.items() if name not in scalars}),
+        "arrays": store("arrays", {name: value for name, value in arguments.items() if name not in scalars}),
         "expected": None if case.kind == OBSERVED else store_observation("expected", case.expected),
         "observed": store_observation("observed", case.observed),
         "provenance": {
