@@ -4,7 +4,19 @@ Without a GPU its Python files are all that it takes.
 """
 
 from specsim.engines.interpreted import reading_once
-from specsim.engines.sglang import acceptance, compact, dflash, draft, draft_cache, sampling, slots, tree, verify
+from specsim.engines.sglang import (
+    acceptance,
+    compact,
+    dflash,
+    draft,
+    draft_cache,
+    extend,
+    grammar,
+    sampling,
+    slots,
+    tree,
+    verify,
+)
 from specsim.engines.sglang.calls import CALLS as CALLS
 from specsim.engines.sglang.compiled import remarks
 from specsim.engines.sglang.release import engine
@@ -25,7 +37,7 @@ LIMITS = {
 }
 TABLE = tuple(
     row
-    for module in (draft, draft_cache, tree, dflash, verify, sampling, acceptance, compact, slots)
+    for module in (draft, draft_cache, tree, dflash, verify, grammar, sampling, acceptance, compact, slots, extend)
     for row in module.TABLE
 )
 globals().update(reading_once(engine().offers(TABLE)))

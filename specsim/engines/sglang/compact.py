@@ -16,6 +16,7 @@ ACCEPTED_SLOTS = in_release("fill_accept_out_cache_loc_func", EAGLE)
 FRONT_SLOTS = in_release("fill_front_out_cache_loc_func", "kernels.ops.speculative.cache_locs")
 PREPARE_MOVE = in_release("MHATokenToKVPool._init_kv_copy_and_warmup", "srt.mem_cache.memory_pool")
 MOVE = in_release("MHATokenToKVPool._move_kv_cache_impl", "srt.mem_cache.memory_pool")
+COMPACT = in_release("_compact_accept_to_front", "srt.speculative.eagle_worker_common")
 COMMIT_STEPS = in_release("fused_commit_track_indices", "kernels.ops.mamba.mamba_state_scatter_triton")
 
 
@@ -41,6 +42,15 @@ def fill_accept_target_cache_loc(
     target_slots = out_cache_loc.new_zeros(len(num_accepted_tokens) * path_width(num_steps))
     engine().get(FRONT_SLOTS)(num_accepted_tokens, out_cache_loc, target_slots)
     return target_slots
+
+
+def compact_accepted_to_front(values: "torch.Tensor", accept_index: "torch.Tensor") -> "torch.Tensor":
+    """Bring the entries of the accepted path to the front of each request's block."""
+    num_requests = len(accept_index)
+    compacted: torch.Tensor = engine().get(COMPACT)(
+        values, accept_index, num_requests, num_draft_tokens=len(values) // num_requests
+    )
+    return compacted
 
 
 def move_kv_cache(kv_buffers: "list[torch.Tensor]", target_slots: "torch.Tensor", source_slots: "torch.Tensor") -> None:
@@ -80,6 +90,7 @@ TABLE = (
     Adapted(fill_bonus_tokens, (BONUS,)),
     Adapted(fill_accept_out_cache_loc, (ACCEPTED_SLOTS,)),
     Adapted(fill_accept_target_cache_loc, (FRONT_SLOTS,)),
+    Adapted(compact_accepted_to_front, (COMPACT,)),
     Adapted(move_kv_cache, (PREPARE_MOVE, MOVE)),
     Adapted(get_recurrent_steps, (COMMIT_STEPS,)),
 )

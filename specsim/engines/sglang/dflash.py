@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import torch
 
 PREPARE = in_release("_prepare_dflash_draft_block_unchecked", "kernels.ops.speculative.dflash")
+LAYERS = in_release("build_target_layer_ids", "srt.speculative.dflash_utils")
 
 
 def prepare_block_draft(
@@ -25,4 +26,9 @@ def prepare_block_draft(
     return input_ids.flatten(), positions.flatten()
 
 
-TABLE = (Adapted(prepare_block_draft, (PREPARE,)),)
+def target_feature_layers(num_target_layers: int, num_features: int) -> tuple[int, ...]:
+    """Return the layers of the target whose hidden states are projected into the draft's KV."""
+    return tuple(engine().get(LAYERS)(num_target_layers, num_features))
+
+
+TABLE = (Adapted(prepare_block_draft, (PREPARE,)), Adapted(target_feature_layers, (LAYERS,)))

@@ -22,6 +22,27 @@ CUDA = {**PLATFORMS, "is_cuda": True, "is_xpu": False}
 FEW_SPLITS = 4
 """Programs among which the argmax of a row is split where they are interpreted, one after another; SGLang takes 64."""
 
+FORWARD = (
+    "CaptureHiddenMode",
+    "EagleDraftExtendInput",
+    "EagleDraftInput",
+    "ForwardBatch",
+    "KVLocPlan",
+    "ScheduleBatch",
+    "context_tuple",
+    "fast_sample",
+    "fast_topk",
+    "get_spec",
+    "maybe_detect_inf",
+    "maybe_detect_nan",
+    "renorm_draft_probs",
+)
+"""What the draft-extend of a prefill names besides, which it calls once it has rotated the prompts."""
+
+
+class Rotated(Exception):
+    """The prompts are rotated, and nothing of the forward that follows is there."""
+
 
 @cache
 def engine() -> Engine:
@@ -39,6 +60,9 @@ def engine() -> Engine:
             **surroundings(PLATFORMS),
             "sglang.kernels.ops.speculative.row_argmax": {} if has_gpu() else {"_SPLITS": FEW_SPLITS},
             "sglang.kernels.ops.sampling.renorm_triton": {"_prepare_probs": _prepare_probs},
+            "sglang.srt.sampling.penaltylib.repetition_penalty": {"_is_npu": True},
+            "sglang.srt.speculative.eagle_info": {"KVIndexTranslator": object, "KVLocPlan": object},
+            "sglang.srt.speculative.eagle_worker_v2": dict.fromkeys(FORWARD, _run_the_draft_model),
         },
     )
 
@@ -56,15 +80,22 @@ def largest_tree() -> int:
 def surroundings(platforms: dict[str, bool]) -> dict[str, dict[str, Any]]:
     """Return what SGLang finds of the machine it runs on, by module."""
     return {
-        "sglang.srt.utils": {name: constantly(value) for name, value in platforms.items()},
+        "sglang.srt.utils": {
+            **{name: constantly(value) for name, value in platforms.items()},
+            "get_device_core_count": constantly(0),
+        },
         "sglang.srt.platforms": {"current_platform": SimpleNamespace(is_out_of_tree=constantly(False))},
         "sglang.srt.utils.async_probe": {"maybe_detect_oob": _nothing},
     }
 
 
-def constantly(value: bool | Path) -> Any:
+def constantly(value: int | Path) -> Any:
     """Return a function that takes nothing and returns a value."""
     return lambda: value
+
+
+def _run_the_draft_model(*_: object, **__: object) -> None:
+    raise Rotated
 
 
 def _nothing(*_: object, **__: object) -> None:

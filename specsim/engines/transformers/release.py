@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 WRITTEN_FOR = "5.23.0"
 GENERATION = "transformers.generation.utils"
+LOGITS = "transformers.generation.logits_process"
 
-COINS: "ContextVar[tuple[torch.Tensor, float]]" = ContextVar("coins")
-"""Of the call in hand: one coin a draft, and that of the last token."""
+COINS: "ContextVar[tuple[torch.Tensor, float] | None]" = ContextVar("coins", default=None)
+"""Of the call in hand: one coin a draft, and that of the last token; None where it draws its own."""
 
 
 @cache
@@ -55,15 +56,21 @@ class TorchWithCoins:
 
     def rand_like(self, ratio: "torch.Tensor") -> "torch.Tensor":
         """Return the coins of the drafts."""
-        return COINS.get()[0].to(ratio.dtype).reshape(ratio.shape)
+        import torch
+
+        coins = COINS.get()
+        return torch.rand_like(ratio) if coins is None else coins[0].to(ratio.dtype).reshape(ratio.shape)
 
     def multinomial(self, probabilities: "torch.Tensor", num_samples: int) -> "torch.Tensor":
         """Draw by the last coin from the running sum; like that of torch, it refuses what is no distribution."""
         import torch
 
+        coins = COINS.get()
+        if coins is None:
+            return torch.multinomial(probabilities, num_samples)
         row = probabilities[0]
         if not bool(torch.isfinite(row).all()) or bool((row < 0).any()):
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         running = row.double().cumsum(0)
-        above = running > COINS.get()[1] * running[-1]
+        above = running > coins[1] * running[-1]
         return above.int().argmax().reshape(1, num_samples)

@@ -1,12 +1,17 @@
 """The installed vLLM, and what takes the place of its checks of the platform."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from specsim.engines.adapter import Definition, Engine, open_engine
+from specsim.engines.kernels import has_gpu
 
 WRITTEN_FOR = "0.33.0"
+FEW_PROGRAMS = 4
+"""Among which rows are shared where programs are interpreted."""
 
 
 @cache
@@ -29,11 +34,25 @@ def in_release(name: str, *modules: str) -> Definition:
 def _given() -> dict[str, dict[str, Any]]:
     return {
         "vllm.triton_utils.importing": {"HAS_TRITON": True},
+        "vllm.platforms": {"current_platform": SimpleNamespace(is_cpu=_never, is_cuda_alike=_never)},
+        "vllm.utils.gpu_sync_debug": {"gpu_sync_allowed": nullcontext},
+        "vllm.utils.platform_utils": {"num_compute_units": _compute_units},
         "vllm.model_executor.warmup.jit_warmup_triton_helper": {
             "triton_kernel_dispatcher_with_warmup": _without_warmup,
             "TritonWarmupTensor": None,
         },
     }
+
+
+def _never() -> bool:
+    return False
+
+
+def _compute_units(device: int | None = 0) -> int:
+    """Return how many programs run at once on a GPU; few where they are interpreted, one after another."""
+    import torch
+
+    return torch.cuda.get_device_properties(device).multi_processor_count if has_gpu() else FEW_PROGRAMS
 
 
 def _without_warmup(*, kernel: Any, warmup_inputs: object) -> Callable[[Callable[..., Any]], Callable[..., None]]:
