@@ -10,8 +10,6 @@ from specsim.engines.adapter import Definition, Engine, open_engine
 from specsim.engines.kernels import has_gpu
 
 WRITTEN_FOR = "0.33.0"
-FEW_PROGRAMS = 4
-"""Among which rows are shared where programs are interpreted."""
 
 
 @cache
@@ -34,9 +32,13 @@ def in_release(name: str, *modules: str) -> Definition:
 def _given() -> dict[str, dict[str, Any]]:
     return {
         "vllm.triton_utils.importing": {"HAS_TRITON": True},
-        "vllm.platforms": {"current_platform": SimpleNamespace(is_cpu=_never, is_cuda_alike=_never)},
+        "vllm.platforms": {
+            "current_platform": SimpleNamespace(
+                is_cpu=_without_gpu, is_cuda_alike=has_gpu, num_compute_units=_compute_units
+            )
+        },
+        "vllm.v1.sample.ops.topk_topp_sampler": {"HAS_TRITON": has_gpu()},
         "vllm.utils.gpu_sync_debug": {"gpu_sync_allowed": nullcontext},
-        "vllm.utils.platform_utils": {"num_compute_units": _compute_units},
         "vllm.model_executor.warmup.jit_warmup_triton_helper": {
             "triton_kernel_dispatcher_with_warmup": _without_warmup,
             "TritonWarmupTensor": None,
@@ -44,15 +46,14 @@ def _given() -> dict[str, dict[str, Any]]:
     }
 
 
-def _never() -> bool:
-    return False
+def _without_gpu() -> bool:
+    return not has_gpu()
 
 
-def _compute_units(device: int | None = 0) -> int:
-    """Return how many programs run at once on a GPU; few where they are interpreted, one after another."""
+def _compute_units(device: int = 0) -> int:
     import torch
 
-    return torch.cuda.get_device_properties(device).multi_processor_count if has_gpu() else FEW_PROGRAMS
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _without_warmup(*, kernel: Any, warmup_inputs: object) -> Callable[[Callable[..., Any]], Callable[..., None]]:
@@ -65,10 +66,19 @@ def _without_warmup(*, kernel: Any, warmup_inputs: object) -> Callable[[Callable
         def launch(*positional: Any, **named: Any) -> None:
             grid, constants = dispatch(*positional, **named)
             arguments = {**dict(zip(names, positional, strict=False)), **named}
-            pointers = {f"{name}_ptr": value for name, value in arguments.items()}
-            taken = {name: value for name, value in {**arguments, **pointers}.items() if name in kernel.arg_names}
+            taken = {name: _argument_of(name, arguments) for name in kernel.arg_names if name not in constants}
             kernel[grid](**taken, **constants)
 
         return launch
 
     return decorate
+
+
+def _argument_of(parameter: str, arguments: dict[str, Any]) -> Any:
+    """Return what a kernel's parameter stands for: an argument, in either case and as ``_ptr``, or a stride of one."""
+    lower = {name.lower(): value for name, value in arguments.items()}
+    wanted = parameter.lower()
+    array, stride, axis = wanted.rpartition("_stride")
+    if stride and wanted not in lower:
+        return lower[array.removesuffix("_ptr")].stride(int(axis.strip("_") or 0))
+    return lower[wanted if wanted in lower else wanted.removesuffix("_ptr")]
