@@ -113,6 +113,7 @@ def check(
     is_strict: bool,
     known_file: Path | None,
     known_to_write: Path | None,
+    by_cause: bool,
     limits: Limits,
     budget: float | None,
     most: dict[str, int],
@@ -179,7 +180,7 @@ def check(
             report = check_isolated(supervisor, wanted, prepared, prepare, on_failure, on_progress)
             finish_undisturbed()
     judged = known.judge(report, entries, subject)
-    known.write(known_to_write, entries, judged, subject)
+    known.write(known_to_write, entries, judged, subject, by_cause=by_cause)
     report = judged.report
     brings_any = any(described.has(name) for name in operations or CATALOGUE)
     is_nothing = not brings_any and (bool(operations) or not described.has_worker)

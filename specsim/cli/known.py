@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import specsim
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.known import (
     BadKnownFailures,
     KnownFailure,
     Subject,
+    cause_of,
     entry_of,
     read_known,
     write_known,
@@ -45,8 +47,16 @@ class Judged:
 
 def known_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--known`` and ``--write-known``."""
-    reading = "Failures that are expected (TOML); one that does not come, or whose day has passed, fails the run."
+    reading = (
+        "Failures that are expected (TOML), or the name of an adapter of specsim.engines for its own; one that does not"
+        " come, or whose day has passed, fails the run."
+    )
     writing = "Write the failures that were found as known ones, and keep the entries of --known that still hold."
+    adding = (
+        "With --write-known, write an entry for each cause instead of each property, and keep those of --known that"
+        " did not come as seldom; for runs of several seeds, one after another."
+    )
+    command = click.option("--by-cause", is_flag=True, help=adding)(command)
     command = click.option("--write-known", "known_to_write", type=PATH, metavar="FILE", help=writing)(command)
     return click.option("--known", "known_file", type=PATH, metavar="FILE", help=reading)(command)
 
@@ -64,9 +74,16 @@ def read(path: Path | None, subject: Subject) -> tuple[KnownFailure, ...]:
     from specsim.properties.catalogue import all_properties
 
     try:
-        return read_known(path, (one.name for one in all_properties()), subject.version)
+        return read_known(_file_of(path), (one.name for one in all_properties()), subject.version)
     except BadKnownFailures as error:
         raise Failed(f"{error}", Exit.USAGE) from error
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file beside the adapter that a bare name stands for, or the file of a path."""
+    beside_adapter = Path(specsim.__file__).parent / "engines" / path / "known.toml"
+    is_name = len(path.parts) == 1 and not path.suffix
+    return beside_adapter if is_name and not path.exists() and beside_adapter.is_file() else path
 
 
 def expects(entries: tuple[KnownFailure, ...], failure: "Failure", subject: Subject) -> bool:
@@ -98,8 +115,13 @@ def judge(report: "Report", entries: tuple[KnownFailure, ...], subject: Subject)
     return Judged(judged(unknown, is_failed=bool(unexpected or complaints)), expected, tuple(complaints))
 
 
-def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, subject: Subject) -> None:
-    """Write what failed as known failures; entries of what was not tried, or still fails, are kept as they are."""
+def write(
+    path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, subject: Subject, *, by_cause: bool = False
+) -> None:
+    """Write what failed as known failures; entries of what was not tried, or still fails, are kept as they are.
+
+    By cause, no entry is left out: one that did not come is seldom, as is one that comes after others were recorded.
+    """
     if path is None:
         return
     today = datetime.now(UTC).date()
@@ -110,6 +132,13 @@ def write(path: Path | None, entries: tuple[KnownFailure, ...], judged: Judged, 
         if entry in met or entry.seldom or not entry.concerns(subject) or not _was_tried(judged.report, entry)
     ]
     fresh = [entry_of(failure.operation, failure.property, subject, today) for failure in judged.report.failures]
+    if by_cause:
+        kept += [replace(entry, seldom=True) for entry in entries if entry not in kept]
+        causes = {(failure.operation, cause_of(failure.message)) for failure in judged.report.failures}
+        fresh = [
+            replace(entry_of(operation, "", subject, today), pattern=cause, seldom=bool(entries))
+            for operation, cause in sorted(causes)
+        ]
     try:
         write_known(path, [*kept, *fresh])
     except OSError as error:
@@ -141,7 +170,7 @@ def _is(entry: KnownFailure, failure: "Failure") -> bool:
 
 def _was_tried(report: "Report", entry: KnownFailure) -> bool:
     if entry.property:
-        return entry.property in report.properties and report.properties[entry.property].examples > 0
+        return any(one.examples > 0 for name, one in report.properties.items() if entry.names(name))
     there = report.operations.get(entry.operation)
     return report.examples > 0 if not entry.operation else there is not None and there.examples > 0
 
@@ -152,7 +181,7 @@ def _was_tried_in_full(report: "Report", entry: KnownFailure) -> bool:
 
     if report.verdict == "interrupted" or not _was_tried(report, entry):
         return False
-    if entry.property:
-        return not report.properties[entry.property].cut
     may_show = {one.name for one in all_properties() if not entry.operation or entry.operation in one.operations}
+    if entry.property:
+        may_show = {name for name in report.properties if entry.names(name)}
     return not any(one.cut for name, one in report.properties.items() if name in may_show)

@@ -1,10 +1,12 @@
 """Known failures of an implementation: a TOML file that its owner keeps, with versions, links and dates of expiry."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from fnmatch import fnmatchcase
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -16,13 +18,17 @@ from packaging.version import InvalidVersion, Version
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.operations.signature import nearest
 
-FIELDS = ("operation", "property", "reason", "versions", "device", "link", "expires", "seldom")
+FIELDS = ("operation", "property", "reason", "pattern", "versions", "device", "link", "expires", "seldom")
 TYPES: Mapping[str, tuple[type, str]] = {
     "expires": (date, "a date, as in 2027-01-31"),
     "seldom": (bool, "true or false"),
 }
 """Of the fields that are no texts, what they hold."""
 DEVICES = ("", "cpu", "gpu")
+NUMBER, ANY_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"), r"-?\d[-+.e\d]*"
+LONGEST_CAUSE = 200
+"""Characters of a message that a cause is read from."""
+
 LASTS = timedelta(days=90)
 """How long an entry that is written holds."""
 
@@ -48,9 +54,11 @@ class KnownFailure:
     operation : str
         What fails, or an empty string for a whole run.
     property : str
-        The property that fails, or an empty string for any whose message holds the reason.
+        The property that fails, or several by ``*`` as in ``sampling_chain_law.*``; an empty string for any.
     reason : str
         A part of the message.
+    pattern : str
+        A regular expression that a part of the message matches.
     versions : str
         Versions of the implementation that have it, as in ``>=0.5,<0.6``; empty for all.
     device : str
@@ -66,6 +74,7 @@ class KnownFailure:
     operation: str
     property: str = ""
     reason: str = ""
+    pattern: str = ""
     versions: str = ""
     device: str = ""
     link: str = ""
@@ -76,9 +85,14 @@ class KnownFailure:
         """Return whether a failure is this one."""
         return (
             (not self.operation or operation == self.operation)
-            and (not self.property or name == self.property)
+            and self.names(name)
             and self.reason in message
+            and (not self.pattern or re.search(self.pattern, message) is not None)
         )
+
+    def names(self, name: str) -> bool:
+        """Return whether a property is one of those that fail."""
+        return not self.property or fnmatchcase(name, self.property)
 
     def concerns(self, subject: Subject) -> bool:
         """Return whether this version has it, where it runs."""
@@ -87,10 +101,8 @@ class KnownFailure:
         return has_it and self.device in ("", device)
 
     def __str__(self) -> str:
-        words = [
-            part for part in (self.operation, self.property, json.dumps(self.reason) if self.reason else "") if part
-        ]
-        return ", ".join(words)
+        quoted = (json.dumps(text) if text else "" for text in (self.reason, self.pattern))
+        return ", ".join(part for part in (self.operation, self.property, *quoted) if part)
 
 
 def version_of(module: ModuleType) -> Version | None:
@@ -147,6 +159,12 @@ def write_known(path: Path, entries: Sequence[KnownFailure]) -> None:
     path.write_text("\n".join(blocks), encoding="utf-8")
 
 
+def cause_of(message: str) -> str:
+    """Return a regular expression of the first line of a message, whatever numbers stand in it."""
+    first = (message.splitlines() or [""])[0][:LONGEST_CAUSE]
+    return "^" + ANY_NUMBER.join(map(re.escape, NUMBER.split(first)))
+
+
 def entry_of(operation: str, name: str, subject: Subject, today: date) -> KnownFailure:
     """Return the entry of a failure that is expected of one version, for some time."""
     versions = "" if subject.version is None else f"=={subject.version}"
@@ -162,12 +180,18 @@ def _read(where: str, entry: Mapping[str, Any], properties: frozenset[str], vers
         if not isinstance(value, wanted) or isinstance(value, datetime):
             raise BadKnownFailures(f"{where}: {name} is {value!r}, but should be {words}")
     found = KnownFailure(**{"operation": "", **entry})
-    if not (found.property or found.reason):
-        raise BadKnownFailures(f"{where} has neither a property nor a reason, but should have one of them")
+    if not (found.property or found.reason or found.pattern):
+        raise BadKnownFailures(f"{where} has no property, reason or pattern, but should have one of them")
+    if "*" in found.property and not (found.reason or found.pattern):
+        raise BadKnownFailures(f"{where} names several properties, but should say by which reason or pattern they fail")
     for what, name, there in (("operation", found.operation, CATALOGUE), ("property", found.property, properties)):
-        if name and name not in there:
+        if name and not any(fnmatchcase(one, name) for one in there):
             close = "".join(f"; did you mean {guess}?" for guess in nearest(name, there)[:1])
             raise BadKnownFailures(f"{where}: there is no {what} {name!r}{close}")
+    try:
+        re.compile(found.pattern)
+    except re.error as error:
+        raise BadKnownFailures(f"{where}: pattern is {found.pattern!r}, which is no regular expression") from error
     try:
         SpecifierSet(found.versions)
     except InvalidSpecifier as error:

@@ -1,12 +1,16 @@
 """Failures that are expected do not fail a run; one that does not come, or whose day has passed, does."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.version import Version
 
-from specsim.cli.known import judge
-from specsim.conformance.known import BadKnownFailures, KnownFailure, Subject, read_known
+from specsim.cli.known import judge, read
+from specsim.cli.output import Failed
+from specsim.conformance.known import BadKnownFailures, KnownFailure, Subject, cause_of, read_known
 from specsim.properties.conformance.report import Failure, PropertyReport, assemble
 
 SOURCE = """
@@ -130,6 +134,42 @@ def test_what_was_written_is_expected_afterwards(check, tmp_path):
     assert (tmp_path / "again.toml").read_text() == text
 
 
+def test_a_cause_is_known_under_every_property_and_hides_no_other():
+    entry = KnownFailure(OPERATION, "agreement.*", pattern=r"at coins \[0\.0(, 0\.0)*\]")
+    known = "outcome at coins [0.0, 0.0] = (1,), but should be (0,)"
+    assert entry.matches(OPERATION, AGREES, known)
+    assert not entry.matches(OPERATION, STRIDED, known)
+    assert not entry.matches("fast_topk", AGREES, known)
+    assert not entry.matches(OPERATION, AGREES, "outcome at coins [0.0, 0.5] = (1,), but should be (0,)")
+
+
+def test_a_recorded_cause_holds_for_other_numbers_only():
+    entry = KnownFailure(OPERATION, pattern=cause_of("output 0[1] = -3, but should be 2.5e-07\nand more"))
+    assert entry.matches(OPERATION, AGREES, "output 7[0] = 4, but should be 1")
+    assert not entry.matches(OPERATION, AGREES, "output 7[0] = nan, but should be 1")
+
+
+def test_runs_of_several_seeds_add_up_to_causes(check, tmp_path):
+    path = tmp_path / "causes.toml"
+    assert check("", "--write-known", path.name, "--by-cause").exit_code == 1
+    entries = read_known(path, [AGREES], Version("0.5.2"))
+    assert {(entry.operation, entry.property, entry.seldom) for entry in entries} == {(OPERATION, "", False)}
+    assert check(path.read_text()).exit_code == 0
+    assert check(path.read_text(), "--write-known", path.name, "--by-cause", fault=0).exit_code == 1
+    seldom = tuple(replace(entry, seldom=True) for entry in entries)
+    assert read_known(path, [AGREES], Version("0.5.2")) == seldom
+    assert check(path.read_text(), fault=0).exit_code == 0
+    assert check(path.read_text(), fault="absent").exit_code == 1
+
+
+def test_the_name_of_an_adapter_stands_for_the_file_beside_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entries = read(Path("transformers"), Subject(Version("5.23.0")))
+    assert {entry.operation for entry in entries} == {"chain_speculative_sampling"}
+    with pytest.raises(Failed, match="no_engine: No such file"):
+        read(Path("no_engine"), Subject())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -137,9 +177,11 @@ def test_what_was_written_is_expected_afterwards(check, tmp_path):
         ("[[failures]]", "known.toml holds ['failures'], but should hold [[failure]] only"),
         ("[[failure", "known.toml is no TOML: "),
         ('[[failure]]\nop = "x"', "known.toml, failure 1 has 'op', but should have some of operation, property"),
-        ('[[failure]]\noperation = "map_hot_tokens"', "failure 1 has neither a property nor a reason"),
+        ('[[failure]]\noperation = "map_hot_tokens"', "failure 1 has no property, reason or pattern"),
         ('[[failure]]\noperation = "map_hot"\nreason = "x"', "no operation 'map_hot'; did you mean map_hot_tokens?"),
         ('[[failure]]\nproperty = "agreement.map_hot"', "there is no property 'agreement.map_hot'; did you mean"),
+        ('[[failure]]\nproperty = "agreement.*"', "should say by which reason or pattern they fail"),
+        (AGREEMENT + 'pattern = "("', "pattern is '(', which is no regular expression"),
         (AGREEMENT + "versions = 3", "versions is 3, but should be a text"),
         (AGREEMENT + 'versions = "about 3"', "versions is 'about 3', but should be as in '>=0.5,<0.6'"),
         (AGREEMENT + 'device = "tpu"', "device is 'tpu', but should be cpu or gpu"),
