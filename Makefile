@@ -30,6 +30,7 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
 	$(BIN)/python -m specsim.properties.conformance.targets_page > docs/targets.md
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
+	$(BIN)/python -m specsim.engines.page docs/engines.md
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only

@@ -21,6 +21,6 @@ def renormalised_by_row(
     """Do the same with a filter for each row, of an engine whose filters have one setting for a whole batch."""
     import torch
 
-    pairs = zip(probabilities.split(1), settings.tolist(), strict=True)
+    pairs = zip(probabilities[:, None].unbind(), settings.tolist(), strict=True)
     rows = [renormalised(row, filter_of(setting)) for row, setting in pairs]
     return torch.cat(rows) if rows else probabilities.clone()

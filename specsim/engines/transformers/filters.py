@@ -43,7 +43,7 @@ def target_probabilities(
 
     rows = []
     settings = (one.tolist() for one in (temperature, top_k, top_p, min_p))
-    blocks = logits.float().split(num_draft_tokens)
+    blocks = logits.float().view(len(temperature), num_draft_tokens, -1).unbind()
     for block, warmth, count, mass, share in zip(blocks, *settings, strict=True):
         if warmth == 0:
             rows.append(torch.nn.functional.one_hot(block.argmax(dim=1), block.shape[1]).float())

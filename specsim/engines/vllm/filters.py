@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import torch
 
 TOP_K_TOP_P = in_release("apply_top_k_top_p", "v1.sample.ops.topk_topp_sampler")
-TOP_K_TOP_P_TRITON = in_release("apply_top_k_top_p_triton", "v1.sample.ops.topk_topp_triton")
+WITHOUT_TRITON = in_release("apply_top_k_top_p_pytorch", "v1.sample.ops.topk_topp_sampler")
 MIN_P = in_release("MinPLogitsProcessor.apply", "v1.sample.logits_processor.builtin")
 
 
@@ -33,7 +33,7 @@ def min_p_renorm(probabilities: "torch.Tensor", min_p: "torch.Tensor") -> "torch
 
 
 TABLE = (
-    Adapted(top_k_renorm, (TOP_K_TOP_P, TOP_K_TOP_P_TRITON)),
-    Adapted(top_p_renorm, (TOP_K_TOP_P, TOP_K_TOP_P_TRITON)),
+    Adapted(top_k_renorm, (TOP_K_TOP_P, WITHOUT_TRITON)),
+    Adapted(top_p_renorm, (TOP_K_TOP_P, WITHOUT_TRITON)),
     Adapted(min_p_renorm, (MIN_P,)),
 )

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from packaging.version import Version
 
 from specsim.conformance.backend import BackendUnavailable, load
-from specsim.conformance.catalogue import CATALOGUE
+from specsim.conformance.known import read_known
+from specsim.properties.catalogue import all_properties
 from specsim.properties.laws.support.tours import Tour, runs_of_steps, runs_of_topk
 from specsim.properties.reach.sizes import LARGEST_INTERPRETED_POWER
 
@@ -133,16 +135,158 @@ def test_the_draws_of_transformers_come_from_the_coins(lay_out, adapter):
     assert found[1].tolist() == expected[1].tolist()
 
 
-@pytest.mark.parametrize("engine", ["sglang", "vllm", "transformers"])
-def test_the_page_of_engines_names_every_definition(lay_out, adapter, engine):
-    lay_out(engine, {})
-    adapter(f"specsim.engines.{engine}")
-    page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text(encoding="utf-8")
-    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
-    for row in importlib.import_module(f"specsim.engines.{engine}").TABLE:
-        if row.name in CATALOGUE:
-            named = [definition.name.rpartition(".")[2] for definition in row.definitions]
-            assert [name for name in named if f"`{name}`" not in rows[row.name]] in ([], ["TreeMaskMode"]), row.name
+def test_the_tables_of_the_page_are_those_of_the_adapters(adapter):
+    path = Path(__file__).parents[3] / "docs" / "engines.md"
+    written = path.read_text(encoding="utf-8")
+    text = importlib.import_module("specsim.engines.page").page(written)
+    assert written == text, "run: python -m specsim.engines.page docs/engines.md"
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    assert "`TopKLogitsWarper`" in rows["top_k_renorm"] and "(compiled)" in rows["verify_tree_greedy"]
+
+
+def test_transformers_draws_its_own_numbers_where_no_coins_are_given(lay_out, adapter):
+    lay_out("transformers", {"generation/utils.py": ASSISTED}, version="5.23.0")
+    sample = adapter("specsim.engines.transformers").chain_speculative_sampling_without_coins
+    chains = {name: value for name, value in CHAIN.items() if not name.startswith("uniform")}
+    outcomes = {str(sample(**chains, seed=seed)) for seed in range(20)}
+    assert len(outcomes) > 1 and str(sample(**chains, seed=3)) == str(sample(**chains, seed=3))
+    # The first draft is as likely under both models and always accepted, the second one time in four.
+    assert {int(sample(**chains, seed=seed)[1][0]) for seed in range(20)} == {1, 2}
+
+
+WARPERS = """
+class TopKLogitsWarper:
+    def __init__(self, top_k):
+        self.top_k = top_k
+
+    def __call__(self, input_ids, scores):
+        return scores.masked_fill(scores < scores.topk(min(self.top_k, scores.size(-1)))[0][..., -1:], -float("inf"))
+"""
+
+
+def test_a_filter_with_one_setting_gets_one_row_at_a_time(lay_out, adapter):
+    lay_out("transformers", {"generation/logits_process.py": WARPERS}, version="5.23.0")
+    rows, counts = np.array([[0.5, 0.375, 0.125]] * 2, np.float32), np.array([1, 9], np.int32)
+    kept = adapter("specsim.engines.transformers").top_k_renorm(rows, counts)
+    np.testing.assert_allclose(kept, [[1, 0, 0], [0.5, 0.375, 0.125]], rtol=1e-6)
+
+
+WORKER_OF_EAGLE = """
+from sglang.srt.speculative.eagle_utils import _eagle_prefill_tail_tokens
+
+
+class EagleDraftWorker:
+    def _draft_extend_for_prefill(self, batch, target_hidden_states, next_token_ids):
+        if ENDS:
+            return
+        first = 0
+        rotated = batch.input_ids.clone()
+        for token, length in zip(_eagle_prefill_tail_tokens(batch, next_token_ids), batch.extend_lens):
+            rotated[first : first + length - 1] = batch.input_ids[first + 1 : first + length]
+            first += length
+            rotated[first - 1] = token
+        batch.input_ids = rotated
+        EagleDraftExtendInput(hidden_states=target_hidden_states)
+"""
+TAIL = "def _eagle_prefill_tail_tokens(batch, next_token_ids):\n    return next_token_ids\n"
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_prompts_are_rotated_up_to_the_forward_that_follows(lay_out, adapter, ends):
+    files = {"eagle_worker_v2": WORKER_OF_EAGLE.replace("ENDS", str(ends)), "eagle_utils": TAIL}
+    lay_out("sglang", {f"srt/speculative/{name}.py": text for name, text in files.items()}, version="0.5.23")
+    rotate = adapter("specsim.engines.sglang").rotate_prefill_input_ids
+    call = np.array([1, 2, 3]), np.array([1, 2], np.int32), np.array([8, 9])
+    if ends:
+        with pytest.raises(ValueError, match="ended before it made its input"):
+            rotate(*call)
+    else:
+        assert rotate(*call).tolist() == [8, 3, 9]
+
+
+INPUTS_OF_EAGLE = """
+import torch
+from sglang.srt.mem_cache.kv_index_translator import KVIndexTranslator
+
+
+class EagleDraftExtendInput:
+    def generate_attn_arg_prefill(
+        self, *, req_pool_indices, paged_kernel_lens, paged_kernel_lens_sum, translator: KVIndexTranslator, plan
+    ):
+        lengths = paged_kernel_lens.tolist()
+        slots = [translator.req_to_token[row, :count] for row, count in zip(req_pool_indices.tolist(), lengths)]
+        queries = torch.arange(len(self.num_correct_drafts) + 1) * self.num_tokens_per_req
+        indptr = torch.tensor([0, *lengths]).cumsum(0).int()
+        return torch.cat(slots), indptr, queries.int(), None
+"""
+TRANSLATOR = """
+class KVIndexTranslator:
+    def pack_read_stream(self): ...
+    def read_source(self): ...
+    def _passthrough_table(self): ...
+"""
+
+
+def test_requests_of_one_number_of_queries_make_one_call_and_return_in_order(lay_out, adapter):
+    files = {"srt/speculative/eagle_info.py": INPUTS_OF_EAGLE, "srt/mem_cache/kv_index_translator.py": TRANSLATOR}
+    lay_out("sglang", files, version="0.5.23")
+    call = {
+        "req_pool_indices": np.array([2, 0, 1]),
+        "req_to_token": np.arange(12, dtype=np.int32).reshape(3, 4),
+        "kv_lens": np.array([3, 2, 4]),
+        "num_accepted_tokens": np.array([2, 1, 2], np.int32),
+        "kv_lens_sum": 9,
+    }
+    found = adapter("specsim.engines.sglang").generate_attn_arg_prefill(**call)
+    expected = load("specsim.reference").generate_attn_arg_prefill(**call)
+    assert [one.tolist() for one in found] == [one.tolist() for one in expected]
+
+
+def test_a_kernel_of_vllm_gets_its_arguments_in_either_case_and_their_strides(lay_out, adapter):
+    lay_out("vllm", {})
+    adapter("specsim.engines.vllm")
+    argument_of = vars(sys.modules["specsim.engines.vllm.release"])["_argument_of"]
+    arguments = {"rows": torch.zeros(3, 5), "stride_rows": 7, "BLOCK_SIZE": 8}
+    names = ("ROWS_STRIDE_0", "rows_ptr_stride", "rows_stride1", "stride_rows", "BLOCK_SIZE")
+    assert [argument_of(name, arguments) for name in names] == [5, 5, 1, 7, 8]
+    assert argument_of("rows_ptr", arguments) is argument_of("ROWS", arguments) is arguments["rows"]
+
+
+NOTHING_LEFT = "probability tensor contains either `inf`, `nan` or element < 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "is_known"),
+    [
+        ("poison.chain_speculative_sampling", NOTHING_LEFT, True),
+        ("chains.chains_are_sampled_one_by_one", NOTHING_LEFT, True),
+        ("poison.chain_speculative_sampling", "output_tokens[0, 1] = 3, but should be 2", False),
+        ("chains.ratios_decide_as_stated", "output 0[1] = 0, but should be 1", True),
+        ("chains.ratios_decide_as_stated", "output 0 = nothing, but should be int32 [1, 2]", False),
+        ("chains.chains_output_drafts_and_one_token", "the chances of the accepted drafts = [0.0], but …", True),
+        ("chains.chains_output_drafts_and_one_token", "the accepted drafts = [0], but …", False),
+        ("sampling_chain_law.acceptance_is_the_overlap", "outcome at coins [0.0, 0.0] = (1, 0), but should be", False),
+        (
+            "sampling_chain_law.acceptance_is_the_overlap",
+            "outcome at coins [0.0, 0.0] = (1, 0), but should be (0,) as in its cell",
+            True,
+        ),
+        (
+            "sampling_chain_law.acceptance_is_the_overlap",
+            "outcome at coins [0.0, 0.5] = (1, 0), but should be (0,) as in its cell",
+            False,
+        ),
+        ("sampling_chain_law.acceptance_is_the_overlap", "the overlap = 1/2, but should be 1/4", False),
+    ],
+)
+def test_the_causes_that_transformers_is_known_for_hide_no_other(name, message, is_known):
+    path = Path(__file__).parents[3] / "specsim" / "engines" / "transformers" / "known.toml"
+    properties = [one.name for one in all_properties()]
+    entries = read_known(path, properties, Version("5.23.0"))
+    operation = "chain_speculative_sampling"
+    assert name in properties
+    assert any(entry.matches(operation, name, message) for entry in entries) == is_known
+    assert not any(entry.matches("top_k_renorm", name, message) for entry in entries)
 
 
 CHAIN_KERNEL = """
