@@ -6,7 +6,13 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, SCHEDULER, Backend
+
+OF_EAGLE = (EAGLE_V1, EAGLE_V2)
+"""The workers of EAGLE, of either kind."""
+
+OF_ENGINES = (*OF_EAGLE, SCHEDULER)
+"""The same, and who schedules them."""
 
 FEWEST_FOR_WEIGHTY = 20
 """Examples of a run from which on it has any of a property that is as long as many; fewer are a quick look."""
@@ -34,8 +40,8 @@ class Property:
         Whether the reference supplies what an implementation lacks, as long as it has one of the operations.
     least_examples : int
         How many examples a short run gives it too, because one or two of them would show nothing.
-    runs_worker : bool
-        Whether it plays whole runs on an implementation's own worker where there is one, which then is enough.
+    plays : tuple of str
+        Names of what of an implementation it plays whole runs on, its workers or its scheduler; one of them is enough.
     must_reach : callable or None
         Takes the implementation and returns the tags that its examples have to come to together (``reached``).
     weight : int
@@ -51,6 +57,11 @@ class Property:
     is_slow: bool = False
     fills_missing: bool = False
     least_examples: int = 1
-    runs_worker: bool = False
+    plays: tuple[str, ...] = ()
     must_reach: Callable[[Backend], tuple[str, ...]] | None = None
     weight: int = 1
+
+    @property
+    def runs_worker(self) -> bool:
+        """Whether it plays whole runs on an implementation's own worker where there is one."""
+        return bool(self.plays)

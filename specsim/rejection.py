@@ -80,3 +80,23 @@ class SpecRejection(ValueError):
         self.expected = expected
         self.because = because
         super().__init__(f"{reason.name}: {what} is {got}, but should be {expected}, because {because}")
+
+
+class WorkerRefusal(SpecRejection):
+    """A worker says by name that it does not take a configuration or a request; it is neither right nor wrong.
+
+    Parameters
+    ----------
+    refusal : SpecRejection
+        What the worker raised.
+    """
+
+    def __init__(self, refusal: SpecRejection) -> None:
+        super().__init__(
+            refusal.reason, what=refusal.what, got=refusal.got, expected=refusal.expected, because=refusal.because
+        )
+
+    @property
+    def limit(self) -> str:
+        """What the worker takes, without what it was given."""
+        return f"{self.what} other than {self.expected}, which the worker refuses, because {self.because}"

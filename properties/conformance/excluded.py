@@ -6,7 +6,6 @@ from typing import NoReturn
 from hypothesis import reject
 
 from specsim.conformance.limits import Limits
-from specsim.conformance.outside import OutsideLimits
 from specsim.properties.property import Property
 from specsim.properties.strategies.limits import leaves_out
 
@@ -16,7 +15,7 @@ def why_excluded(one: Property, limits: Limits) -> str:
     return leaves_out(one.name, limits)
 
 
-def leave_out(counts: Counter[str], outside: OutsideLimits) -> NoReturn:
+def leave_out(counts: Counter[str], outside: str) -> NoReturn:
     """Count an example that lies outside of the limits and end it: it is neither held nor broken."""
-    counts[str(outside)] += 1
+    counts[outside] += 1
     reject()

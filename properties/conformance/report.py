@@ -1,14 +1,17 @@
 """What a run of the suite found."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from specsim.conformance.brought import Brought
 from specsim.conformance.cases import Case
 from specsim.conformance.plain_text import named
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.properties.conformance.evidence import NO_EVIDENCE, Evidence
 from specsim.properties.property import Property
+from specsim.properties.soak.drafters import WORKER_NAMES
 
 Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "interrupted"]
 
@@ -30,7 +33,8 @@ class PropertyReport:
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
     came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
     declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
-    were through, ``not_run`` why it got none at all, or is empty.
+    were through, ``not_run`` why it got none at all, or is empty. ``ran`` counts the runs of each worker of the
+    implementation, and of its scheduler.
     """
 
     examples: int
@@ -42,6 +46,7 @@ class PropertyReport:
     left_out: dict[str, int] = field(default_factory=dict)
     cut: bool = False
     not_run: str = ""
+    ran: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_excluded(self) -> bool:
@@ -78,7 +83,8 @@ class Failure:
 class Report:
     """The verdict, and the counts by operation and by property.
 
-    ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other.
+    ``inconclusive_because`` has the reasons of the verdict ``inconclusive``, and is empty with any other. ``brings`` is
+    what the implementation has, ``must_play`` which of its workers the run had to play.
     """
 
     implementation: str
@@ -90,6 +96,16 @@ class Report:
     failures: tuple[Failure, ...]
     margin_cases: int = 0
     inconclusive_because: tuple[str, ...] = ()
+    brings: Brought = field(default_factory=Brought)
+    must_play: tuple[str, ...] = ()
+
+    @property
+    def ran(self) -> Counter[str]:
+        """Count the examples of each operation, and the runs of each worker and of the scheduler."""
+        ran = Counter({name: entry.examples for name, entry in self.operations.items()})
+        for one in self.properties.values():
+            ran.update(one.ran)
+        return ran
 
 
 def assemble(
@@ -100,6 +116,8 @@ def assemble(
     failures: Mapping[str, Failure],
     reported: Mapping[str, bool],
     is_interrupted: bool = False,
+    brings: Brought | None = None,
+    must_play: tuple[str, ...] = (),
 ) -> Report:
     """Put the reports of properties together.
 
@@ -107,6 +125,10 @@ def assemble(
     ----------
     reported : mapping
         Whether the implementation has each name that is listed.
+    brings : Brought or None
+        What the implementation has.
+    must_play : tuple of str
+        Names of its workers that the run had to play, and of its scheduler.
     """
     by_operation = {
         name: _operation_report(has, [reports[one.name] for one in chosen if has and name in one.operations])
@@ -122,6 +144,8 @@ def assemble(
         properties={one.name: reports[one.name] for one in chosen},
         failures=tuple(failures[one.name] for one in chosen if one.name in failures),
         margin_cases=sum(report.margin_cases for report in reports.values()),
+        brings=brings or Brought(),
+        must_play=must_play,
     )
     return judged(report, is_failed=bool(failures))
 
@@ -135,6 +159,7 @@ def judged(report: Report, *, is_failed: bool) -> Report:
         verdict = "fails"
     else:
         because = (*undecided(report.properties), *(() if report.examples == 0 else unexamined(report.operations)))
+        because += tuple(unplayed(report))
         verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
     return replace(report, verdict=verdict, inconclusive_because=because)
 
@@ -154,6 +179,14 @@ def unexamined(operations: Mapping[str, OperationReport]) -> Iterator[str]:
     without = [name for name, one in operations.items() if one.examples == 0 and not one.missing]
     if without:
         yield f"no example of {named(without)}"
+
+
+def unplayed(report: Report) -> Iterator[str]:
+    """Yield which workers an implementation brings that no property has played, and its scheduler likewise."""
+    if report.must_play:
+        refused = next((limit for one in report.properties.values() if one.is_excluded for limit in one.left_out), "")
+        brings = replace(report.brings, functions=(), makes=report.must_play)
+        yield from brings.reasons(brings.with_alike(report.ran), WORKER_NAMES, dict.fromkeys(brings.makes, refused))
 
 
 def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:

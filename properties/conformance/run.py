@@ -7,12 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from specsim.conformance.brought import Brought
+from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Skipped
 from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance.budget import SPENT, rounds_of
 from specsim.properties.conformance.crashes import Search, told_loss
 from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
-from specsim.properties.conformance.selection import examples_of, is_runnable, is_selected, reported_names
+from specsim.properties.conformance.selection import (
+    examples_of,
+    is_runnable,
+    is_selected,
+    least_examples_of,
+    reported_names,
+)
 from specsim.properties.conformance.units import ToldCase, UnitLimits, failure_from, outcome_from, report_from, together
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
@@ -45,6 +53,7 @@ class Run:
         self._folder = folder
         self._on_failure = on_failure
         self._searching: dict[str, dict[str, Any]] = {}
+        self._examples: dict[str, int] = {}
 
     def _is_chosen(self, one: Property, wanted: Wanted) -> bool:
         named = wanted.properties is None or one.name in wanted.properties
@@ -53,7 +62,13 @@ class Run:
     def jobs(self) -> Iterator[Job]:
         """Yield the units of the run, breadth first where there is a budget, in the order of the suite otherwise."""
         wanted = self._wanted
-        examples = {one.name: examples_of(one, wanted.max_examples, wanted.slow_examples) for one in self.chosen}
+        examples = {
+            one.name: max(
+                examples_of(one, wanted.max_examples, wanted.slow_examples), least_examples_of(one, self.described)
+            )
+            for one in self.chosen
+        }
+        self._examples = examples
         order = list(self.chosen)
         if wanted.budget is not None:
             order.sort(key=lambda one: one.is_slow)
@@ -137,7 +152,33 @@ class Run:
             called = {name for one in self.chosen for name in one.operations}
             names = [name for name in names if name in called]
         reported = {name: self.described.has(name) and name not in wanted.without for name in names}
-        return assemble(self.described.name, wanted.seed, self.chosen, reports, self.failures, reported, is_interrupted)
+        described = self.described
+        brings = Brought(
+            described.name, tuple(name for name in CATALOGUE if described.has(name)), described.makes, described.alike
+        )
+        return assemble(
+            self.described.name,
+            wanted.seed,
+            self.chosen,
+            reports,
+            self.failures,
+            reported,
+            is_interrupted,
+            brings,
+            self._must_play(),
+        )
+
+    def _must_play(self) -> tuple[str, ...]:
+        """Return the names of the workers that the run had to play, and of the scheduler; some if some were asked for.
+
+        In a quick look those have none that only laws play which are as long as many others, if there is more to try.
+        """
+        wanted, makes = self._wanted, self.described.makes
+        if wanted.operations is not None or wanted.properties is not None:
+            return ()
+        played = {name for one in self.chosen if self._examples.get(one.name) for name in one.plays}
+        unplayed = {name for one in self.chosen for name in one.plays} - played if self.described.functions else set()
+        return tuple(name for name in makes if name not in unplayed)
 
     def _add(self, name: str, report: PropertyReport) -> None:
         reports = self.found.setdefault(name, [])

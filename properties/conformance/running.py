@@ -31,6 +31,10 @@ from specsim.properties.reach.sizes import is_interpreted
 from specsim.properties.strategies.limits import drawing_within
 from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.unit_of_work import require_device
+from specsim.rejection import WorkerRefusal
+
+OF_OTHERS = "runs on workers that the module does not bring"
+"""What is left out of a law where a module has workers alone: examples that would try nothing of it."""
 
 
 def run_property(
@@ -52,6 +56,7 @@ def run_property(
     excluded = why_excluded(one, backend.limits)
     if excluded:
         return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
+    is_of_workers = bool(backend.makes) and not backend.functions
     examples = held = margin_cases = 0
     undecided = ""
     left_out = Counter[str]()
@@ -62,6 +67,7 @@ def run_property(
         nonlocal examples, held, margin_cases, smallest, undecided, broken
         begin_example()
         examples += 1
+        num_uses = backend.uses.total()
         try:
             with counting() as near, backend.arrays.debugging():
                 call_law(one, backend, case)
@@ -69,11 +75,18 @@ def run_property(
             undecided = str(reason)
         except OutsideLimits as outside:
             examples -= 1
-            leave_out(left_out, outside)
+            leave_out(left_out, str(outside))
+        except WorkerRefusal as refusal:
+            examples -= 1
+            leave_out(left_out, refusal.limit)
         except Exception as error:
             require_device(backend)
             smallest, broken = case, error
             raise
+        if is_of_workers and backend.uses.total() == num_uses:
+            examples -= 1
+            left_out[OF_OTHERS] += 1
+            return
         held += 1
         margin_cases += near.calls > 0
 
@@ -97,7 +110,7 @@ def run_property(
                 is_cut = True
                 if broken is not None:
                     raise broken from None
-        if one.must_reach is not None and must_reach and not is_cut:
+        if one.must_reach is not None and must_reach and not is_cut and not left_out:
             reach = require_reach(one.must_reach(backend), counts)
     except NotImplementedError as error:
         # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
@@ -127,7 +140,7 @@ def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examp
             try:
                 with backend.arrays.debugging():
                     call_law(one, backend, case)
-            except (Inconclusive, OutsideLimits):
+            except (Inconclusive, OutsideLimits, WorkerRefusal):
                 return
             except Exception as error:
                 require_device(backend)

@@ -10,7 +10,7 @@ from specsim.conformance.given import WITH_OUTPUTS
 from specsim.operations import MODEL_TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import OF_ITS_OWN_RULES, group_of
-from specsim.properties.property import FEWEST_FOR_WEIGHTY, Property
+from specsim.properties.property import FEWEST_FOR_WEIGHTY, OF_ENGINES, Property
 
 SHARES = {
     "agreement": 1.0,
@@ -24,6 +24,8 @@ SHARES = {
 }
 LAW_SHARE = 0.2
 SLOW_SHARE = 0.05
+FEWEST_PLAYED = 4
+"""Examples of a law that plays a worker which hardly another law does, where an implementation has nothing else."""
 
 
 class Promises(Protocol):
@@ -41,23 +43,36 @@ class Promises(Protocol):
     def has_worker(self) -> bool:
         """Whether it has a worker of EAGLE of its own."""
 
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The names of what it builds whole runs of: its workers, and its scheduler."""
+
     def has(self, name: str) -> bool:
         """Return whether it defines a callable."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """An implementation as another process describes it."""
+    """An implementation as another process describes it; ``alike`` has the names of each of its classes of workers."""
 
     name: str
     functions: frozenset[str]
     rejects: bool
     has_worker: bool
+    makes: tuple[str, ...] = ()
+    alike: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, backend: Backend) -> "Described":
         """Return what is to be known of a backend."""
-        return cls(backend.name, frozenset(backend.functions), backend.rejects, backend.has_worker)
+        return cls(
+            backend.name,
+            frozenset(backend.functions),
+            backend.rejects,
+            backend.has_worker,
+            backend.makes,
+            backend.alike,
+        )
 
     def has(self, name: str) -> bool:
         """Return whether it defines a callable."""
@@ -91,7 +106,9 @@ def is_selected(
 def is_runnable(one: Property, backend: Promises) -> bool:
     """Return whether the implementation has a worker that is enough, or operations that are, filled in or not."""
     enough = any if one.fills_missing else all
-    return (one.runs_worker and backend.has_worker) or enough(backend.has(operation) for operation in one.operations)
+    return any(name in backend.makes for name in one.plays) or enough(
+        backend.has(operation) for operation in one.operations
+    )
 
 
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
@@ -102,6 +119,15 @@ def examples_of(one: Property, max_examples: int, slow_examples: int | None = No
         return -(-slow_examples // one.weight)
     share = SLOW_SHARE if one.is_slow else SHARES.get(group_of(one), LAW_SHARE)
     return max(one.least_examples, round(max_examples * share / one.weight))
+
+
+def least_examples_of(one: Property, backend: Promises) -> int:
+    """Return how many examples a property gets at least of an implementation that has workers alone.
+
+    Few laws play the workers of other algorithms than EAGLE, and an example of theirs may be one of another worker.
+    """
+    is_of_workers = not any(backend.has(name) for name in CATALOGUE)
+    return FEWEST_PLAYED if is_of_workers and {*one.plays} & {*backend.makes} - {*OF_ENGINES} else 0
 
 
 def reported_names(backend: Promises, operations: Sequence[str] | None, with_models: bool) -> list[str]:

@@ -113,6 +113,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     """
     started = time.monotonic()
     backend, one = loaded(implementation, limits), property_named(name)
+    before = backend.uses.copy()
     reports: list[PropertyReport] = []
     failure: Failure | None = None
     for seed, examples in zip(seeds, limits.examples, strict=True):
@@ -120,14 +121,18 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
         reports.append(report)
         if failure is not None or report.cut:
             break
+    came_to = together(reports)
+    if came_to.examples:
+        came_to = replace(came_to, ran={name: backend.uses[name] - before[name] for name in backend.makes})
     told = None if failure is None else _tell(failure, backend, limits)
-    return {**asdict(together(reports)), "duration": time.monotonic() - started, "failure": told}
+    return {**asdict(came_to), "duration": time.monotonic() - started, "failure": told}
 
 
 def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     """Return what several runs of a property came to."""
-    reach, left_out = Counter[str](), Counter[str]()
+    reach, left_out, ran = Counter[str](), Counter[str](), Counter[str]()
     for report in reports:
+        ran.update(report.ran)
         reach.update(report.reach)
         left_out.update(report.left_out)
     examples = sum(report.examples for report in reports)
@@ -139,6 +144,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         inconclusive=next((report.inconclusive for report in reports if report.inconclusive), ""),
         reach=dict(reach),
         left_out=dict(left_out),
+        ran=dict(ran),
         cut=any(report.cut for report in reports),
         not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
     )

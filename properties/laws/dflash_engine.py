@@ -186,5 +186,6 @@ PROPERTIES = (
         fills_missing=True,
         least_examples=3,
         weight=2,
+        plays=("dflash", "dflash_v2"),
     ),
 )

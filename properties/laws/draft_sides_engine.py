@@ -22,6 +22,7 @@ from specsim.properties.laws.support.histories import (
     tree_scenarios,
 )
 from specsim.properties.laws.support.named_workers import worker_named
+from specsim.properties.property import OF_EAGLE
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.description import DraftSource
@@ -119,6 +120,7 @@ PROPERTIES = (
             sided_scenarios,
             (*SPINE, "map_hot_tokens"),
             "P06",
+            (*OF_EAGLE, "standalone_v1", "standalone_v2"),
         ),
         weight=2,
     ),

@@ -1,6 +1,6 @@
 """Laws of whole runs: what is output, what is accepted, and who owns which slot."""
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, play, scenarios, start
 from specsim.simulation.engine import Engine
@@ -112,7 +112,7 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
 
 
 PROPERTIES = tuple(
-    state_of_runs("engine", law, scenarios, SPINE, catalogue)
+    state_of_runs("engine", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
         ("P06", acceptance_is_what_the_draft_promises),

@@ -188,6 +188,7 @@ PROPERTIES = tuple(
         is_slow=True,
         fills_missing=True,
         least_examples=3,
+        plays=("frozen_kv_mtp", "frozen_kv_mtp_v2"),
     )
     for catalogue, law in (
         ("P06", a_draft_over_committed_keys_loses_nothing),

@@ -187,5 +187,6 @@ PROPERTIES = (
         fills_missing=True,
         least_examples=4,
         weight=2,
+        plays=("multi_layer_eagle_v1", "multi_layer_eagle_v2"),
     ),
 )

@@ -151,6 +151,7 @@ PROPERTIES = tuple(
         is_slow=True,
         fills_missing=True,
         least_examples=3,
+        plays=(name,),
     )
     for law, name in (
         (drafts_are_those_of_all_that_was_said, "ngram"),

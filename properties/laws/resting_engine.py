@@ -8,7 +8,7 @@ from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.resting_runs import RestingRun, resting_runs
 from specsim.properties.laws.worker import check_tags, expected_tags
-from specsim.properties.property import Property
+from specsim.properties.property import OF_ENGINES, Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -76,7 +76,7 @@ PROPERTIES = tuple(
         law,
         is_slow=True,
         fills_missing=True,
-        runs_worker=True,
+        plays=OF_ENGINES,
     )
     for law, number in (
         (rests_draft_nothing_and_change_no_output, "P01"),

@@ -18,7 +18,7 @@ from specsim.properties.laws.support.histories import build_worker, loop_on
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
-from specsim.properties.property import Property
+from specsim.properties.property import OF_EAGLE, Property
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -241,7 +241,7 @@ PROPERTIES = tuple(
         is_slow=True,
         fills_missing=True,
         # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-        runs_worker=strategy is seeded_runs,
+        plays=OF_EAGLE if strategy is seeded_runs else (),
     )
     for law, strategy, catalogue, called in (
         (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),

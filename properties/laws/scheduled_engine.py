@@ -15,6 +15,7 @@ from specsim.properties.laws.support.scheduled_runs import (
     scheduled_runs,
 )
 from specsim.properties.laws.worker import check_tags, expected_tags
+from specsim.properties.property import OF_ENGINES
 from specsim.simulation.models.ground_truth import greedy_decode
 
 DECISIONS = (
@@ -125,7 +126,7 @@ def overlap_changes_no_counter(backend: Backend, run: ScheduledRun) -> None:
 
 
 PROPERTIES = tuple(
-    state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue)
+    state_of_runs("scheduled_engine", law, strategy, DECISIONS, catalogue, OF_ENGINES)
     for law, catalogue, strategy in (
         (schedules_change_no_token, "P55", scheduled_runs),
         (schedules_lose_no_slot, "P38", scheduled_runs),

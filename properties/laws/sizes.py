@@ -19,9 +19,10 @@ from specsim.properties.laws.support.tours import (
     runs_of_topk,
 )
 from specsim.properties.laws.worker_v1 import OPERATIONS
-from specsim.properties.property import Property
+from specsim.properties.property import OF_EAGLE, OF_ENGINES, Property
 from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
+from specsim.rejection import WorkerRefusal
 
 RunsOf = Callable[[Tour, int], Iterator[TourRun]]
 
@@ -62,8 +63,14 @@ def rows_are_used_again_after_every_end(backend: Backend, tour: Tour) -> None:
 
 def _play_all(backend: Backend, tour: Tour, runs_of: RunsOf) -> None:
     """Play the largest run first: a fault that begins at some size is found there at once, also while it is shrunk."""
+    refused: WorkerRefusal | None = None
     for run in reversed([*runs_of(tour, largest_power(backend))]):
-        play_beside_the_reference(backend, run)
+        try:
+            play_beside_the_reference(backend, run)
+        except WorkerRefusal as refusal:
+            refused = refusal
+    if refused is not None:
+        raise refused
 
 
 def tours() -> SearchStrategy[Tour]:
@@ -89,7 +96,7 @@ PROPERTIES = tuple(
         law,
         is_slow=True,
         fills_missing=True,
-        runs_worker=True,
+        plays=OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
         must_reach=wanted,
         weight=RUNS_A_TOUR,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require, state_of_runs
@@ -153,7 +153,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
 
 PROPERTIES = (
     *(
-        state_of_runs("worker", law, scenarios, SPINE, catalogue)
+        state_of_runs("worker", law, scenarios, SPINE, catalogue, (EAGLE_V2,))
         for catalogue, law in (
             ("P40", committed_kv_is_that_of_a_fresh_prefill),
             ("P48", draft_cache_is_that_of_a_fresh_prefill),
@@ -168,6 +168,7 @@ PROPERTIES = (
             trees_or_any_scenario,
             (*SPINE, "gather_output_logprobs"),
             "P62",
+            (EAGLE_V2,),
         ),
         least_examples=8,
     ),

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from specsim.conformance.backend import Backend, load
+from specsim.conformance.backend import EAGLE_V1, Backend, load
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, Phase
 from specsim.properties.laws.engine import output_equals_autoregressive_decoding, slots_have_one_owner
 from specsim.properties.laws.support.checks import require, require_kind, state_of_runs
@@ -12,7 +12,7 @@ from specsim.properties.laws.worker import (
     committed_kv_is_that_of_a_fresh_prefill,
     proposals_depend_on_the_committed_tokens_only,
 )
-from specsim.properties.property import Property
+from specsim.properties.property import OF_EAGLE, Property
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
@@ -124,6 +124,7 @@ PROPERTIES = tuple(
         v1_scenarios,
         (*OPERATIONS, "gather_output_logprobs") if catalogue == "P62" else OPERATIONS,
         catalogue,
+        OF_EAGLE if catalogue == "P55" else (EAGLE_V1,),
     )
     for catalogue, law in (
         ("P01", output_equals_autoregressive_decoding),
@@ -134,6 +135,6 @@ PROPERTIES = tuple(
         ("P62", agrees_with_the_reference_in_lockstep),
     )
 ) + tuple(
-    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True, runs_worker=True)
+    Property(f"worker_v1.{law.__name__}", catalogue, HAND_OVERS, v1_scenarios, law, is_slow=True, plays=(EAGLE_V1,))
     for catalogue, law in (("P59", ended_requests_carry_nothing_on), ("P25", segments_are_what_was_accepted))
 )

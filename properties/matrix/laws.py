@@ -25,6 +25,7 @@ from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import REFERENCE, Subject
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.frozen import accepting_unread_states
@@ -57,6 +58,8 @@ class LawResult:
         Those of them that the worker ran by a seed that leads there.
     error : str or None
         What does not hold.
+    refused : str
+        What the worker takes alone, where it refuses what the law is stated of.
     """
 
     cell: Cell
@@ -66,12 +69,13 @@ class LawResult:
     num_with_drafts: int = 0
     num_seeded: int = 0
     error: str | None = None
+    refused: str = ""
 
     def told(self) -> dict[str, Any]:
         """Return what it came to as plain values."""
         reach = {name: number for name, number in vars(self).items() if name.startswith("num_")}
         failure = None if self.error is None else {"error": self.error, "lines": []}
-        return {"reach": reach, "failure": failure}
+        return {"reach": reach, "failure": failure, "refused": self.refused}
 
 
 def combination_of(cell: Cell) -> Combination:
@@ -98,7 +102,8 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
     tried = LawResult(cell, mode)
     try:
         setup, sampled = draw_law(cell, seed)
-        runs = _runs_of_the_reference(cell, seed) if subject.backend.workers else _all_runs(subject, cell, seed)
+        is_own = subject.has_own_worker(setup)
+        runs = _runs_of_the_reference(cell, seed) if is_own else _all_runs(subject, cell, seed)
         num_with_drafts = sum(run.num_accepted_drafts > 0 for run in runs)
         outcomes = {run.outcome for run in runs}
         tried = replace(tried, num_runs=len(runs), num_outcomes=len(outcomes), num_with_drafts=num_with_drafts)
@@ -106,6 +111,8 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
         require(num_with_drafts > 0, "ways in which a draft is accepted", num_with_drafts, "at least one")
         chosen = sorted(runs, key=lambda run: -run.weight)[:most_seeded]
         _check_seeds(subject, setup, sampled, chosen)
+    except WorkerRefusal as refusal:
+        return replace(tried, refused=refusal.limit)
     except Exception as error:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         return replace(tried, error=describe(error))
     return replace(tried, num_seeded=len(chosen))

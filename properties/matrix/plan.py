@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from specsim.conformance.brought import Brought
 from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.refusals import Refusal
+from specsim.properties.soak.drafters import DRAFTERS
 
 PAIRS, TRIPLES = 2, 3
 
@@ -33,19 +35,26 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells that are run, of those that are allowed, of the product."""
+    """The cells that are run, of those that are allowed, of the product.
+
+    ``brings`` is what the implementation has; ``refused_workers`` says of its workers why a cell of theirs is refused.
+    """
 
     cells: tuple[Cell, ...]
     allowed: tuple[Cell, ...]
     refused: Mapping[Cell, Refusal]
     left_out: tuple[LeftOut, ...]
+    brings: Brought = field(default_factory=Brought)
+    refused_workers: Mapping[str, str] = field(default_factory=dict)
 
     def covered(self, strength: int) -> tuple[int, int]:
         """Return how many combinations of so many values occur in the cells that are run, and in those allowed."""
         return len(occurring(self.cells, strength)), len(occurring(self.allowed, strength))
 
 
-def plan_matrix(refused: Mapping[Cell, Refusal], profile: Profile, cells: Sequence[Cell]) -> Plan:
+def plan_matrix(
+    refused: Mapping[Cell, Refusal], profile: Profile, cells: Sequence[Cell], brings: Brought | None = None
+) -> Plan:
     """Choose the cells of a product that are run, of those that nothing refuses."""
     allowed = [cell for cell in cells if cell not in refused]
     return Plan(
@@ -53,6 +62,12 @@ def plan_matrix(refused: Mapping[Cell, Refusal], profile: Profile, cells: Sequen
         allowed=tuple(allowed),
         refused=refused,
         left_out=tuple(_explain(refused, smallest_absent(cells, allowed))),
+        brings=brings or Brought(),
+        refused_workers={
+            DRAFTERS[cell.algorithm].worker_name(cell.worker == "v1"): refusal.because
+            for cell, refusal in refused.items()
+            if refusal.by in ("worker", "engine")
+        },
     )
 
 

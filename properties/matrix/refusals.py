@@ -56,7 +56,7 @@ def _build_worker(subject: Subject, setup: Setup) -> Worker | Refusal:
     """Return the worker that is tried, one of the implementation's own in particular, or why there is none."""
     name, is_own = subject.backend.name, subject.has_own_worker(setup)
     lacking = Refusal("implementation", f"{name} brings no {_called(setup)}")
-    if subject.backend.workers and not is_own:
+    if subject.backend.workers and not is_own and not subject.backend.functions:
         return lacking
     try:
         worker = subject.own_worker(setup) if is_own else subject.worker(setup)

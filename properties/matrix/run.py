@@ -13,12 +13,12 @@ from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
-from specsim.properties.matrix.units import LAW, MatrixLimits, ToldHistory, refusals_from
+from specsim.properties.matrix.units import LAW, MatrixLimits, ToldHistory, ToldLaw, refusals_from
+from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import OnProgress
 from specsim.properties.unit_of_work import (
     MOST_LOSSES,
     BrokenUnit,
-    ToldOutcome,
     answer_of,
     broken_by,
     broken_from,
@@ -96,7 +96,8 @@ class Result:
     """What a matrix came to.
 
     ``busy_seconds`` adds up its units, ``stopped`` says why it ended before its time, ``inconclusive_because`` why one
-    without a failure decides too little.
+    without a failure decides too little. ``ran`` counts calls of the functions of the implementation, and histories and
+    laws of its workers.
     """
 
     seed: int
@@ -107,6 +108,7 @@ class Result:
     stopped: str = ""
     is_interrupted: bool = False
     inconclusive_because: list[str] = field(default_factory=list)
+    ran: Counter[str] = field(default_factory=Counter)
 
     @property
     def num_histories(self) -> int:
@@ -142,17 +144,19 @@ class MatrixRun:
     def plan(self, profile: Profile, cells: Sequence[Cell]) -> Plan | BrokenUnit:
         """Ask the implementation about every cell of a product; who ends the process is a failure with its cell."""
         arguments = (self.implementation, self.modes[0], tuple(cells))
+
         read = partial(refusals_from, cells=cells)
         event = answer_of(self.supervisor, Job(("its plan", 0), REFUSALS_UNIT, arguments, self.limits, read=read))
         if isinstance(event, Lost):
             return broken_by(event)
-        return plan_matrix(event.answer, profile, cells)
+        refused, brings = event.answer
+        return plan_matrix(refused, profile, cells, brings)
 
     def job(self, task: Task, most_seeded: int | None = None, replays: int = 0) -> Job:
         """Return the unit of a task."""
         limits = MatrixLimits(self.seed, task.mode, most_seeded, replays)
         arguments = (self.implementation, task.cell.name, (task.number,), limits)
-        read = partial(checked, kind=ToldOutcome if task.number == LAW else ToldHistory)
+        read = partial(checked, kind=ToldLaw if task.number == LAW else ToldHistory)
         return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(
@@ -202,9 +206,11 @@ def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: 
     failure = broken_by(event) if isinstance(event, Lost) else None
     if isinstance(event, Done):
         failure = broken_from(event.answer)
+        for name, calls in event.answer["ran"].items():
+            result.ran[name] += 1 if name in WORKER_NAMES else calls
         result.busy_seconds += event.answer["duration"]
     if task.number == LAW:
-        reach = event.answer["reach"] if isinstance(event, Done) else {}
+        reach = {**event.answer["reach"], "refused": event.answer["refused"]} if isinstance(event, Done) else {}
         result.laws.append(LawResult(task.cell, task.mode, **reach, error=None if failure is None else failure.error))
     elif isinstance(event, Done):
         places[task.cell, task.mode].add(task.number, event.answer)

@@ -1,7 +1,7 @@
 """The unit of work of a matrix: one history of a cell, or its law; and what an implementation is asked before."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from specsim.assertion import require_present
+from specsim.conformance.brought import Brought
 from specsim.properties.matrix.factors import Cell, cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
@@ -48,6 +49,14 @@ class ToldHistory(ToldOutcome):
     """What the process of a history sends."""
 
     num_leaked: int
+    ran: dict[str, int]
+
+
+class ToldLaw(ToldOutcome):
+    """What the process of a law sends; ``refused`` is what its worker takes alone, if it refuses the law's requests."""
+
+    refused: str
+    ran: dict[str, int]
 
 
 def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits: MatrixLimits) -> dict[str, Any]:
@@ -63,38 +72,49 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     Returns
     -------
     outcome : dict
-        The fields of a ``Tried``, or the numbers of a ``LawResult`` as ``reach``; ``duration`` in seconds.
+        The fields of a ``Tried``, or the numbers of a ``LawResult`` as ``reach``; ``ran``, which counts what of the
+        implementation ran; ``duration`` in seconds.
     """
     started = time.monotonic()
     (number,) = seeds
     subject, cell = loaded(implementation, limits.mode), require_present("cell", cell_named(name))
+    before = subject.backend.uses.copy()
     if number == LAW:
         outcome = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded).told()
+        ran = dict(subject.backend.uses - before) if outcome["reach"]["num_seeded"] else {}
     else:
         tried = try_history(subject, cell, limits.seed, int(number))
+        ran = dict(subject.backend.uses - before) if tried.counts["iterations"] else {}
         if tried.failure is not None and limits.replays:
             tried = replace(tried, failure=shrink(subject, tried.failure, limits.replays))
         outcome = tried.told()
     if outcome["failure"] is not None:
         require_device(subject.backend)
-    return {**outcome, "duration": time.monotonic() - started}
+    return {**outcome, "ran": ran, "duration": time.monotonic() - started}
 
 
-def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell]) -> dict[str, dict[str, str]]:
-    """Ask an implementation about every cell of a product; return who refuses which, and why, as plain values."""
-    return {cell.name: asdict(refusal) for cell, refusal in refusals(loaded(implementation, mode), cells).items()}
+def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Ask an implementation about every cell of a product; return who refuses which, and why, and what it brings."""
+    subject = loaded(implementation, mode)
+    refused = {cell.name: asdict(refusal) for cell, refusal in refusals(subject, cells).items()}
+    return {"refused": refused, "brings": asdict(Brought.of(subject.backend))}
 
 
-def refusals_from(told: Mapping[str, Any], cells: Sequence[Cell]) -> dict[Cell, Refusal]:
-    """Return the refusals of a worker.
+class _ToldPlan(msgspec.Struct):
+    refused: dict[str, Refusal]
+    brings: Brought
+
+
+def refusals_from(told: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal], Brought]:
+    """Return the refusals of a worker, and what the implementation brings.
 
     Raises
     ------
     ValueError
         They are none of these cells.
     """
-    by_name = {cell.name: cell for cell in cells}
-    return {by_name[name]: refusal for name, refusal in msgspec.convert(told, dict[str, Refusal]).items()}
+    by_name, plan = {cell.name: cell for cell in cells}, msgspec.convert(told, _ToldPlan)
+    return {by_name[name]: refusal for name, refusal in plan.refused.items()}, plan.brings
 
 
 @cache

@@ -1,6 +1,8 @@
 """What is wrong with a matrix: histories that fail, leak, or come to less than their cell is there for, and laws."""
 
+from specsim.properties.matrix.plan import Plan
 from specsim.properties.matrix.run import CellResult, Result
+from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.unit_of_work import MOST_LOSSES
 
 MOST_TOLD = 3
@@ -12,6 +14,11 @@ def complaints(result: Result) -> list[str]:
     broken = [f"{one.cell.name}, {one.mode}, law: {one.error}" for one in result.laws if one.error is not None]
     stopped = [result.stopped] if result.stopped else []
     return [*(line for one in result.cells for line in complaints_of(one)), *broken, *stopped]
+
+
+def why_inconclusive(plan: Plan, result: Result, is_part: bool) -> list[str]:
+    """Return what the module brings and no cell ran, a reason each; a part of a run has to run something."""
+    return [*plan.brings.reasons(result.ran, WORKER_NAMES, plan.refused_workers, is_part)]
 
 
 def complaints_of(one: CellResult) -> list[str]:

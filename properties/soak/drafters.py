@@ -168,3 +168,6 @@ DRAFTERS = {
     "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True, extends=False),
 }
 """By the names that cells and setups have for them."""
+
+WORKER_NAMES = frozenset(drafter.worker_name(is_v1) for drafter in DRAFTERS.values() for is_v1 in (False, True))
+"""The names of all workers that engines run, as ``WORKERS`` of a module has them."""

@@ -9,13 +9,14 @@ from typing import Any
 from specsim.assertion import require
 from specsim.conformance.isolation.beats import begin_call, begin_example, staying
 from specsim.conformance.plain_text import words_of
-from specsim.properties.soak.algorithms import with_algorithm
 from specsim.properties.soak.drafters import EAGLE
-from specsim.properties.soak.drawing import DrawSetup, draw_setup, with_padding
+from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.machine import Machine
+from specsim.properties.soak.own import draw_machine
 from specsim.properties.soak.rules import STEP, Action, apply_action, draw_action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.events import Tag
 from specsim.simulation.models.frozen import accepting_unread_states
 
@@ -47,7 +48,11 @@ class Failure:
 
 @dataclass
 class Played:
-    """What a machine came to; ``untried`` has why a rule was not tried, by its name and the kind of worker."""
+    """What a machine came to.
+
+    ``untried`` has why a rule was not tried, by its name and the kind of worker. ``ran`` counts what of the
+    implementation ran, by name; ``refused`` says why its workers take no machine that was drawn, if they take none.
+    """
 
     num_steps: int = 0
     algorithm: str = EAGLE
@@ -57,6 +62,8 @@ class Played:
     reach: Counter[Tag] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     untried: dict[str, str] = field(default_factory=dict)
+    ran: dict[str, int] = field(default_factory=dict)
+    refused: str = ""
     failure: Failure | None = None
 
     def told(self) -> dict[str, Any]:
@@ -69,7 +76,11 @@ class Played:
 @accepting_unread_states()
 def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Played:
     """Draw a machine and its actions, and run it to its end."""
-    setup = with_padding(with_algorithm(draw(random)))
+    try:
+        setup = draw_machine(subject, random, draw)
+    except WorkerRefusal as refusal:
+        return Played(refused=refusal.limit)
+    before = subject.backend.uses.copy()
     actions: list[Action] = []
     machine: Machine | None = None
     error: Exception | None = None
@@ -89,6 +100,10 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
         played.reach, played.reused = machine.reach.counts, machine.reuse.counts
         if machine.untried is not None:
             played.untried[f"change engine ({'V1' if setup.is_v1 else 'V2'})"] = machine.untried
+        if machine.refused is not None:
+            played.untried[f"requests of {setup.worker_name}"] = machine.refused
+        if machine.num_decodes:
+            played.ran = dict(subject.backend.uses - before)
     if error is not None:
         played.failure = failure_of(setup, actions, error)
     return played
@@ -130,6 +145,8 @@ def replay(subject: Subject, setup: Setup, actions: Sequence[Action]) -> Failure
                 if not take_turn(machine, action):
                     applied.pop()
             finish(machine)
+    except WorkerRefusal:
+        return None
     except Exception as caught:  # NOTE: as above.
         return failure_of(setup, applied, caught)
     return None

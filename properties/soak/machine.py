@@ -32,6 +32,7 @@ from specsim.properties.soak.sides import Sides
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
 from specsim.reference.worker.pools import CARRIED
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.requests import Request
@@ -59,6 +60,7 @@ class Machine:
         self.setup = setup
         self.reach = Reach()
         self.asked: list[Asked] = []
+        self.refused: str | None = None
         self.watched: dict[int, Watch] = {}
         self.num_decodes = 0
         self.num_wide_decodes = 0
@@ -111,12 +113,16 @@ class Machine:
         return self._sides.draftings
 
     def submit(self, asked: Asked) -> None:
-        """Ask for an output."""
+        """Ask for an output; a request that the worker refuses by name counts as never asked for."""
         number = len(self.asked)
-        self.asked.append(asked)
         is_told = isinstance(self.engine.worker, TellingWorker)
         requests = [asked.request(number, is_told) for _ in self.engines]
-        self._sides.submit(requests)
+        try:
+            self._sides.submit(requests)
+        except WorkerRefusal as refusal:
+            self.refused = refusal.limit
+            return
+        self.asked.append(asked)
         self.watched[number] = Watch(requests[0])
 
     def abort(self, number: int) -> None:

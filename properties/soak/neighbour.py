@@ -1,5 +1,6 @@
 """Another rank beside the one that is tried: it has requests of its own, and both run their forwards together."""
 
+from contextlib import suppress
 from typing import Any
 
 from specsim.assertion import require
@@ -10,6 +11,7 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.properties.soak.texts import SampledOutputs, Watch, check_output
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.schedule import Schedule
@@ -46,8 +48,9 @@ class Neighbour:
 
     def submit(self, asked: Asked) -> None:
         """Ask the other rank for an output; it is greedy, so that plain decoding says what it is."""
-        self.engine.submit(asked.request(self.num_asked, is_told=False))
-        self.num_asked += 1
+        with suppress(WorkerRefusal):
+            self.engine.submit(asked.request(self.num_asked, is_told=False))
+            self.num_asked += 1
 
     def take_turn(self, engine: Engine, padding: Padding) -> Iteration | None:
         """Let both ranks take a turn, and return what the one that is tried resolved."""

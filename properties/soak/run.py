@@ -12,6 +12,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import msgspec
+
+from specsim.conformance.brought import Brought
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.properties.soak.units import ANY, SoakLimits, ToldMachine
@@ -21,6 +24,9 @@ from specsim.simulation.events import Tag
 RUN_UNIT = "specsim.properties.soak.units:run_unit"
 MOST_FAILURES = 10
 """Machines that fail before a run stops: more of them tell nothing else."""
+
+MOST_REFUSED = 5
+"""Machines that the workers of a module refuse, before any that they take, until a run stops."""
 
 SETTLED = 5
 """A run's memory is measured after a share of 1 in so many of its steps, and at its end."""
@@ -32,7 +38,9 @@ OnProgress = Callable[[str, int, int], None]
 class Soaked:
     """What a run came to; ``failures`` by the number of the machine, ``rss_mib`` early and at the end.
 
-    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``stopped``
+    ``algorithms`` counts machines, ``untried`` has the rules that some machines could not try, and why. ``brings`` is
+    what the implementation has, ``ran`` counts calls of its functions and machines of its workers, ``refused`` has why
+    its workers took no machine, a line each. ``stopped``
     says why a run ended before it was through, ``inconclusive_because`` why one without a failure decides too little.
     """
 
@@ -46,6 +54,9 @@ class Soaked:
     reused: Counter[str] = field(default_factory=Counter)
     algorithms: Counter[str] = field(default_factory=Counter)
     untried: dict[str, str] = field(default_factory=dict)
+    brings: Brought = field(default_factory=Brought)
+    ran: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
     failures: dict[int, BrokenUnit] = field(default_factory=dict)
     rss_mib: tuple[float, float] = (0.0, 0.0)
     seconds: float = 0.0
@@ -54,7 +65,14 @@ class Soaked:
     inconclusive_because: list[str] = field(default_factory=list)
 
     def add(self, number: int, outcome: Mapping[str, Any]) -> None:
-        """Count a machine by the outcome of its unit."""
+        """Count a machine by the outcome of its unit; one that no worker took is none, and takes a step."""
+        self.brings = msgspec.convert(outcome["brings"], Brought)
+        if outcome["refused"]:
+            self.refused.append(outcome["refused"])
+            self.num_steps += 1
+            return
+        for name, calls in outcome["ran"].items():
+            self.ran[name] += 1 if name in self.brings.workers else calls
         self.num_machines += 1
         self.algorithms[outcome["algorithm"]] += 1
         self.num_steps += outcome["num_steps"]
@@ -124,7 +142,8 @@ class Soak:
             soaked.rss_mib = sum(early.values()), sum(memory[process] for process in early)
             if on_progress is not None:
                 on_progress("steps", min(soaked.num_steps, num_steps), num_steps)
-            if soaked.num_steps >= num_steps or len(soaked.failures) >= MOST_FAILURES:
+            is_refused = len(soaked.refused) >= MOST_REFUSED and not soaked.num_machines
+            if is_refused or soaked.num_steps >= num_steps or len(soaked.failures) >= MOST_FAILURES:
                 break
         supervisor.abandon()
 

@@ -125,7 +125,7 @@ def engine_around(
         schedule=schedule,
         operations=None if subject.is_reference else Completed(subject.backend, REFERENCE),
         observer=observer,
-        make_scheduler=subject.backend.scheduler or Scheduler,
+        make_scheduler=subject.backend.make_scheduler(Scheduler),
     )
 
 

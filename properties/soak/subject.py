@@ -7,7 +7,7 @@ from specsim.properties.laws.support.histories import model_for
 from specsim.properties.laws.support.padded_runs import padding_for
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.worker import Worker
 
@@ -34,12 +34,15 @@ class Subject:
         return replace(self.backend, name=REFERENCE.name, scheduler=None) == REFERENCE
 
     def worker(self, setup: Setup) -> Worker:
-        """Return the worker that is tried; the loop runs on pages that one of the implementation's refuses by name."""
+        """Return the worker that is tried.
+
+        The loop runs what one of the implementation's refuses by name, where there are functions to run it on.
+        """
         if self.has_own_worker(setup):
             try:
                 return self.own_worker(setup)
-            except SpecRejection as refusal:
-                if refusal.reason is not Reason.BAD_CONFIGURATION or setup.page_size == 1:
+            except WorkerRefusal:
+                if not self.backend.functions:
                     raise
         if self.is_reference:
             return reference_loop(setup, is_padded=setup.is_padded, reads=Reads.DRAWN)
@@ -47,10 +50,10 @@ class Subject:
         return reference_loop(setup, operations=operations, is_padded=setup.is_padded)
 
     def own_worker(self, setup: Setup) -> Worker:
-        """Return the worker that the implementation brings, whatever it refuses."""
-        build, model = self.backend.workers[setup.worker_name], model_for(self.backend, setup.model)
+        """Return the worker that the implementation brings, or raise ``WorkerRefusal``."""
+        model = model_for(self.backend, setup.model)
         if setup.is_padded:
             pad = Completed(self.backend, REFERENCE).host("PaddedModel")
             model = pad(model, **setup.widths, **padding_for(self.backend))
-        worker: Worker = build(setup.drafting, model, setup.sizes())
+        worker: Worker = self.backend.build_worker(setup.worker_name, setup.drafting, model, setup.sizes())
         return worker

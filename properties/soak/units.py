@@ -5,13 +5,14 @@ import os
 import resource
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from specsim.conformance.backend import load
+from specsim.conformance.brought import Brought
 from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.shrinking import shrink
@@ -46,6 +47,9 @@ class ToldMachine(ToldOutcome):
     num_leaked: int
     reused: dict[str, int]
     untried: dict[str, str]
+    ran: dict[str, int]
+    refused: str
+    brings: Brought
     process: int
     rss_mib: float
 
@@ -63,7 +67,8 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     Returns
     -------
     outcome : dict
-        The fields of a ``Played``, ``duration`` in seconds, and which ``process`` ran it, of which memory, ``rss_mib``.
+        The fields of a ``Played``, ``duration`` in seconds, what the implementation ``brings``, and which ``process``
+        ran it, of which memory, ``rss_mib``.
     """
     started = time.monotonic()
     (seed,) = seeds
@@ -76,7 +81,8 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.
     gc.collect()
     duration = time.monotonic() - started
-    return {**played.told(), "duration": duration, "process": os.getpid(), "rss_mib": rss_mib()}
+    told = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
+    return {**played.told(), **told, "duration": duration}
 
 
 @cache

@@ -1,6 +1,8 @@
-"""What is wrong with a soak: machines that fail, and conditions that too few of them came to."""
+"""What is wrong with a soak: machines that fail, and conditions that too few of them came to; and what never ran."""
 
-from specsim.properties.soak.drafters import DRAFTERS
+from collections.abc import Iterator
+
+from specsim.properties.soak.drafters import DRAFTERS, WORKER_NAMES
 from specsim.properties.soak.run import Soaked
 from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, PER_STEPS, REQUIRED, least_hits
 
@@ -19,16 +21,40 @@ def complaints(soaked: Soaked) -> list[str]:
         failed.append(soaked.stopped)
     if failed or soaked.is_interrupted:
         return failed
-    return [*_missed(soaked), *_idled(soaked), *_grown(soaked)]
+    missed = [] if _is_of_some_workers(soaked) else [*_missed(soaked), *_unseen(soaked)]
+    return [*missed, *_idled(soaked), *_grown(soaked)]
 
 
-def _missed(soaked: Soaked) -> list[str]:
+def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
+    """Return what the module brings and no machine ran, a reason each; a part of a run has to run something."""
+    refused = dict.fromkeys(soaked.brings.workers, soaked.refused[-1]) if soaked.refused else {}
+    return [*soaked.brings.reasons(soaked.ran, WORKER_NAMES, refused, is_part)]
+
+
+def not_required(soaked: Soaked) -> dict[str, str]:
+    """Return the conditions that machines came to too seldom, where those of some workers cannot come to all."""
+    if not _is_of_some_workers(soaked):
+        return {}
+    because = "machines are of the workers that the module brings, and of what these take"
+    return dict.fromkeys((line.partition(" = ")[0] for line in _missed(soaked)), because)
+
+
+def _is_of_some_workers(soaked: Soaked) -> bool:
+    """Return whether a module brings workers, and not one for every machine, or some that refuse machines."""
+    brings = soaked.brings.workers
+    return bool(brings) and (not {*brings} >= WORKER_NAMES or bool(soaked.refused) or not soaked.brings.functions)
+
+
+def _missed(soaked: Soaked) -> Iterator[str]:
     least = least_hits(soaked.num_steps)
     hits = {tag.value: soaked.reach[tag] for tag in (*REQUIRED, *OWN)}
     hits |= {f"a row used again after {end}": soaked.reused[end] for end in ENDS}
-    missed = [f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least]
+    yield from (f"{name} = {hit}, but should be at least {least}" for name, hit in hits.items() if hit < least)
+
+
+def _unseen(soaked: Soaked) -> Iterator[str]:
     unseen = [name for name in DRAFTERS if soaked.num_steps >= PER_STEPS and not soaked.algorithms[name]]
-    return [*missed, *(f"machines of {name} = 0, but should be at least 1" for name in unseen)]
+    yield from (f"machines of {name} = 0, but should be at least 1" for name in unseen)
 
 
 def _idled(soaked: Soaked) -> list[str]:

@@ -33,6 +33,7 @@ from specsim.cli.isolation import (
 )
 from specsim.cli.names import Name, complete_modules, complete_properties
 from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, notice, print_json, progress, remark, say
+from specsim.cli.ran import lines_of
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
 from specsim.conformance.known import Subject
@@ -183,7 +184,7 @@ def check(
     known.write(known_to_write, entries, judged, subject, by_cause=by_cause)
     report = judged.report
     brings_any = any(described.has(name) for name in operations or CATALOGUE)
-    is_nothing = not brings_any and (bool(operations) or not described.has_worker)
+    is_nothing = not brings_any and (bool(operations) or not described.makes)
     verdict = "nothing selected" if is_nothing else report.verdict
     declared = wanted.limits_of(prepared)
     seconds = 0.0 if verdict == "interrupted" else wanted.seconds_left(started)
@@ -199,6 +200,7 @@ def check(
         for line in (
             *excluded.lines(declared, report, seconds),
             *samplers.lines(described, report),
+            *lines_of(replace(report.brings, functions=()), report.ran),
             *known.lines(judged),
         ):
             say(line)

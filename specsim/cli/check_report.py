@@ -21,6 +21,8 @@ def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, 
         "seed": report.seed,
         "examples": report.examples,
         "margin_cases": report.margin_cases,
+        "ran": report.brings.ran(report.ran),
+        "did_not_run": report.brings.did_not_run(report.ran),
         "operations": {
             name: {"examples": entry.examples, "failures": entry.failures, "missing": entry.missing}
             for name, entry in report.operations.items()

@@ -114,7 +114,7 @@ def matrix(
     from specsim.properties.matrix.laws import law_cells
     from specsim.properties.matrix.plan import PROFILES, Plan
     from specsim.properties.matrix.run import Laws, MatrixRun
-    from specsim.properties.matrix.verdict import complaints
+    from specsim.properties.matrix.verdict import complaints, why_inconclusive
 
     device = choose_device_for(name)
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -131,7 +131,8 @@ def matrix(
         plan = run.plan(chosen, product)
         if not isinstance(plan, Plan):
             raise Failed(f"{name} is asked what it runs: {plan.error}", Exit.FAILURE)
-        if not plan.cells:
+        is_part = cell_name is not None or number is not None or is_law_alone
+        if not plan.cells and (is_part or is_planned_only or not plan.brings.workers):
             because = "; ".join(sorted({f"by the {one.by}: {one.because}" for one in plan.refused.values()}))
             raise Failed(f"{cell_name or 'every cell'} is refused {because}", Exit.NOTHING_SELECTED)
         laws = Laws(law_cells(plan.cells, plan.allowed) if number is None else (), _most_seeded(name, device))
@@ -145,6 +146,7 @@ def matrix(
         _print_extent(extent, as_json)
         return
     wrong = complaints(result)
+    result.inconclusive_because += why_inconclusive(plan, result, is_part)
     report = Report(name, _layer_of(name), profile, plan, result, wrong, shortest, limits)
     counted = f"{len(result.cells)} cells, {result.num_histories:,} histories, seed {seed}"
     line = last_line(report.verdict, counted, result.inconclusive_because)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from specsim.cli.ci_files import Outcome, Tried
 from specsim.cli.isolation import words_of
 from specsim.cli.output import plain_table, print_table, reasons_of, say, verdict_of
+from specsim.cli.ran import lines_of
 
 if TYPE_CHECKING:
     from specsim.conformance.isolation.jobs import Limits
@@ -75,6 +76,8 @@ def matrix_document(report: Report) -> dict[str, object]:
             }
             for one in plan.left_out
         ],
+        "ran": plan.brings.ran(result.ran),
+        "did_not_run": plan.brings.did_not_run(result.ran),
         "laws": [_law_document(one, report) for one in result.laws],
         "histories": result.num_histories,
         "failures": result.num_failures,
@@ -123,6 +126,8 @@ def print_matrix(report: Report) -> None:
         covered = _covered(plan, strength)
         say(f"{covered['covered']:,} of {covered['allowed']:,} allowed {what} of values are covered")
     _print_laws(report)
+    for line in lines_of(plan.brings, result.ran):
+        say(line)
     say(f"{result.seconds:.0f} seconds")
     for line in report.complaints:
         say(f"FAILURE: {line}")
@@ -143,11 +148,14 @@ def _print_laws(report: Report) -> None:
     laws = report.result.laws
     if laws:
         runs, seeded = sum(one.num_runs for one in laws), sum(one.num_seeded for one in laws)
-        holding = sum(one.error is None for one in laws)
+        refused = [one.refused for one in laws if one.refused]
+        holding = sum(one.error is None for one in laws) - len(refused)
         say(
             f"{holding} of {len(laws)} laws of sampled requests hold: "
             f"{runs:,} ways to go, {seeded:,} of which the worker went by a seed"
         )
+        if refused:
+            say(f"not tried: {len(refused)} of these laws, because of {refused[0]}")
 
 
 def _print_refused(plan: "Plan") -> None:
@@ -212,7 +220,8 @@ def _law_document(one: "LawResult", report: Report) -> dict[str, object]:
         "outcomes": one.num_outcomes,
         "runs_with_accepted_drafts": one.num_with_drafts,
         "seeded_runs": one.num_seeded,
-        "verdict": "conforms" if one.error is None else "fails",
+        "verdict": "fails" if one.error is not None else "not tried" if one.refused else "conforms",
+        "refused": one.refused,
         "error": one.error,
         "replay": None if one.error is None else _replay_line(report, one.cell),
     }

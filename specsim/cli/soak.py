@@ -31,6 +31,7 @@ from specsim.cli.output import (
     say,
     verdict_of,
 )
+from specsim.cli.ran import lines_of
 from specsim.cli.small_scopes import explore_small_scopes, show_small_mutants
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def soak(
             backend = load_implementation(implementation)
         explore_small_scopes(backend, max_states, max_seconds, as_json)
     from specsim.properties.soak.run import Soak
-    from specsim.properties.soak.verdict import complaints
+    from specsim.properties.soak.verdict import complaints, why_inconclusive
 
     choose_device_for(implementation)
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -117,6 +118,7 @@ def soak(
         wrong = complaints(soaked)
     else:
         wrong = [f"machine {number}: {failure.error}" for failure in soaked.failures.values()]
+    soaked.inconclusive_because += why_inconclusive(soaked, is_part=number is not None)
     lines = {at: _replay_line(what, at) for at in soaked.failures}
     if as_json:
         print_json(_document(soaked, implementation, wrong, shortest, lines))
@@ -155,6 +157,7 @@ def _document(
     soaked: "Soaked", implementation: str, wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]
 ) -> dict[str, object]:
     from specsim.properties.soak.tags import ENDS, NOT_YET, OWN, REQUIRED
+    from specsim.properties.soak.verdict import not_required
 
     return {
         "verdict": _verdict(soaked, wrong),
@@ -164,6 +167,8 @@ def _document(
         "steps": soaked.num_steps,
         "machines": soaked.num_machines,
         "algorithms": dict(sorted(soaked.algorithms.items())),
+        "ran": soaked.brings.ran(soaked.ran),
+        "did_not_run": soaked.brings.did_not_run(soaked.ran),
         "failures": len(soaked.failures),
         "leaked_slots": soaked.num_leaked,
         "decode_iterations": soaked.num_decodes,
@@ -171,7 +176,7 @@ def _document(
         "reach": {tag.value: soaked.reach[tag] for tag in REQUIRED},
         "events": {tag.value: soaked.reach[tag] for tag in OWN},
         "reused_after": {end: soaked.reused[end] for end in ENDS},
-        "not_required": NOT_YET | soaked.untried,
+        "not_required": NOT_YET | soaked.untried | not_required(soaked),
         "seconds": round(soaked.seconds, 1),
         "rss_mib": [round(size, 1) for size in soaked.rss_mib],
         "complaints": wrong,
@@ -189,6 +194,7 @@ def _document(
 
 def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]) -> None:
     from specsim.properties.soak.tags import ENDS, MEANINGS, OWN, REQUIRED
+    from specsim.properties.soak.verdict import not_required
 
     table = plain_table("condition", "#times", "meaning")
     for name, hits, meaning in (
@@ -204,8 +210,10 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
     print_table(table)
     if soaked.num_steps:
         say(f"{soaked.seconds * 20_000 / soaked.num_steps:.0f} seconds for 20,000 steps")
-    for what, because in soaked.untried.items():
+    for what, because in (soaked.untried | not_required(soaked)).items():
         say(f"not tried: {what}, because {because}")
+    for line in lines_of(soaked.brings, soaked.ran):
+        say(line)
     for line in wrong:
         say(f"FAILURE: {line}")
     for number, failure in shortest.items():

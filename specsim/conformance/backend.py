@@ -1,6 +1,7 @@
 """An implementation under test: one namespace of functions, called with NumPy arrays whatever it computes on."""
 
 import importlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,9 +33,13 @@ from specsim.operations.outputs import outputs_of
 from specsim.operations.record import Operation
 from specsim.operations.signature import name_arguments
 from specsim.operations.without_coins import SUFFIX
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 
 EAGLE_V1, EAGLE_V2 = "eagle_v1", "eagle_v2"
 """Names of the two workers that a module may name by attributes of their own."""
+
+SCHEDULER = "SCHEDULER"
+"""What the scheduler of a module is counted as."""
 
 
 class BackendUnavailable(RuntimeError):
@@ -65,7 +70,8 @@ class Backend(CallsByName):
     configuration, a model and pool sizes, where it has them, ``other_workers`` those of other algorithms, by the names
     that ``SpeculativeAlgorithm.worker_name`` gives them, and ``scheduler`` its own scheduler from what ours is made of.
     ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
-    ``limits`` is what it declares not to take: such calls are not made.
+    ``limits`` is what it declares not to take: such calls are not made. ``uses`` counts how often each function was
+    called, each worker and the scheduler were made, by name; copies count together.
     """
 
     name: str
@@ -78,12 +84,26 @@ class Backend(CallsByName):
     scheduler: Callable[..., Any] | None = None
     other_workers: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     limits: Limits = NO_LIMITS
+    uses: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
     @property
     def workers(self) -> dict[str, Callable[..., Any]]:
         """What builds each worker of the implementation, by the name of the worker."""
         eagle = {EAGLE_V1: self.worker_v1, EAGLE_V2: self.worker}
         return {**{name: build for name, build in eagle.items() if build is not None}, **self.other_workers}
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The names of what the implementation builds whole runs of: its workers, and its scheduler."""
+        return (*self.workers, *[SCHEDULER] * (self.scheduler is not None))
+
+    @property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each worker that has several."""
+        named: dict[int, list[str]] = {}
+        for name, build in self.workers.items():
+            named.setdefault(id(build), []).append(name)
+        return tuple(tuple(names) for names in named.values() if len(names) > 1)
 
     @property
     def has_worker(self) -> bool:
@@ -93,6 +113,30 @@ class Backend(CallsByName):
     def own_worker(self, is_v1: bool) -> Callable[..., Any] | None:
         """Return what builds the implementation's own worker of EAGLE of one kind, or None if it has none."""
         return self.worker_v1 if is_v1 else self.worker
+
+    def build_worker(self, name: str, drafting: Any, model: Any, sizes: Any, **options: Any) -> Any:
+        """Return the implementation's own worker of a name.
+
+        Raises
+        ------
+        WorkerRefusal
+            It refuses the configuration, the model or the pools by name (``BAD_CONFIGURATION``).
+        """
+        try:
+            worker = self.workers[name](drafting, model, sizes, **options)
+        except SpecRejection as refusal:
+            if refusal.reason is not Reason.BAD_CONFIGURATION:
+                raise
+            raise WorkerRefusal(refusal) from refusal
+        self.uses[name] += 1
+        return worker
+
+    def make_scheduler(self, default: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what makes the implementation's own scheduler, or the default if it has none."""
+        if self.scheduler is None:
+            return default
+        self.uses[SCHEDULER] += 1
+        return self.scheduler
 
     def has(self, name: str) -> bool:
         """Return whether the implementation defines a callable."""
@@ -117,6 +161,7 @@ class Backend(CallsByName):
         """
         if name not in self.functions:
             raise NotImplementedError(f"{self.name} does not define {name}")
+        self.uses[name] += 1
         begin_call(name)
         return self.functions[name]
 
@@ -146,6 +191,7 @@ class Backend(CallsByName):
         arguments = name_arguments(record, positional, named)
         require_inside(self.limits, record, arguments)
         check_written(record, arguments)
+        self.uses[name] += 1
         begin_call(name, arguments)
         carried = self._carry_named(record, arguments)
         try:
@@ -181,6 +227,7 @@ class Backend(CallsByName):
 
         Integers and truth values of NumPy become those of Python: kernels and their launchers know no others.
         """
+        self.uses[operation] += 1
         begin_call(operation, named := name_arguments(record := record_of(operation), (), arguments))
         return self._carry_named(record, named)
 

@@ -18,7 +18,7 @@ from specsim.host.metrics import (
     update_spec_metrics,
 )
 from specsim.host.positions import PositionCounters, count_positions
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.clipping import clipped_steps
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
@@ -119,9 +119,18 @@ class Engine:
         return self.scheduler.has_requests or bool(self._in_flight)
 
     def submit(self, request: Request) -> None:
-        """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected."""
+        """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected.
+
+        Raises
+        ------
+        WorkerRefusal
+            The worker does not take it.
+        """
         if isinstance(self.worker, SelectiveWorker):
-            self.worker.check_request(request)
+            try:
+                self.worker.check_request(request)
+            except SpecRejection as refusal:
+                raise WorkerRefusal(refusal) from refusal
         asks = request.top_logprobs is not None or request.returns_hidden_states
         is_told = asks and isinstance(self.worker, TellingWorker)
         check_choice(self.worker.model.description, is_told, request)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from specsim.assertion import require, require_kind, require_present
 from specsim.conformance.backend import Backend
 from specsim.contracts.rounding import is_rounded
-from specsim.properties.property import Property
-from specsim.rejection import Reason, SpecRejection
+from specsim.properties.property import OF_EAGLE, Property
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 
 Case = dict[str, Any]
 Array = NDArray[Any]
@@ -76,6 +76,8 @@ def refuses(reason: Reason, call: Callable[[], Any]) -> None:
     try:
         call()
     except SpecRejection as refusal:
+        if isinstance(refusal, WorkerRefusal) and refusal.reason is not reason:
+            raise
         require(refusal.reason is reason, "reason of the refusal", refusal.reason.name, reason.name)
     else:
         require(False, "a call that is to be refused", "taken", reason.name)
@@ -129,7 +131,8 @@ def state_of_runs(
     strategy: Callable[[], SearchStrategy[Any]],
     operations: Sequence[str],
     catalogue: str = "",
+    plays: tuple[str, ...] = OF_EAGLE,
 ) -> Property:
     """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
     stated = state(group, law, strategy, operations, catalogue)
-    return replace(stated, is_slow=True, fills_missing=True, runs_worker=True)
+    return replace(stated, is_slow=True, fills_missing=True, plays=plays)

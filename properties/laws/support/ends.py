@@ -64,7 +64,7 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
     """
     scenario, history = run.scenario, RowHistory(run)
     believed, tried = (
-        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=backend.scheduler or Scheduler)
+        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=backend.make_scheduler(Scheduler))
         for worker in (believed_worker(scenario), own_worker(backend, scenario))
     )
     for engine in (believed, tried):

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, Completed, load
 from specsim.conformance.calls import CallsByName
 from specsim.counts import count_candidates, path_width
 from specsim.properties.composite import composite
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.protocol import Model
@@ -195,14 +195,15 @@ def loop_on(operations: CallsByName, config: SpecConfig, model: HashModel, sizes
 def build_worker(backend: Backend, config: SpecConfig, model: HashModel, sizes: PoolSizes, is_v1: bool) -> Worker:
     """Return the implementation's own worker, or the reference loop on its operations if it has none.
 
-    The oracle supplies operations that it lacks. The loop also runs on pages that a worker refuses by name.
+    The oracle supplies operations that it lacks. The loop also runs what a worker refuses by name, where the
+    implementation has functions to run it on.
     """
-    build = backend.own_worker(is_v1)
-    if build is not None:
+    if backend.own_worker(is_v1) is not None:
         try:
-            worker: Worker = build(config, model_for(backend, model), sizes)
-        except SpecRejection as refusal:
-            if refusal.reason is not Reason.BAD_CONFIGURATION or sizes.page_size == 1:
+            name = EAGLE_V1 if is_v1 else EAGLE_V2
+            worker: Worker = backend.build_worker(name, config, model_for(backend, model), sizes)
+        except WorkerRefusal:
+            if not backend.functions:
                 raise
         else:
             return worker

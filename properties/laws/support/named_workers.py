@@ -19,6 +19,6 @@ def worker_named(
     operations that the implementation lacks.
     """
     if name in backend.other_workers:
-        return backend.other_workers[name](parameters, model_for(backend, model), sizes)
+        return backend.build_worker(name, parameters, model_for(backend, model), sizes)
     operations = Completed(backend, load("specsim.reference"))
     return loop(parameters, load_model(model, operations), sizes, operations=operations)

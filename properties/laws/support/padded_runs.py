@@ -108,11 +108,11 @@ class PaddedRun:
 
     def own_padded_worker(self, backend: Backend, **options: Any) -> tuple[Worker, Any]:
         """Return the implementation's own worker on padded forwards, or the reference's loop, and their model."""
-        build = backend.workers.get(self.base_name)
-        if build is None:
+        if self.base_name not in backend.workers:
             return self.padded_worker(backend)
         padded = self._padded(backend, model_for(backend, self.scenario.model), **padding_for(backend))
-        worker: Worker = build(self.parameters, padded, self.sizes(), **self.waiting, **options)
+        told = {**self.waiting, **options}
+        worker: Worker = backend.build_worker(self.base_name, self.parameters, padded, self.sizes(), **told)
         return worker, padded
 
     def believed_padded_worker(self) -> tuple[Worker, Any]:

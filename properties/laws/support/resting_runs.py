@@ -42,7 +42,7 @@ class RestingRun:
             scenario.max_batch,
             scenario.shuffle_seed,
             adaptive=controller,
-            make_scheduler=backend.scheduler or Scheduler,
+            make_scheduler=backend.make_scheduler(Scheduler),
         )
         for request in scenario.requests():
             engine.submit(request)

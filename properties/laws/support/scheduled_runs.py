@@ -71,7 +71,7 @@ class ScheduledRun:
             scenario.shuffle_seed,
             schedule=self.schedule,
             operations=operations,
-            make_scheduler=backend.scheduler or Scheduler,
+            make_scheduler=backend.make_scheduler(Scheduler),
         )
 
     @property

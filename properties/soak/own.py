@@ -1,0 +1,76 @@
+"""Machines of the workers that a module brings: without this, one that brings a drafter alone would seldom meet it."""
+
+from dataclasses import replace
+from random import Random
+
+from specsim.config import MOST_PACKED_NODES
+from specsim.properties.soak.algorithms import of_algorithm, with_algorithm
+from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.drawing import DrawSetup, with_padding
+from specsim.properties.soak.setups import Setup
+from specsim.properties.soak.subject import Subject
+from specsim.rejection import WorkerRefusal
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.moving import sides_that_move
+from specsim.simulation.models.pool_kinds import PoolKind
+
+MOST_SETUPS = 50
+"""Setups that are drawn before one of them runs on a worker of the module."""
+
+ONE_IN = 2
+"""Of so many machines whose worker a module of functions lacks, one becomes a machine of a worker that it brings."""
+
+Kind = tuple[str, bool]
+"""A name of ``DRAFTERS``, and whether the worker is one of V1."""
+
+
+def kinds_of(subject: Subject) -> list[Kind]:
+    """Return the kinds of machines that run on a worker of the module itself."""
+    every = [(name, is_v1) for name in DRAFTERS for is_v1 in (False, True)]
+    return [(name, is_v1) for name, is_v1 in every if DRAFTERS[name].worker_name(is_v1) in subject.backend.workers]
+
+
+def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
+    """Draw a machine that tries something of what a module brings.
+
+    Machines whose worker the module lacks become machines of one that it has: all of them where it has no function
+    that the reference's loop could call, else every other one.
+
+    Raises
+    ------
+    WorkerRefusal
+        The workers of the module refuse all that is drawn, and it has nothing else to run.
+    """
+    kinds = kinds_of(subject)
+    for left in reversed(range(MOST_SETUPS)):
+        plain = draw(random)
+        setup = with_padding(with_algorithm(plain))
+        if kinds and not subject.has_own_worker(setup):
+            other = Random(f"own kind of {setup.shuffle_seed} and {setup.model.seed}")
+            is_wide = plain.config.num_draft_tokens > MOST_PACKED_NODES
+            if not subject.backend.functions or other.randrange(ONE_IN) == 0:
+                if is_wide:
+                    continue
+                setup = with_padding(of_kind(plain, other.choice(kinds), other))
+        if subject.backend.functions or not kinds:
+            return setup
+        try:
+            subject.own_worker(setup)
+        except WorkerRefusal:
+            if not left:
+                raise
+        else:
+            return setup
+    raise AssertionError("setups without a wide tree = 0, but should be most")
+
+
+def of_kind(setup: Setup, kind: Kind, random: Random) -> Setup:
+    """Return an EAGLE machine as one of another algorithm, or of the other kind of worker."""
+    name, is_v1 = kind
+    schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
+    setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random)
+    moving = {side for one in setup.configs for side in sides_that_move(one, setup.page_size, is_v1)}
+    pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
+    stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}
+    pools |= stuck
+    return replace(setup, model=replace(setup.model, target_pool=pools[Side.TARGET], draft_pool=pools[Side.DRAFT]))
