@@ -9,9 +9,10 @@ from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties, group_of, property_named
 from specsim.properties.conformance.runner import is_runnable, run_property
 from specsim.properties.laws.support.histories import build_worker
+from specsim.reference.worker.by_name import WORKERS
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.models.hash_model import HashModel
 
 REFERENCE = load("specsim.reference")
@@ -21,13 +22,6 @@ ON_OPERATIONS = {
     "sampled_engine.engine_emits_the_autoregressive_law",
     "sampled_engine.engine_emits_the_law_of_its_grammar",
     "worker_pages.beams_begin_with_the_end_of_their_text",
-    "ngram_engine.drafts_are_those_of_all_that_was_said",
-    "ngram_engine.drafts_of_v2_are_those_of_all_that_was_said_a_verify_before",
-    "multi_layer_engine.drafts_are_those_of_a_fresh_prefill",
-    "dflash_engine.blocks_stand_on_what_was_committed",
-    "frozen_engine.a_draft_leaves_no_trace",
-    "frozen_engine.a_draft_over_committed_keys_loses_nothing",
-    "frozen_engine.a_draft_does_not_see_its_neighbours",
     "ruled_engine.engine_emits_the_law_of_its_rules",
     "padded_engine.an_idle_batch_runs_every_forward_for_nobody",
     "padded_engine.an_idle_rank_runs_each_forward",
@@ -37,7 +31,7 @@ ON_OPERATIONS = {
     "one_voice_engine.ranks_of_one_batch_commit_the_same",
 }
 """Whole runs on a model that pads, or that set the coins of one operation, look into the pools in the middle of a
-draft, ask what the reference's own worker keeps, or run another algorithm, whose workers are no ``WORKER``."""
+draft, or ask what the reference's own worker keeps."""
 
 OF_ONE_REQUEST = (SpecConfig(1, 1, 2), PoolSizes(num_slots=32, num_rows=2, row_width=30))
 
@@ -52,9 +46,10 @@ def ask(config, model, sizes):
 
 @pytest.mark.parametrize("name", OF_WORKERS)
 def test_a_whole_run_is_played_on_the_worker_of_its_kind(name):
-    alone = replace(REFERENCE, functions={}, worker=ask, worker_v1=ask)
+    others = dict.fromkeys(WORKERS, ask)
+    alone = replace(REFERENCE, functions={}, worker=ask, worker_v1=ask, other_workers=others)
     assert is_runnable(OF_WORKERS[name], alone)
-    asking = replace(REFERENCE, worker=ask, worker_v1=ask)
+    asking = replace(REFERENCE, worker=ask, worker_v1=ask, other_workers=others)
     report, failure = run_property(OF_WORKERS[name], asking, 0, 1, is_shrunk=False)
     assert report.failed
     assert "AskedError" in failure.error
@@ -81,7 +76,7 @@ def test_a_worker_does_not_call_a_function_that_takes_the_place_of_its_own():
     assert not faulty.has_worker
 
 
-def test_the_loop_runs_on_pages_that_a_worker_refuses():
+def test_the_loop_runs_what_a_worker_refuses_where_there_are_functions():
     def refuse(config, model, sizes):
         raise SpecRejection(Reason.BAD_CONFIGURATION, what="page_size", got=2, expected="1", because="it has no pages")
 
@@ -89,8 +84,9 @@ def test_the_loop_runs_on_pages_that_a_worker_refuses():
     of_pages = replace(sizes, page_size=2)
     refusing = replace(REFERENCE, worker=refuse)
     assert type(build_worker(refusing, config, HashModel(32), of_pages, is_v1=False)) is ReferenceWorker
-    with pytest.raises(SpecRejection):
-        build_worker(refusing, config, HashModel(32), sizes, is_v1=False)
+    assert type(build_worker(refusing, config, HashModel(32), sizes, is_v1=False)) is ReferenceWorker
+    with pytest.raises(WorkerRefusal):
+        build_worker(replace(refusing, functions={}), config, HashModel(32), of_pages, is_v1=False)
 
 
 def test_an_implementation_of_a_worker_alone_is_checked():
