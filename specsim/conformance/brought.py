@@ -95,7 +95,7 @@ class Brought:
         is_part : bool
             Whether only a part of a run was asked for, so that something has to run, and not everything.
         """
-        if self.name == ORACLE:
+        if self.name in ("", ORACLE):  # NOTE: without a name no process has answered, and that has reasons of its own.
             return
         if not (self.functions or self.makes):
             yield f"{self.name} brings nothing that could run"
