@@ -289,6 +289,20 @@ def test_the_causes_that_transformers_is_known_for_hide_no_other(name, message, 
     assert not any(entry.matches("top_k_renorm", name, message) for entry in entries)
 
 
+@pytest.mark.parametrize(
+    ("message", "is_known"),
+    [
+        ("the parent of kept candidate 3 = 0, but should be kept before", True),
+        ("kept candidates = 3, but should be 4", False),
+    ],
+)
+def test_a_child_without_its_parent_is_what_sglang_is_known_for_and_nothing_beside(message, is_known):
+    path = Path(__file__).parents[3] / "specsim" / "engines" / "sglang" / "known.toml"
+    name = "draft.kept_paths_are_whole"
+    entries = read_known(path, [one.name for one in all_properties()], Version("0.5.23"))
+    assert any(entry.matches("select_top_k_tokens", name, message) for entry in entries) == is_known
+
+
 CHAIN_KERNEL = """
 def chain_speculative_sampling_triton(predicts, accept_index, accept_token_num, candidates, *_):
     accept_index.copy_((predicts.new_ones(candidates.shape).cumsum(1) - 1).int())
