@@ -1,9 +1,12 @@
 """One test a property, against the implementation of ``--specsim-impl``."""
 
+from pathlib import Path
+
 import pytest
 
 from specsim.conformance.backend import BackendUnavailable, load
 from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.explained import explain_here
 from specsim.properties.conformance.runner import examples_of, is_selected, run_property
 from specsim.properties.property import Property
 
@@ -29,4 +32,5 @@ def test_property(one: Property, request: pytest.FixtureRequest) -> None:
         lacking = [name for name in one.operations if not backend.has(name)]
         pytest.skip(f"{backend.name} does not define {', '.join(lacking)}")
     if failure is not None:
-        pytest.fail(f"{failure.message}\n\nsmallest case: {failure.case}", pytrace=False)
+        seed, folder = options.getoption("--specsim-seed"), Path(options.getoption("--specsim-cases"))
+        pytest.fail(explain_here(failure, backend, seed, folder), pytrace=False)

@@ -1,6 +1,8 @@
 """Every property as a Hypothesis test of its own, for pytest and for tools that collect such tests."""
 
+import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -9,9 +11,12 @@ from specsim.conformance.backend import Backend
 from specsim.conformance.catalogue import find_entry
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.excluded import why_excluded
+from specsim.properties.conformance.explained import CASES, explain_here
+from specsim.properties.conformance.running import failure_of
 from specsim.properties.conformance.selection import examples_of, is_runnable, is_selected
 from specsim.properties.harness.finding import loaded
 from specsim.properties.harness.judging import name_of_test, test_of
+from specsim.properties.property import Property
 
 EXAMPLES = 40
 """Examples of each agreement; other properties get a share of them."""
@@ -25,6 +30,7 @@ def tests(
     whole_runs: bool = True,
     is_entry_wise: bool = True,
     how: settings | None = None,
+    cases: str | Path = CASES,
 ) -> dict[str, Any]:
     """Return a ``@given`` test of every property that the implementation can be tried by, by the names of the tests.
 
@@ -45,6 +51,8 @@ def tests(
         Whether each entry of an array is drawn on its own, so that what a fuzzer finds is what the test replays.
     how : settings or None
         Hypothesis's settings that the tests begin with, its database for one; by default those of the profile.
+    cases : str or Path
+        The folder that the case of a failure is written to; it is drawn and named in a note of the exception.
 
     Returns
     -------
@@ -72,5 +80,29 @@ def tests(
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
             )
-            found[name_of_test(one)] = test_of(one, backend, begun, is_entry_wise)
+            found[name_of_test(one)] = _explained(one, backend, begun, is_entry_wise, Path(cases))
     return found
+
+
+def _explained(one: Property, backend: Backend, how: settings, is_entry_wise: bool, folder: Path) -> Any:
+    """Return the test of a property; what it raises has a note that explains the failure as the command line does."""
+    last: list[tuple[Any, Exception]] = []
+
+    def keep(case: Any, error: Exception) -> None:
+        last[:] = [(case, error)]
+
+    test = test_of(one, backend, how, is_entry_wise, keep)
+
+    @functools.wraps(test)
+    def explained() -> None:
+        last.clear()
+        try:
+            test()
+        except Exception as raised:  # NOTE: an implementation under test may raise anything at all.
+            if last:
+                # NOTE: what Hypothesis found last is what it has shrunk to.
+                case, error = last[0]
+                raised.add_note(explain_here(failure_of(one, backend, error, case), backend, 0, folder))
+            raise
+
+    return explained

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from specsim.cli.explained import causes_of, indented, lines_of
+from specsim.cli.explained import causes_of, lines_of
 from specsim.cli.failures import CaseFolder
 from specsim.cli.output import plain_table, print_table, reasons_of, say
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
@@ -83,7 +83,7 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
     for name, one in report.properties.items():
         if one.inconclusive:
             say(f"\nINCONCLUSIVE: {name}")
-            say(indented(one.inconclusive))
+            say("\n".join(f"  {line}" for line in one.inconclusive.splitlines()))
     _print_left_out(report)
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)

@@ -1,10 +1,8 @@
 """Whom a case is replayed against: whom the user names, and never whom the case names unless the user says so."""
 
 import functools
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -59,8 +57,3 @@ def with_implementation(command: Callable[..., None]) -> Callable[..., None]:
         command(against=Against(named, is_from_case), **others)
 
     return functools.reduce(lambda function, option: option(function), reversed(_OPTIONS), called)
-
-
-def replay_line(path: Path, implementation: str) -> str:
-    """Return the line that replays a case against the implementation that it was found in."""
-    return f"specsim replay {shlex.quote(str(path))} --impl {shlex.quote(implementation)}"

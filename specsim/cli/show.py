@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from specsim.cli.drawing import arrays_table, draw_requests
+from specsim.cli.drawing import arrays_table
 from specsim.cli.output import EXIT_CODES, Exit, Failed, plain_table, print_table, say
 from specsim.cli.places import places_of
 from specsim.conformance.cases import read_case
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
+from specsim.conformance.drawing import draw_requests
 from specsim.conformance.page import signature_of, summary_of
 from specsim.conformance.plain_text import shown
 from specsim.operations.page import describe_requirement, rows_of

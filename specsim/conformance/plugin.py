@@ -21,6 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--specsim-examples", type=int, default=50, metavar="COUNT", help="examples of each agreement property"
     )
     group.addoption(
+        "--specsim-cases", default="specsim-cases", metavar="FOLDER", help="where the cases of failures are written"
+    )
+    group.addoption(
         "--specsim-models",
         action="store_true",
         help="also test the operations of the toy models, as check --models does",

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from specsim.cli.replayed_on import replay_line
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.outcomes import Observation, observe
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw
+from specsim.properties.conformance.explained import replay_line
 
 STRANGER = """
 open("imported", "w").close()

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from specsim.cli.drawing import arrays_table, draw_requests, in_words, strides_of
+from specsim.cli.drawing import arrays_table
 from specsim.cli.output import progress
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
+from specsim.conformance.drawing import draw_requests, in_words, strides_of
 from specsim.conformance.outcomes import Observation, observe
 from specsim.conformance.stored import Provenance
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specsim.cli.drawing import draw_requests
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, read_case, write_case
+from specsim.conformance.drawing import draw_requests
 from specsim.conformance.isolation.jobs import Fate
 from specsim.conformance.stored import Provenance
 from specsim.conformance.stored_laws import StoredLaw

@@ -13,7 +13,9 @@ from hypothesis.database import InMemoryExampleDatabase
 from specsim.conformance.backend import load
 from specsim.conformance.limits import Limits
 from specsim.properties import harness
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import all_properties, property_named
+from specsim.properties.conformance.explained import explain_here
+from specsim.properties.conformance.running import run_property
 from specsim.properties.mutants import all_mutants
 from specsim.rejection import Reason, SpecRejection
 
@@ -93,3 +95,18 @@ def test_pytest_collects_and_runs_them(tmp_path):
     assert got.returncode == 1, got.stdout
     failed = re.findall(r"^FAILED test_my_kernels.py::(\w+)", got.stdout, re.MULTILINE)
     assert failed == [f"test_{name}" for name in FOUND]
+    assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens\n" in got.stdout
+    assert "  smallest case:\n" in got.stdout
+    assert re.search(r"  specsim replay specsim-cases/fill_bonus_tokens-\w+\.json --impl my_kernels\n", got.stdout)
+
+
+def test_a_failure_is_explained_in_pytest_as_on_the_command_line(tmp_path):
+    mutant = next(one for one in MUTANTS.values() if one.operation == "verify_tree_greedy" and one.worker is None)
+    faulty = mutant.inject(REFERENCE.functions["verify_tree_greedy"])
+    backend = REFERENCE.with_function("verify_tree_greedy", faulty, mutant.id)
+    _, failure = run_property(property_named("agreement.verify_tree_greedy"), backend, 0, 40)
+    told = explain_here(failure, backend, 0, tmp_path)
+    assert told.startswith(f"FAILURE of verify_tree_greedy: agreement.verify_tree_greedy\n  {failure.message}\n")
+    assert "\n    request 0: node 0 token " in told and "\n  first difference from the reference: " in told
+    (written,) = tmp_path.glob("*.json")
+    assert told.endswith(f"\n  specsim replay {written} --impl {backend.name}")
