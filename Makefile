@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: check test lint generate bench
+.PHONY: check test lint generate bench faults
 
 check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
@@ -31,6 +31,15 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.properties.conformance.targets_page > docs/targets.md
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
 	$(BIN)/python -m specsim.engines.page docs/engines.md
+
+# The whole attack: calls, modules, documents, interrupts and surroundings that are wrong; it takes about an hour.
+faults: $(STAMP)
+	$(BIN)/python -m tests.faults.mutated_calls specsim.reference --calls 25000
+	$(BIN)/python -m tests.faults.mutated_calls specsim.gpu --calls 5000
+	$(BIN)/python -m tests.faults.attack_documents --documents 11000
+	$(BIN)/python -m tests.faults.attack_modules --jobs $(JOBS)
+	$(BIN)/python -m tests.faults.attack_interrupts
+	$(BIN)/python -m tests.faults.attack_surroundings
 
 bench: $(STAMP)
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only

@@ -145,6 +145,10 @@ class Run:
         rest = PropertyReport(
             0, False, False, cut=bool(why_ended), not_run=why_ended or "no examples of it were wanted"
         )
+        if why_ended and not is_interrupted:
+            # NOTE: what was not tried could have failed, also of a property that got some of its examples.
+            for name in self.found.keys() - self.failures.keys():
+                self.found[name].append(PropertyReport(0, False, False, inconclusive=why_ended))
         reports = {one.name: together(self.found.get(one.name) or [rest]) for one in self.chosen}
         names = reported_names(self.described, self._wanted.operations, self._wanted.with_models)
         wanted = self._wanted

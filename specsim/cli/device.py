@@ -1,7 +1,9 @@
 """What the Triton path runs on, decided before anything imports Triton, and the loading of implementations."""
 
+import atexit
 import importlib
 import os
+import shutil
 import sys
 import tempfile
 from importlib.machinery import PathFinder
@@ -15,6 +17,7 @@ from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing
 
 OURS = "specsim.gpu"
+STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
 
 
 def choose_device() -> str:
@@ -125,4 +128,23 @@ def need_suite() -> None:
     """
     if find_missing("properties"):
         raise Failed(explain_missing("properties", "the suite"), Exit.UNAVAILABLE)
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(tempfile.gettempdir()) / "specsim-hypothesis"))
+    if STORAGE not in os.environ:
+        os.environ[STORAGE] = str(_storage_of_the_user())
+
+
+def _storage_of_the_user() -> Path:
+    """Return a folder for the notes of Hypothesis: in the user's cache, or a fresh one that goes with this process."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(cache) / "specsim" / "hypothesis"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+        folder = Path(tempfile.mkdtemp(prefix="specsim-hypothesis-"))
+    except OSError:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="specsim-hypothesis-"))
+        except OSError:
+            return folder  # NOTE: Hypothesis goes on without its notes.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -19,7 +19,7 @@ from specsim.conformance.isolation.nature import cores
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
-from specsim.conformance.plain_text import printable
+from specsim.conformance.plain_text import printable, shown
 
 if TYPE_CHECKING:
     from specsim.properties.conformance.wanted import Prepared
@@ -151,7 +151,7 @@ def prepare(implementation: str) -> dict[str, Any]:
     device = choose_device()
     uses_gpu = device != "absent" and not device.startswith("CPU")
     version = version_of(sys.modules[implementation])
-    remarks = tuple(map(str, vars(sys.modules[implementation]).get("REMARKS", ())))
+    remarks = tuple(shown(str(remark)) for remark in vars(sys.modules[implementation]).get("REMARKS", ()))
     prepared = Prepared(
         Described.of(backend),
         device,
