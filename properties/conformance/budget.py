@@ -1,6 +1,6 @@
 """The time of a whole run: examples are spread over rounds, so that every property gets its turn."""
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from specsim.conformance.isolation.jobs import Job
@@ -31,23 +31,32 @@ def rounds_of(one: Property, examples: int, is_spread: bool) -> tuple[int, ...]:
 
 
 class Budget:
-    """Says of each job how long it may take, or that the time of the run is over."""
+    """Says of each job how long it may take, or that the time of the run is over.
 
-    def __init__(self, seconds: float | None, spent: float, num_workers: int, num_jobs: int) -> None:
-        self._until = None if seconds is None else time.monotonic() + seconds - spent
+    Parameters
+    ----------
+    clock : callable
+        Returns the seconds that counted for the run.
+    """
+
+    def __init__(
+        self, seconds: float | None, spent: float, num_workers: int, num_jobs: int, clock: Callable[[], float]
+    ) -> None:
+        self._clock = clock
+        self._until = None if seconds is None else clock() + seconds - spent
         self._num_workers = num_workers
         self._left = num_jobs
 
     @property
     def until(self) -> float | None:
-        """When everything has to be through, on the clock ``time.monotonic``."""
+        """When everything has to be through, on the clock of the run."""
         return None if self._until is None else self._until - AT_THE_END
 
     def dispatch(self, job: Job) -> Job | str:
         """Return a job with its turn, or say that there is no time left."""
         if self.until is None:
             return job
-        left = self.until - time.monotonic()
+        left = self.until - self._clock()
         if left <= 0:
             return SPENT
         if job.is_apart:

@@ -59,7 +59,7 @@ def check_isolated(
         run = Run(wanted, prepared, prepare, folder, on_failure)
         try:
             jobs = list(run.jobs())
-            budget = Budget(wanted.budget, wanted.spent, wanted.jobs, len(jobs))
+            budget = Budget(wanted.budget, wanted.spent, wanted.jobs, len(jobs), lambda: supervisor.seconds)
             for job in jobs:
                 supervisor.submit(job)
 

@@ -1,6 +1,5 @@
 """What is checked and how much may be spent on it, and what a worker says of an implementation."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,9 +43,9 @@ class Wanted:
     is_strict: bool = False
     most: dict[str, int] = field(default_factory=dict)
 
-    def seconds_left(self, started: float) -> float | None:
-        """Return how much of the budget is left of a run that began at some time of ``time.monotonic``."""
-        return None if self.budget is None else max(0.0, self.budget - (time.monotonic() - started))
+    def seconds_left(self, spent: float) -> float | None:
+        """Return how much of the budget is left after so many seconds."""
+        return None if self.budget is None else max(0.0, self.budget - spent)
 
     def limits_of(self, prepared: "Prepared") -> DeclaredLimits:
         """Return the limits within which an implementation is tried."""

@@ -9,6 +9,7 @@ from mmap import mmap
 from typing import Any
 
 from specsim.conformance.isolation.messages import MOST_BYTES_OF_A_CALL, pack_call, unpack_call
+from specsim.conformance.isolation.nature import seconds_waited
 
 HEADER = struct.Struct("<QQQQ")
 """Beats, examples, whether a call is going on, and the length of what is told of the last call."""
@@ -35,6 +36,7 @@ class Heart:
         self._memory: mmap | None = None
         self._beats = self._examples = 0
         self._deadline: float | None = None
+        self._seconds = self._began = self._computed = self._waited = 0.0
 
     @classmethod
     def new(cls) -> "Heart":
@@ -52,9 +54,10 @@ class Heart:
         os.close(self._descriptor)
 
     def start(self, seconds: float | None) -> None:
-        """Begin a job that is cut after so many seconds."""
+        """Begin a job that is cut after so many seconds, without those in which it could run and others did."""
         self._examples = 0
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._began, self._computed, self._waited = time.monotonic(), time.process_time(), seconds_waited(os.getpid())
+        self._deadline, self._seconds = None if seconds is None else self._began + seconds, seconds or 0.0
         self._write(b"")
 
     def example(self) -> None:
@@ -93,9 +96,18 @@ class Heart:
         return unpack_call(told) if len(told) == length else None
 
     def _check_deadline(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            self._deadline = None
+        if self._deadline is None or time.monotonic() <= self._deadline:
+            return
+        left = self._seconds - self._counted()
+        self._deadline = time.monotonic() + left if left > 0 else None
+        if self._deadline is None:
             raise Cut
+
+    def _counted(self) -> float:
+        """Return the seconds of the job: those in which this process computed or slept."""
+        passed = time.monotonic() - self._began
+        computed = time.process_time() - self._computed
+        return min(passed, max(computed, passed - (seconds_waited(os.getpid()) - self._waited)))
 
     def _header(self) -> tuple[int, int, int, int]:
         header = os.pread(self._descriptor, HEADER.size, 0).ljust(HEADER.size, b"\0")

@@ -6,8 +6,9 @@ from typing import Any
 
 from specsim.conformance.isolation.jobs import Fate, Job
 from specsim.conformance.isolation.messages import Message
-from specsim.conformance.isolation.nature import bytes_held, describe_status, seconds_waited
+from specsim.conformance.isolation.nature import bytes_held, describe_status
 from specsim.conformance.isolation.nursery import Hatched
+from specsim.conformance.isolation.stopwatch import Stopwatch
 
 CHUNK = 1 << 16
 MOST_SHOWN = 1 << 16
@@ -24,10 +25,10 @@ GRACE = 2.0
 class Minder:
     """Watches one worker on the clock of the supervisor, which stands still while the supervisor does.
 
-    Time in which the worker could run, and others did, counts for no hang.
+    ``stopwatch`` counts its seconds: time in which the worker could run, and others did, counts for no limit.
     """
 
-    def __init__(self, hatched: Hatched, on_output: Callable[[bytes], None] | None) -> None:
+    def __init__(self, hatched: Hatched, on_output: Callable[[bytes], None] | None, now: float) -> None:
         self.hatched = hatched
         self.process = hatched.process
         self.job: Job | None = None
@@ -36,7 +37,8 @@ class Minder:
         self.counts = (0, 0)
         self.last_call: tuple[str, dict[str, Any] | None] | None = None
         self._on_output = on_output
-        self._since = self._silent_since = self._waited_before = 0.0
+        self.stopwatch = Stopwatch(self.process, now)
+        self._since = self._silent_since = self.stopwatch.lap()
         self._num_printed = 0
         self._tail = b""
 
@@ -45,11 +47,10 @@ class Minder:
         """The end of what the job at hand has printed."""
         return self._tail.decode(errors="replace")
 
-    def give(self, job: Job, now: float) -> None:
+    def give(self, job: Job) -> None:
         """Send a job."""
         self.job = job
-        self._since = self._silent_since = now
-        self._waited_before = seconds_waited(self.process)
+        self._since = self._silent_since = self.stopwatch.lap()
         self._num_printed, self._tail = 0, b""
         self.hatched.channel.send_job(job.function, job.arguments, job.limits.longest_turn)
 
@@ -82,12 +83,11 @@ class Minder:
                 self._on_output(shown)
         return True
 
-    def loss(self, now: float) -> tuple[Fate, str] | None:
+    def loss(self) -> tuple[Fate, str] | None:
         """Say why the worker has to be killed, if it has to."""
         counts = self.hatched.heart.counts()
         if counts != self.counts:
-            self.counts, self._silent_since = counts, now
-            self._waited_before = seconds_waited(self.process)
+            self.counts, self._silent_since = counts, self.stopwatch.lap()
         if self.job is None:
             return None
         limits = self.job.limits
@@ -97,15 +97,12 @@ class Minder:
         longest = limits.longest_call
         if self.is_starting or (longest is not None and not self.hatched.heart.is_calling()):
             longest = limits.start
-        if longest is not None and self._is_silent(now, longest):
+        if longest is not None and self.stopwatch.is_over(self._silent_since, longest):
             return Fate.TIMED_OUT, f"has not returned after {longest:g} seconds"
-        if limits.job is not None and not self.is_starting and now - self._since > limits.job + GRACE:
+        is_over = limits.job is not None and self.stopwatch.is_over(self._since, limits.job + GRACE)
+        if is_over and not self.is_starting:
             return Fate.CUT, f"its {limits.job:g} seconds are over"
         return None
-
-    def _is_silent(self, now: float, seconds: float) -> bool:
-        silent = now - self._silent_since
-        return silent > seconds and silent - (seconds_waited(self.process) - self._waited_before) > seconds
 
     def describe_end(self, status: int | None) -> str:
         """Say how the process ended by itself."""

@@ -64,6 +64,8 @@ class Supervisor:
     ----------
     held : dict of int to Job or None
         Processes that were killed and did not end, because a driver holds them, with what they did.
+    seconds : float
+        The clock of the run: seconds that counted for the workers that had something to do, on average.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Supervisor:
         self._minders: list[Minder] = []
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._nursery.control, selectors.EVENT_READ)
-        self._watched = 0.0
+        self._watched = self.seconds = 0.0
         self._lost_starts, self._was_ready = 0, False
 
     def __enter__(self) -> "Supervisor":
@@ -123,7 +125,7 @@ class Supervisor:
         dispatch : callable
             Is asked just before a job begins: returns it, with other limits perhaps, or says why it is skipped.
         until : float or None
-            When what still runs is cut, on the clock ``time.monotonic``.
+            When what still runs is cut, on the clock ``seconds``.
 
         Raises
         ------
@@ -133,7 +135,7 @@ class Supervisor:
         while self._queue or any(one.job is not None for one in self._minders):
             yield from self._assign(dispatch)
             yield from self._turn()
-            if until is not None and time.monotonic() > until:
+            if until is not None and self.seconds > until:
                 for minder in [one for one in self._minders if one.job is not None]:
                     yield from self._end(minder)
 
@@ -171,18 +173,18 @@ class Supervisor:
                     self._retire(idle, kill=True)
                 self._hatch(chosen, is_apart=True)
             elif idle is not None:
-                idle.give(chosen, self._watched)
+                idle.give(chosen)
             else:
                 self._hatch(self._prepare, is_apart=False).following = chosen
 
     def _hatch(self, job: Job, is_apart: bool) -> Minder:
         surroundings = Surroundings(dict(os.environ), list(sys.path), os.getcwd())
-        minder = Minder(self._nursery.hatch(surroundings), self._on_output)
+        minder = Minder(self._nursery.hatch(surroundings), self._on_output, self._watched)
         self._minders.append(minder)
         self._selector.register(minder.hatched.channel, selectors.EVENT_READ, minder)
         self._selector.register(minder.hatched.output, selectors.EVENT_READ, minder)
         minder.is_starting = not is_apart
-        minder.give(job, self._watched)
+        minder.give(job)
         return minder
 
     def _turn(self) -> Iterator[Event]:
@@ -192,9 +194,19 @@ class Supervisor:
             if key.data is not None and key.fileobj == key.data.hatched.output and not key.data.drain():
                 self._selector.unregister(key.data.hatched.output)
         self._nursery.look()
-        self._watched += min(time.monotonic() - before, LONGEST_TICK)
+        self._look(min(time.monotonic() - before, LONGEST_TICK))
         for minder in list(self._minders):
             yield from self._look_at(minder)
+
+    def _look(self, passed: float) -> None:
+        """Let the clocks go on by the seconds that have passed."""
+        self._watched += passed
+        busy = [one.stopwatch for one in self._minders if one.job is not None]
+        counted = -sum(one.seconds for one in busy)
+        for minder in self._minders:
+            minder.stopwatch.look(self._watched)
+        counted += sum(one.seconds for one in busy)
+        self.seconds += counted / len(busy) if busy else passed
 
     def _look_at(self, minder: Minder) -> Iterator[Event]:
         try:
@@ -209,7 +221,7 @@ class Supervisor:
         elif status is not None:
             yield from self._lose(minder, Fate.CRASHED, minder.describe_end(status), status)
         else:
-            loss = minder.loss(self._watched)
+            loss = minder.loss()
             if loss is not None:
                 kill_group(minder.process)
                 yield from self._lose(minder, *loss)
@@ -249,7 +261,7 @@ class Supervisor:
             self.prepared = self.prepared if self._was_ready else answer
             self._was_ready = True
             if minder.following is not None:
-                minder.give(minder.following, self._watched)
+                minder.give(minder.following)
                 minder.following = None
         elif job is not None:
             if job.is_apart:

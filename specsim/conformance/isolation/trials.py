@@ -17,8 +17,8 @@ from specsim.conformance.isolation.nature import (
     die_with_parent,
     kill_group,
     kill_left_behind,
-    seconds_waited,
 )
+from specsim.conformance.isolation.stopwatch import Stopwatch
 
 PAUSE = 0.002
 LONGEST_PAUSE = 0.05
@@ -38,7 +38,7 @@ class Death:
     examples: int = 1
 
 
-def try_apart(action: Callable[[], None], seconds: float, memory: int | None = None) -> Death | None:
+def try_apart(action: Callable[[], None], seconds: float, memory: int | None = None) -> tuple[Death | None, float]:
     """Do something in a fork of this process.
 
     Parameters
@@ -54,6 +54,8 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
     -------
     death : Death or None
         None where it came to its end.
+    spent : float
+        Seconds that counted for it.
     """
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -78,15 +80,15 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
             os._exit(0)
     os.close(writing)
     try:
-        fate, words = _wait(process, seconds, memory)
+        fate, words, spent = _wait(process, seconds, memory)
         last_words = ""
         with suppress(BlockingIOError):  # NOTE: one that does not end keeps the other end open.
             last_words = os.read(reading, MOST_WORDS).decode(errors="replace")
         if last_words.startswith(POISONED):
             words = last_words.removeprefix(POISONED)
         elif last_words and fate is Fate.CRASHED:
-            return None
-        return Death(fate, words, heart.last_call(), heart.counts()[1])
+            return None, spent
+        return Death(fate, words, heart.last_call(), heart.counts()[1]), spent
     finally:
         os.close(reading)
         heart.close()
@@ -100,19 +102,23 @@ def _print_nothing() -> None:
         os.dup2(nowhere, descriptor)
 
 
-def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str]:
-    waited, before, killed = 0.0, time.monotonic(), 0.0
+def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str, float]:
+    stopwatch, killed, watched = Stopwatch(process), 0.0, 0.0
+    began = stopwatch.lap()
+    started = before = time.monotonic()
     fate, words = Fate.CRASHED, ""
     while True:
-        ended, status = os.waitpid(process, os.WNOHANG)
+        ended, status, used = os.wait4(process, os.WNOHANG)
         if ended:
             kill_left_behind(process)
-            return fate, words or describe_status(status)
+            computed = min(used.ru_utime + used.ru_stime, time.monotonic() - started)
+            return fate, words or describe_status(status), max(stopwatch.seconds, computed)
         now = time.monotonic()
-        waited, before = waited + min(now - before, LONGEST_PAUSE), now
+        watched, before = watched + min(now - before, LONGEST_PAUSE), now
+        stopwatch.look(watched)
         if killed and now - killed > UNTIL_DEAD:
-            return fate, f"{words}; process {process} does not end: a driver holds it"
-        if not killed and waited > seconds and waited - seconds_waited(process) > seconds:
+            return fate, f"{words}; process {process} does not end: a driver holds it", stopwatch.seconds
+        if not killed and stopwatch.is_over(began, seconds):
             fate, words = Fate.TIMED_OUT, f"has not returned after {seconds:g} seconds"
         elif not killed and memory is not None and (held := bytes_held(process)) > memory:
             words = f"holds {held / 2**20:,.0f} MiB, but should hold at most {memory / 2**20:,.0f}"

@@ -85,6 +85,8 @@ def test_what_is_raised_is_a_failure_of_its_property_and_no_crash(run):
 
 def test_a_run_for_which_no_process_starts_any_more_tells_what_it_found(tmp_path):
     class Failing:
+        seconds = 0.0
+
         def submit(self, job, first=False):
             self.job = job
 
@@ -148,9 +150,9 @@ def test_a_failure_is_told_where_its_case_cannot_be_kept(tmp_path, monkeypatch):
 
 def test_a_turn_is_a_part_of_the_budget_and_limits_no_call(run):
     job = next(run[0].jobs())
-    budget = Budget(100.0 + AT_THE_END, spent=0.0, num_workers=2, num_jobs=80)
+    budget = Budget(100.0 + AT_THE_END, 0.0, num_workers=2, num_jobs=80, clock=lambda: 7.0)
     given = budget.dispatch(job).limits
     assert given.turn == pytest.approx(FAIR * 100.0 * 2 / 80, rel=0.2)
     assert (given.longest_call, given.job) == (Limits().call, None)
-    assert Budget(None, 0.0, 2, 80).dispatch(job) is job
-    assert Budget(1.0, spent=2.0, num_workers=2, num_jobs=80).dispatch(job) == SPENT
+    assert Budget(None, 0.0, 2, 80, lambda: 7.0).dispatch(job) is job
+    assert Budget(1.0, 2.0, num_workers=2, num_jobs=80, clock=lambda: 7.0).dispatch(job) == SPENT
