@@ -33,8 +33,9 @@ class PropertyReport:
     ``inconclusive`` says why a statistical property decided nothing, or is empty. ``reach`` counts what its examples
     came to, by tag, where it says. ``left_out`` counts the examples that were not tried because the implementation
     declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
-    were through, ``not_run`` why it got none at all, or is empty. ``ran`` counts the runs of each worker of the
-    implementation, and of its scheduler.
+    were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
+    is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
+    each worker of the implementation, and of its scheduler.
     """
 
     examples: int
@@ -46,6 +47,7 @@ class PropertyReport:
     left_out: dict[str, int] = field(default_factory=dict)
     cut: bool = False
     not_run: str = ""
+    is_borrowed: bool = False
     ran: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -158,18 +160,26 @@ def judged(report: Report, *, is_failed: bool) -> Report:
     elif is_failed:
         verdict = "fails"
     else:
-        because = (*undecided(report.properties), *(() if report.examples == 0 else unexamined(report.operations)))
-        because += tuple(unplayed(report))
+        is_tried = report.examples > 0
+        because = (
+            *undecided(report.properties, are_borrowed_needed=not is_tried),
+            *(unexamined(report.operations) if is_tried else ()),
+            *unplayed(report),
+        )
         verdict = "inconclusive" if because else "nothing selected" if report.examples == 0 else "conforms"
     return replace(report, verdict=verdict, inconclusive_because=because)
 
 
-def undecided(properties: Mapping[str, PropertyReport]) -> Iterator[str]:
+def undecided(properties: Mapping[str, PropertyReport], *, are_borrowed_needed: bool) -> Iterator[str]:
     """Yield why properties that ran decided nothing, a reason each, and those that had no time for an example."""
     for name, one in properties.items():
         if one.inconclusive:
             yield f"{name}: {one.inconclusive}"
-    cut = [name for name, one in properties.items() if one.cut and not one.examples]
+    cut = [
+        name
+        for name, one in properties.items()
+        if one.cut and not one.examples and (are_borrowed_needed or not one.is_borrowed)
+    ]
     if cut:
         yield f"{len(cut)} properties were cut before their first example was through: {named(cut)}"
 

@@ -16,6 +16,7 @@ from specsim.properties.conformance.crashes import Search, told_loss
 from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
 from specsim.properties.conformance.selection import (
     examples_of,
+    is_borrowed,
     is_runnable,
     is_selected,
     least_examples_of,
@@ -60,7 +61,10 @@ class Run:
         return named and is_selected(one, self.described, wanted.operations, wanted.with_models)
 
     def jobs(self) -> Iterator[Job]:
-        """Yield the units of the run, breadth first where there is a budget, in the order of the suite otherwise."""
+        """Yield the units of the run: whole runs last, but first where many processes share them and no time ends.
+
+        Where there is a budget they are yielded breadth first, and after them those whose loop is the reference's.
+        """
         wanted = self._wanted
         examples = {
             one.name: max(
@@ -69,32 +73,29 @@ class Run:
             for one in self.chosen
         }
         self._examples = examples
-        order = list(self.chosen)
-        if wanted.budget is not None:
-            order.sort(key=lambda one: one.is_slow)
-        elif wanted.jobs > 1:
-            order.sort(key=lambda one: not one.is_slow)
+        is_slow_first = wanted.budget is None and wanted.jobs > 1
+        order = sorted(self.chosen, key=lambda one: one.is_slow is not is_slow_first)
         rounds = {one.name: rounds_of(one, examples[one.name], wanted.budget is not None) for one in order}
-        for number in range(max(map(len, rounds.values()), default=0)):
-            for one in order:
-                if number >= len(rounds[one.name]):
-                    continue
-                if not is_runnable(one, self.described):
-                    self.found[one.name] = [PropertyReport(0, False, missing=True)]
-                    continue
-                seed = wanted.seed if number == 0 else f"{wanted.seed} {number}"
-                limits = UnitLimits(
-                    examples=(rounds[one.name][number],),
-                    folder=str(self._folder),
-                    seed=wanted.seed,
-                    versions=wanted.versions,
-                    must_reach=len(rounds[one.name]) == 1,
-                    without=wanted.without,
-                    is_strict=wanted.is_strict,
-                    most=wanted.most,
-                )
-                arguments = (self.described.name, one.name, (seed,), limits)
-                yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
+        turns = [(number, one) for one in order for number in range(len(rounds[one.name]))]
+        if wanted.budget is not None:
+            turns.sort(key=lambda turn: (is_borrowed(turn[1], self.described), turn[0]))
+        for number, one in turns:
+            if not is_runnable(one, self.described):
+                self.found[one.name] = [PropertyReport(0, False, missing=True)]
+                continue
+            seed = wanted.seed if number == 0 else f"{wanted.seed} {number}"
+            limits = UnitLimits(
+                examples=(rounds[one.name][number],),
+                folder=str(self._folder),
+                seed=wanted.seed,
+                versions=wanted.versions,
+                must_reach=len(rounds[one.name]) == 1,
+                without=wanted.without,
+                is_strict=wanted.is_strict,
+                most=wanted.most,
+            )
+            arguments = (self.described.name, one.name, (seed,), limits)
+            yield Job((one.name, number), RUN_UNIT, arguments, wanted.limits, read=outcome_from)
 
     def dispatch(self, job: Job) -> Job | str:
         """Return a job as it is to run, or why it is not."""
@@ -149,7 +150,12 @@ class Run:
             # NOTE: what was not tried could have failed, also of a property that got some of its examples.
             for name in self.found.keys() - self.failures.keys():
                 self.found[name].append(PropertyReport(0, False, False, inconclusive=why_ended))
-        reports = {one.name: together(self.found.get(one.name) or [rest]) for one in self.chosen}
+        reports = {
+            one.name: replace(
+                together(self.found.get(one.name) or [rest]), is_borrowed=is_borrowed(one, self.described)
+            )
+            for one in self.chosen
+        }
         names = reported_names(self.described, self._wanted.operations, self._wanted.with_models)
         wanted = self._wanted
         if wanted.properties is not None:

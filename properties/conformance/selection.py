@@ -111,6 +111,11 @@ def is_runnable(one: Property, backend: Promises) -> bool:
     )
 
 
+def is_borrowed(one: Property, backend: Promises) -> bool:
+    """Return whether the loop of a whole run is the reference's: the implementation brings single operations alone."""
+    return one.is_slow and not backend.has_worker
+
+
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
     """Return how many examples a property gets; one that is as long as many others gets none in a quick look."""
     if one.weight > 1 and max_examples < FEWEST_FOR_WEIGHTY:

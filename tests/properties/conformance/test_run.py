@@ -20,6 +20,7 @@ from specsim.properties.conformance.wanted import Prepared, Wanted
 
 NAMES = ("agreement.fill_bonus_tokens", "agreement.fast_topk")
 WANTED = Wanted(seed=3, max_examples=10, properties=NAMES)
+ANSWERED = {"duration": 0.1, "failure": None}
 PREPARED = Prepared(Described.of(load("specsim.reference")), "no device", False, False)
 
 
@@ -156,3 +157,40 @@ def test_a_turn_is_a_part_of_the_budget_and_limits_no_call(run):
     assert (given.longest_call, given.job) == (Limits().call, None)
     assert Budget(None, 0.0, 2, 80, lambda: 7.0).dispatch(job) is job
     assert Budget(1.0, 2.0, num_workers=2, num_jobs=80, clock=lambda: 7.0).dispatch(job) == SPENT
+
+
+@pytest.mark.parametrize("has_worker", [False, True])
+def test_whole_runs_around_single_operations_come_last_and_may_be_cut(tmp_path, has_worker):
+    """Their loop is the reference's; those of a worker of its own have their turn with the others, and are needed."""
+    whole = "pool_kinds.storage_changes_no_phase"
+    described = Described("mine", frozenset(name.partition(".")[2] for name in NAMES), True, has_worker)
+    prepared = replace(PREPARED, described=described)
+    wanted = replace(WANTED, properties=(*NAMES, whole), max_examples=40, slow_examples=40, budget=60.0)
+    run = Run(wanted, prepared, lambda name: prepared, tmp_path, lambda failure: None)
+    jobs = list(run.jobs())
+    keys = [job.key for job in jobs]
+    rounds = [[(name, number) for name in NAMES] for number in range(3)]
+    whole_rounds = [[(whole, number)] for number in range(3)]
+    if has_worker:
+        assert [sorted(keys[3 * number : 3 * number + 3]) for number in range(3)] == [
+            sorted(rounds[number] + whole_rounds[number]) for number in range(3)
+        ]
+        assert [key for key in keys if key[0] == whole] == [keys[place] for place in (2, 5, 8)]
+    else:
+        assert [sorted(keys[start:end]) for start, end in ((0, 2), (2, 4), (4, 6))] == [sorted(one) for one in rounds]
+        assert keys[6:] == [key for one in whole_rounds for key in one]
+    for job in jobs:
+        is_whole = job.key[0] == whole
+        run.take(Skipped(job, SPENT) if is_whole else Done(job, asdict(PropertyReport(4, False, False)) | ANSWERED))
+    report = run.report()
+    cut = f"1 properties were cut before their first example was through: {whole}"
+    assert report.inconclusive_because == ((cut,) if has_worker else ())
+    assert report.verdict == ("inconclusive" if has_worker else "conforms")
+
+
+def test_where_nothing_else_ran_a_whole_run_that_is_cut_decides_nothing(tmp_path):
+    whole = "pool_kinds.storage_changes_no_phase"
+    run = Run(replace(WANTED, properties=(whole,)), PREPARED, lambda name: PREPARED, tmp_path, lambda failure: None)
+    for job in run.jobs():
+        run.take(Skipped(job, SPENT))
+    assert run.report().verdict == "inconclusive"
