@@ -92,7 +92,7 @@ def _by_probability(fault: str) -> Method:
 
         for anchor in anchors:
             meet(ROOT, anchor.node, Fraction(1))
-            if fault == "one heap each":
+            if fault != "one heap":
                 drain()
         drain()
         return tree
@@ -200,7 +200,7 @@ _ROWS: tuple[tuple[int, str, Method], ...] = (
     (12, "Shares are taken of all children.", _by_probability("all")),
     (13, "Counts are compared in the place of probabilities.", _by_probability("counts")),
     (14, "A probability is that of one step, not of the path.", _by_probability("alone")),
-    (15, "Each anchor fills the tree before the next one is met.", _by_probability("one heap each")),
+    (15, "The likeliest of all anchors together is taken.", _by_probability("one heap")),
     (16, "What a shorter context knows behind a likely node is left out.", _by_probability("known")),
     (17, "Nodes are numbered depth first.", _edited(_other_order(_depth_first))),
     (18, "Levels are numbered from their ends.", _edited(_other_order(_levels_from_their_ends))),

@@ -128,10 +128,10 @@ def _by_probability(below: Below, anchors: list[Path], sizes: NgramParameters, m
 
     for anchor in anchors:
         meet((), anchor, number(1))
-    while waiting and len(created) < most:
-        best = max(range(len(waiting)), key=lambda place: waiting[place][0])
-        probability, child, path = waiting.pop(best)
-        if child not in created:
-            created.append(child)
-        meet(child, path, probability)
+        while waiting and len(created) < most:
+            best = max(range(len(waiting)), key=lambda place: waiting[place][0])
+            probability, child, path = waiting.pop(best)
+            if child not in created:
+                created.append(child)
+            meet(child, path, probability)
     return created

@@ -71,7 +71,9 @@ def grow_by_breadth(anchors: Sequence[Anchor], parameters: NgramParameters, num_
 
 
 def grow_by_probability(anchors: Sequence[Anchor], parameters: NgramParameters, num_nodes: int) -> DraftTree:
-    """Grow a tree by the likeliest of all that could follow; of two that are as likely, the one that was met first.
+    """Grow a tree anchor by anchor by the likeliest that could follow; of two as likely, by the one that was met first.
+
+    What follows a longer anchor is taken to its end before a shorter one is asked, however likely that would be.
 
     Notes
     -----
@@ -88,7 +90,9 @@ def grow_by_probability(anchors: Sequence[Anchor], parameters: NgramParameters, 
 
     for anchor in anchors:
         meet(ROOT, anchor.node, Fraction(1))
-    while heap and not tree.is_full:
-        negative, _, place, child = heapq.heappop(heap)
-        meet(tree.reach(place, child.token), child, -negative)
+        while heap:
+            if tree.is_full:
+                return tree
+            negative, _, place, child = heapq.heappop(heap)
+            meet(tree.reach(place, child.token), child, -negative)
     return tree
