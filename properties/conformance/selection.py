@@ -113,7 +113,7 @@ def is_runnable(one: Property, backend: Promises) -> bool:
 
 def is_borrowed(one: Property, backend: Promises) -> bool:
     """Return whether the loop of a whole run is the reference's: the implementation brings single operations alone."""
-    return one.is_slow and not backend.has_worker
+    return one.is_slow and not (backend.has_worker or backend.makes)
 
 
 def examples_of(one: Property, max_examples: int, slow_examples: int | None = None) -> int:
