@@ -31,10 +31,6 @@ def verify_tree_greedy(
     return predict, accept_index, num_accepted_drafts * 0
 """
 FEW = ("--examples", "3", "--seed", "1")
-    word
-    for name in (*OPERATIONS, "verify_tree_greedy", "map_hot_tokens")
-    for word in ("--property", f"agreement.{name}")
-]
 WALKS = ("agreement.verify_tree_greedy", "agreement.fast_topk", "strided.verify_tree_greedy")
 COMMANDS = {
     "help": ((), 0),
