@@ -3,7 +3,7 @@
 import torch
 
 from specsim.gpu.kernels import probabilities as kernels
-from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
+from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import run
 from specsim.gpu.launching.launcher import launch
@@ -16,6 +16,17 @@ TILE = 1024
 
 ROW_BLOCK = 2048
 """Tokens of its row that a program looks at together: eight a thread of eight warps, in float64."""
+
+CHUNK = 8192
+"""Logits of a row without filters that a program reads and writes: 64 a thread of four warps, all loaded at once."""
+
+LAG = 8
+"""Rows that are read before the first of them is written: the next programs have no one to wait for, and 8 rows of
+128,256 logits in float32 are 4 MB, which the cache of 50 MB still holds."""
+
+LARGEST_PRECISE = 4096
+"""Vocabulary up to which weights are in float64. In float32 the rounding of an exponent of 69, beyond which weights
+count as 0, is half as large again as the bound of the exponent; the bound of a sum has room for that from here on."""
 
 OPTIONAL = ("scaling_penalty", "additive_penalty", "logit_bias", "vocab_mask")
 
@@ -133,7 +144,11 @@ def target_probabilities(
     min_p: torch.Tensor,
     num_draft_tokens: int,
 ) -> torch.Tensor:
-    """Soften and filter every row in one launch; a program owns whole rows, and what may survive is looked at alone."""
+    """Soften and filter every row in two launches, one for rows with filters, the other for rows without.
+
+    A program of the first owns whole rows, and looks at what may survive alone; a row of the second is split over
+    programs and read from memory once.
+    """
     return run("target_probabilities", launch_target_probabilities, locals())
 
 
@@ -142,29 +157,47 @@ def launch_target_probabilities(call: Call) -> torch.Tensor:
     num_rows, vocab = call.outputs.shape
     if num_rows:
         logits = call.arguments["logits"]
+        filtered, softened = _plan_probabilities(num_rows, vocab, call.axes["num_draft_tokens"], *logits.stride())
+        num_groups, num_chunks = softened.sizes["num_groups"], softened.sizes["num_chunks"]
+        precision = torch.float64 if vocab <= LARGEST_PRECISE else torch.float32
         launch(
-            _plan_probabilities(num_rows, vocab, call.axes["num_draft_tokens"], *logits.stride()),
+            filtered,
+            softened,
             inputs={"logits": logits, **call.contiguous("temperature", "top_k", "top_p", "min_p")},
             outputs={"target_probs": call.outputs},
+            scratch={
+                "num_read": call.scratch(num_groups, dtype=torch.int32),
+                "scale": call.scratch(num_rows, dtype=precision),
+                "chunk_max": call.scratch(num_rows, num_chunks, dtype=torch.float32),
+                "chunk_mass": call.scratch(num_rows, num_chunks, dtype=precision),
+            },
         )
     return call.outputs
 
 
 @planned
-def _plan_probabilities(num_rows: int, vocab: int, num_nodes: int, row_stride: int, column_stride: int) -> Plan:
+def _plan_probabilities(
+    num_rows: int, vocab: int, num_nodes: int, row_stride: int, column_stride: int
+) -> tuple[Plan, Plan]:
+    """Plan the launch for rows with filters, which resets the counts of the other, and that for rows without."""
     rows, block = _blocks(num_rows, vocab)
+    chunk = choose_block(vocab, CHUNK)
+    num_groups, num_chunks = ceil_div(num_rows, rows), ceil_div(vocab, chunk)
+    row = {"vocab": vocab, "row_stride": row_stride, "column_stride": column_stride}
+    lag = min(LAG, num_groups) if num_chunks > 1 else 0
     return Plan(
         kernels._target_probabilities_kernel,
-        grid=(ceil_div(num_rows, rows),),
-        sizes={
-            "num_rows": num_rows,
-            "num_nodes": num_nodes,
-            "vocab": vocab,
-            "row_stride": row_stride,
-            "column_stride": column_stride,
-        },
+        grid=(num_groups,),
+        sizes={"num_rows": num_rows, "num_nodes": num_nodes, **row},
         tunables={"ROWS": rows, "BLOCK": block},
         num_warps=_num_warps(rows, block),
+    ), Plan(
+        kernels._soften_kernel,
+        grid=((num_groups + lag) * num_chunks,),
+        sizes={"num_rows": num_rows, "num_groups": num_groups, "lag": lag, "num_chunks": num_chunks, **row},
+        constants={"CHUNKS": power_of_two(num_chunks), "PRECISE": vocab <= LARGEST_PRECISE},
+        tunables={"ROWS": rows, "CHUNK": chunk},
+        num_warps=max(1, min(4, rows * chunk // 256)),
     )
 
 

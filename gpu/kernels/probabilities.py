@@ -21,6 +21,8 @@ TOP_K = tl.constexpr(0)
 TOP_P = tl.constexpr(1)
 MIN_P = tl.constexpr(2)
 
+LOG2_E = tl.constexpr(1.4426950408889634)
+
 
 @triton.jit(do_not_specialize=["num_rows", "num_nodes"])
 def _prepare_logits_kernel(
@@ -147,6 +149,92 @@ def _softened(logit, temperature, peak, total):
     return (tl.exp(logit.to(tl.float64) / temperature - peak) / total).to(tl.float32)
 
 
+@triton.jit
+def _is_unfiltered(temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr, request, vocab):
+    """Whether a request samples, and its filters keep everything."""
+    is_sampled = tl.load(temperature_ptr + request) > 0
+    keeps_all = (tl.load(top_k_ptr + request) >= vocab) & (tl.load(top_p_ptr + request) >= 1)
+    return is_sampled & keeps_all & (tl.load(min_p_ptr + request) <= 0)
+
+
+@triton.jit
+def _weights(logits, peak, scale, PRECISE: tl.constexpr):
+    """Powers of 2 of scaled differences to a peak, in float64 where PRECISE; a peak of -inf stands for 0."""
+    peak = tl.where(peak == float("-inf"), 0.0, peak)
+    return tl.exp2((logits.to(tl.float64 if PRECISE else tl.float32) - peak) * tl.abs(scale))
+
+
+@triton.jit(do_not_specialize=["num_rows", "num_groups", "lag"])
+def _soften_kernel(
+    logits_ptr,
+    scale_ptr,
+    target_probs_ptr,
+    num_read_ptr,
+    chunk_max_ptr,
+    chunk_mass_ptr,
+    num_rows,
+    num_groups,
+    lag,
+    num_chunks,
+    vocab,
+    row_stride,
+    column_stride,
+    ROWS: tl.constexpr,
+    CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    PRECISE: tl.constexpr,
+):
+    """Write the softmax of the rows that have a scale: log2(e) over their temperature, but -1 where a row has filters.
+
+    A group of rows is split over ``num_chunks`` programs. Each reads its chunk of a group for the group's largest
+    logits and sums, and writes its chunk of the group ``lag`` groups before, whose logits the cache still holds. It
+    waits for programs of lower number alone, which have started before it.
+    """
+    group = tl.program_id(0) // num_chunks
+    chunk = tl.program_id(0) % num_chunks
+    token = chunk * CHUNK + tl.arange(0, CHUNK)[None, :]
+    column = token.to(tl.int64) * column_stride
+    # Rows with filters are read as well: logits need not wait for what decides about them.
+    if group < num_groups:
+        row = tl.minimum(group.to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
+        logit = tl.load(logits_ptr + row * row_stride + column, mask=token < vocab, other=float("-inf"))
+        logit = logit.to(tl.float32)
+        greatest = tl.max(logit, 1, keep_dims=True)
+        mass = tl.sum(_weights(logit, greatest, tl.load(scale_ptr + row), PRECISE), 1, keep_dims=True)
+        tl.store(chunk_max_ptr + row * num_chunks + chunk, greatest)
+        tl.store(chunk_mass_ptr + row * num_chunks + chunk, mass)
+        # All threads have stored before one of them says so.
+        tl.debug_barrier()
+        tl.atomic_add(num_read_ptr + group, 1, sem="release")
+    if group >= lag:
+        row = (group - lag).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+        is_inside = row < num_rows
+        row = tl.minimum(row, num_rows - 1)
+        logit = tl.load(logits_ptr + row * row_stride + column, mask=token < vocab, other=float("-inf"))
+        logit = logit.to(tl.float32)
+        scale = tl.load(scale_ptr + row)
+        while tl.atomic_add(num_read_ptr + group - lag, 0, sem="acquire") < num_chunks:
+            pass
+        if CHUNKS == 1:
+            peak = tl.load(chunk_max_ptr + row)
+            total = tl.load(chunk_mass_ptr + row)
+        else:
+            # A group is one row here. Its parts are a tile of their own: that of the logits would load each of them
+            # dozens of times.
+            tl.static_assert(ROWS == 1)
+            part = tl.arange(0, CHUNKS)
+            parts = (group - lag).to(tl.int64) * num_chunks + part
+            peaks = tl.load(chunk_max_ptr + parts, mask=part < num_chunks, other=float("-inf"), volatile=True)
+            masses = tl.load(chunk_mass_ptr + parts, mask=part < num_chunks, other=0.0, volatile=True)
+            peak = tl.max(peaks, 0)
+            total = tl.sum(masses * _weights(peaks, peak, tl.load(scale_ptr + group - lag), PRECISE), 0)
+        if PRECISE:
+            share = (_weights(logit, peak, scale, PRECISE) / total).to(tl.float32)
+        else:
+            share = _weights(logit, peak, scale, PRECISE) * (1 / total)
+        tl.store(target_probs_ptr + row * vocab + token, share, mask=is_inside & (scale > 0) & (token < vocab))
+
+
 @triton.jit(do_not_specialize=["num_rows", "num_nodes"])
 def _target_probabilities_kernel(
     logits_ptr,
@@ -155,6 +243,8 @@ def _target_probabilities_kernel(
     top_p_ptr,
     min_p_ptr,
     target_probs_ptr,
+    num_read_ptr,
+    scale_ptr,
     num_rows,
     num_nodes,
     vocab,
@@ -163,12 +253,20 @@ def _target_probabilities_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Soften and filter whole rows; rows past the last one repeat it. A row's logits are read four times."""
+    """Soften and filter whole rows, but for those that ``_soften_kernel`` writes: it gives them a scale.
+
+    Rows past the last one repeat it. A row's logits are read four times.
+    """
     row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
     request = row // num_nodes
+    is_filtered = _is_unfiltered(temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr, request, vocab) == 0
+    tl.store(num_read_ptr + tl.program_id(0), 0)
     temperature = tl.load(temperature_ptr + request).to(tl.float64)
     is_greedy = temperature == 0
     temperature = tl.where(is_greedy, 1.0, temperature)
+    tl.store(scale_ptr + row, tl.where(is_filtered, -1.0, 1 / temperature * LOG2_E))
+    if tl.max(is_filtered.to(tl.int32)) == 0:
+        return
     top_k = tl.where(is_greedy, 1, tl.load(top_k_ptr + request))
     top_p = tl.load(top_p_ptr + request).to(tl.float64)
     row_ptr = logits_ptr + row * row_stride
@@ -216,4 +314,4 @@ def _target_probabilities_kernel(
         kept = shares(_softened(logit.to(tl.float32), temperature, peak, total), by_k, mass_k)
         kept = shares(shares(kept, by_p, mass_p), by_min, mass_min)
         kept = tl.where(is_greedy, (token == choice).to(tl.float32), kept)
-        tl.store(list_ptr + token, kept, mask=token < vocab)
+        tl.store(list_ptr + token, kept, mask=is_filtered & (token < vocab))

@@ -4,9 +4,13 @@ import torch
 from ml_dtypes import bfloat16
 
 from specsim import gpu
+from specsim.conformance.backend import load
+from specsim.contracts.rounding import is_rounded
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
+from specsim.gpu.switches import poisoned
 from specsim.rejection import Reason
 
+REFERENCE, GPU = load("specsim.reference"), load("specsim.gpu")
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
 SHAPES = pytest.mark.parametrize(("num_rows", "vocab"), [(0, 5), (1, 1), (3, 2), (7, 33), (2, 1000)])
 KINDS = ("random", "equal", "one-hot", "ties", "peaked", "half empty", "least")
@@ -103,6 +107,48 @@ def test_target_of_several_blocks(agrees, cut):
         min_p=np.array([0, 0, 0.1], np.float32),
         num_draft_tokens=2,
     )
+
+
+def mixed_requests(num_requests, num_nodes, vocab, kind="random"):
+    """Return requests of which some are filtered, some greedy, and the others neither."""
+    return {
+        "logits": logits_of(kind, num_requests * num_nodes, vocab, np.float32),
+        "temperature": cycled([0.8, 0.7, 1.5, 0], num_requests, np.float32),
+        "top_k": cycled([2**31 - 1, 5, vocab], num_requests, np.int32),
+        "top_p": np.ones(num_requests, np.float32),
+        "min_p": np.zeros(num_requests, np.float32),
+        "num_draft_tokens": num_nodes,
+    }
+
+
+def require_rounded(arguments):
+    """Compare with the reference up to rounding: weights of a large vocabulary are in float32."""
+    expected = REFERENCE.run("target_probabilities", arguments).outputs["target_probs"]
+    with poisoned(0xFF):
+        got = GPU.run("target_probabilities", arguments).outputs["target_probs"]
+    assert is_rounded(expected, got).all()
+    # Filtered and greedy rows are the other kernel's, in float64.
+    is_filtered = np.repeat((arguments["temperature"] == 0) | (arguments["top_k"] == 5), arguments["num_draft_tokens"])
+    np.testing.assert_array_equal(got[is_filtered], expected[is_filtered])
+
+
+@pytest.mark.parametrize("kind", ["random", "forbidden", "far apart"])
+def test_rows_without_filters_are_read_in_chunks_a_few_rows_ahead(agrees, cut, kind):
+    cut(block=lambda size, most, interpreted: 1 if most == 1 else min(most, 16))
+    agrees("target_probabilities", **mixed_requests(7, 3, 50, kind))
+
+
+def test_rows_without_filters_of_a_large_vocabulary(cut):
+    cut(block=lambda size, most, interpreted: 1 if most == 1 else min(most, 2048))
+    for kind in ("random", "forbidden", "far apart"):
+        require_rounded(mixed_requests(3, 1, 5000, kind))
+
+
+@ON_GPU
+@pytest.mark.parametrize("vocab", [8192, 32_000, 128_256])
+def test_rows_without_filters_of_vocabularies_in_use(vocab):
+    for num_requests in (1, 7, 48):
+        require_rounded(mixed_requests(num_requests, 3, vocab, "forbidden" if vocab == 8192 else "random"))
 
 
 def test_greedy_rows_choose_the_first_largest():
