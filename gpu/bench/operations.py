@@ -13,9 +13,9 @@ from torch import Tensor
 from specsim import gpu
 from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.bench.from_logits import from_logits_cases, measure_compositions
+from specsim.gpu.bench.from_logits import VOCAB, from_logits_cases, measure_compositions
 from specsim.gpu.bench.memory import memory_cases
-from specsim.gpu.bench.timing import Case, Latency, host_time_of, measure, summary, time_of
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, host_time_of, measure, summary, time_of
 from specsim.gpu.models import load_model
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.simulation.engine import Engine
@@ -67,7 +67,17 @@ def operation_cases() -> tuple[Case, ...]:
         )
         for pairs, today in ((4, "272"), (256, "386"), (1024, "615"))
     ]
-    return (*trees, *walks, *moves, *memory_cases(), *from_logits_cases())
+    rows = [
+        Case(
+            "target_probabilities",
+            f"{number} rows of {VOCAB:,}, float32, temperature alone",
+            partial(row_inputs, number),
+            today,
+            num_inputs=num_inputs,
+        )
+        for number, today, num_inputs in ((16, "22", CALLS_PER_GRAPH), (256, "116", 2), (1024, "441", 2))
+    ]
+    return (*trees, *walks, *moves, *rows, *memory_cases(), *from_logits_cases())
 
 
 def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
@@ -117,6 +127,19 @@ def verify_inputs(batch: int, topk: int, nodes: int) -> dict[str, Any]:
         "retrieve_next_sibling": links[2],
         "target_predict": target_predict,
         "num_steps": 5,
+    }
+
+
+def row_inputs(num_rows: int) -> dict[str, Any]:
+    """Return random logits of requests with a temperature and without filters."""
+    ones = torch.ones(num_rows, device=DEVICE)
+    return {
+        "logits": torch.randn((num_rows, VOCAB), device=DEVICE) * 3,
+        "temperature": ones * 0.8,
+        "top_k": torch.full((num_rows,), 2**31 - 1, dtype=torch.int32, device=DEVICE),
+        "top_p": ones,
+        "min_p": ones * 0,
+        "num_draft_tokens": 1,
     }
 
 
