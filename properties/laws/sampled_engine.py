@@ -1,5 +1,6 @@
 """Sampled decoding end to end: the engine emits exactly the law of decoding token by token, and follows its seeds."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
+from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.histories import build_worker, loop_on
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
@@ -54,6 +56,9 @@ class SampledRun:
         asked[0].grammar = None if self.grammar is None else self.grammar.start
         return asked
 
+
+ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH = 1e-9, 0.4, 32
+"""The chance of a false alarm, Cohen's w that has to be noticed, and sampled requests that run together."""
 
 MakeWorker = Callable[[SampledRun, PoolSizes], Worker]
 
@@ -151,7 +156,11 @@ def both_workers_sample_alike(backend: Backend, run: SampledRun) -> None:
 
 
 def requests_draw_different_coins(backend: Backend, run: SampledRun) -> None:
-    """Requests of one prompt and different seeds do not all emit the same."""
+    """Requests of one prompt and different seeds do not all emit the same.
+
+    Where drafts are the implementation's own they emit each text as often as decoding token by token does: no run of
+    the reference has the same coins.
+    """
     count = 6
     alike = replace(
         run,
@@ -161,6 +170,33 @@ def requests_draw_different_coins(backend: Backend, run: SampledRun) -> None:
     )
     outputs = {tuple(request.output) for request in decode(workers_of(backend), alike, count).values()}
     require(len(outputs) > 1, f"different outputs of {count} seeds", len(outputs), "more than one")
+    if backend.limits.has_own_drafts:
+        require_frequencies_of_seeds(backend, run)
+
+
+def require_frequencies_of_seeds(backend: Backend, run: SampledRun) -> None:
+    """Raise AssertionError if what an implementation's workers emit for many seeds contradicts the exact law."""
+    vocab_size, count, number = 3, SEEDS_IN_A_BATCH, run.model.seed % 2**16
+    prompt = tuple(token % vocab_size for token in run.prompts[0])
+    config = run.config if run.config.topk <= vocab_size else TREES[0]
+    model = HashModel(vocab_size, run.model.seed, run.model.agreement)
+
+    def sample(most: int, look: int) -> Counter[Outcome]:
+        found = Counter[Outcome]()
+        for start in range(0, most, count):
+            first = number + (look << 20) + start
+            seeds = range(first, first + min(count, most - start))
+            sampling = tuple(replace(HALVING, seed=seed) for seed in seeds)
+            alike = SampledRun(config, model, (prompt,) * len(seeds), sampling, 2, run.is_v1)
+            done = decode(workers_of(backend), alike, count)
+            found.update(tuple(request.output) for request in done.values())
+        return found
+
+    expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), 2)
+    law = sequential_law(sample, expected, alpha=ALPHA, effect=EFFECT_OF_RUNS)
+    what = f"chi-square of the outputs of {law.sample_size} seeds, prompt {list(prompt)}, {config}, {model}"
+    told = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
+    require(law.verdict != "differs", what, told, f"one of chance above {ALPHA:.0e}")
 
 
 @composite

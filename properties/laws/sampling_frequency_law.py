@@ -1,5 +1,6 @@
 """The law of samplers that draw their own coins, by chi-square: how often they emit each sequence."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -10,16 +11,17 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.operations.without_coins import SUFFIX
-from specsim.properties.distribution import EVERYTHING, Distribution, Outcome
+from specsim.properties.distribution import EVERYTHING, Distribution, Outcome, Row, autoregressive
 from specsim.properties.laws.sampling_chain_law import describe as describe_chain
 from specsim.properties.laws.sampling_chain_law import last_shares
 from specsim.properties.laws.sampling_law import describe as describe_tree
-from specsim.properties.laws.support.checks import state
+from specsim.properties.laws.support.checks import require, state
 from specsim.properties.laws.support.frequencies import Inconclusive, detectable_effect, sequential_law
 from specsim.properties.laws.support.sampling_cells import (
     CHAIN_SAMPLER,
     TREE_SAMPLER,
     chain_case,
+    children_by_token,
     emitted_along_paths,
     emitted_in_rows,
     proposal_row,
@@ -39,33 +41,126 @@ SAMPLER_OF_CHAINS = CHAIN_SAMPLER + SUFFIX
 BATCH = 1024
 """Requests of one call."""
 
+NUM_VERIFIES = 2048
+"""Verifies whose accepted drafts are counted."""
+
 Play = Callable[[int, int], list[Outcome]]
 
 
 def tree_frequencies_fit_the_targets_law(backend: Backend, case: tuple[TreeScene, int]) -> None:
-    """Drawing its own coins, a tree sampler emits each sequence as often as the target does, as far as counts tell."""
+    """Drawing its own coins, a tree sampler emits each sequence as often as the target does, as far as counts tell.
+
+    However few drafts it accepts: where it stops at a child, what the target would emit behind it is drawn here.
+    """
     scene, seed = case
 
     def play(count: int, number: int) -> list[Outcome]:
-        arguments = {**tree_case([scene], [count]), "seed": number}
-        return emitted_along_paths(backend.run(SAMPLER_OF_TREES, arguments).outputs)
+        random = np.random.default_rng([seed, number, 1])
+        return [_walked_on(scene, emitted, random) for emitted in play_tree(backend, scene, count, number)]
 
     require_frequencies(backend, f"frequencies of {describe_tree(scene)}", play, walk_law(scene), seed)
 
 
 def chain_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainScene, int]) -> None:
-    """Drawing its own coins, a chain sampler emits each sequence as often as the exact rule, as far as counts tell."""
+    """Drawing its own coins, a chain sampler emits each sequence as often as the target does, as far as counts tell.
+
+    Whichever drafts it accepts, one by one or a block at once: behind a shorter output the target's tokens are drawn
+    here, so that all outputs have one length.
+    """
     scene, seed = case
-    drafts = scene.drafts()
-    chances = np.array([float(chance) for _, chance in drafts])
+    horizon = scene.num_drafts + 1
 
     def play(count: int, number: int) -> list[Outcome]:
-        random = np.random.default_rng([seed, number])
-        drawn = [drafts[place][0] for place in random.choice(len(drafts), size=count, p=chances / chances.sum())]
-        arguments = {**chain_case([scene] * count, drawn, [1] * count), "seed": number}
-        return emitted_in_rows(backend.run(SAMPLER_OF_CHAINS, arguments).outputs)
+        random = np.random.default_rng([seed, number, 1])
+        return [_drawn_on(scene, one, horizon, random) for one in play_chain(backend, scene, seed, count, number)]
 
-    require_frequencies(backend, f"frequencies of {describe_chain(scene)}", play, emission_law(scene), seed)
+    expected = autoregressive(scene.target.__getitem__, horizon)
+    require_frequencies(backend, f"frequencies of {describe_chain(scene)}", play, expected, seed)
+
+
+def trees_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tuple[TreeScene, int]) -> None:
+    """On average a verify of a tree accepts as many drafts as the target chooses children in a row."""
+    scene, seed = case
+    require_acceptance(
+        backend,
+        describe_tree(scene),
+        lambda count: play_tree(backend, scene, count, seed),
+        walk_law(scene),
+        scene.num_steps,
+    )
+
+
+def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tuple[ChainScene, int]) -> None:
+    """On average a verify of a chain accepts as many drafts as one that accepts them token by token, or more."""
+    scene, seed = case
+    require_acceptance(
+        backend,
+        describe_chain(scene),
+        lambda count: play_chain(backend, scene, seed, count, seed),
+        emission_law(scene),
+        scene.num_drafts,
+    )
+
+
+def play_tree(backend: Backend, scene: TreeScene, count: int, number: int) -> list[Outcome]:
+    """Return what so many verifies of a tree emit with one seed."""
+    arguments = {**tree_case([scene], [count]), "seed": number}
+    return emitted_along_paths(backend.run(SAMPLER_OF_TREES, arguments).outputs)
+
+
+def play_chain(backend: Backend, scene: ChainScene, seed: int, count: int, number: int) -> list[Outcome]:
+    """Return what so many verifies of a chain emit with one seed, each of a draft of its own."""
+    drafts = scene.drafts()
+    chances = np.array([float(chance) for _, chance in drafts])
+    random = np.random.default_rng([seed, number])
+    drawn = [drafts[place][0] for place in random.choice(len(drafts), size=count, p=chances / chances.sum())]
+    arguments = {**chain_case([scene] * count, drawn, [1] * count), "seed": number}
+    return emitted_in_rows(backend.run(SAMPLER_OF_CHAINS, arguments).outputs)
+
+
+def _walked_on(scene: TreeScene, emitted: Outcome, random: np.random.Generator) -> Outcome:
+    """Return an output of a tree that goes on while its last token is a child of where the walk is."""
+    node = 0
+    for place, token in enumerate(emitted):
+        children = children_by_token(scene, node) if place < scene.num_steps else {}
+        if token not in children:
+            return emitted
+        node = children[token]
+    if not emitted:
+        return emitted
+    return _walked_on(scene, (*emitted, _token_of(scene.rows[node], random)), random)
+
+
+def _drawn_on(scene: ChainScene, emitted: Outcome, horizon: int, random: np.random.Generator) -> Outcome:
+    """Return an output with the target's own tokens behind it, up to a length."""
+    while len(emitted) < horizon and emitted in scene.target:
+        emitted = (*emitted, _token_of(scene.target[emitted], random))
+    return emitted
+
+
+def _token_of(row: Row, random: np.random.Generator) -> int:
+    return int(random.choice(len(row), p=[float(share) for share in row]))
+
+
+def require_acceptance(
+    backend: Backend, what: str, play: Callable[[int], list[Outcome]], expected: Distribution, most: int
+) -> None:
+    """Raise AssertionError if fewer drafts are accepted than a law says, by more than chance: one alarm in a billion.
+
+    Parameters
+    ----------
+    expected : mapping of outcome to probability
+        What is emitted token by token; an output has one token more than accepted drafts.
+    most : int
+        The drafts that can be accepted.
+    """
+    count = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES)
+    wanted = float(sum((share * (len(outcome) - 1) for outcome, share in expected.items()), Fraction(0)))
+    got = sum(len(outcome) - 1 for outcome in play(count)) / count
+    # NOTE: by Hoeffding's inequality, whatever the law of the counts, which lie between 0 and the most.
+    slack = most * math.sqrt(-math.log(ALPHA) / (2 * count))
+    least = f"at least {wanted:.3f} but for {slack:.3f} by chance"
+    require(got >= wanted - slack, f"accepted drafts a verify, {what}, over {count} verifies", round(got, 3), least)
 
 
 def emission_law(scene: ChainScene) -> Distribution:
@@ -125,4 +220,18 @@ def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
 PROPERTIES = (
     state("sampling_frequency_law", tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
     state("sampling_frequency_law", chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
+    state(
+        "sampling_frequency_law",
+        trees_accept_no_fewer_drafts_than_token_by_token,
+        seeded_trees,
+        (SAMPLER_OF_TREES,),
+        "P63",
+    ),
+    state(
+        "sampling_frequency_law",
+        chains_accept_no_fewer_drafts_than_token_by_token,
+        seeded_chains,
+        (SAMPLER_OF_CHAINS,),
+        "P63",
+    ),
 )

@@ -48,7 +48,7 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
     engine = start(own_worker(backend, scenario), scenario)
     for number, (expected, got) in enumerate(play([believed, engine], scenario)):
         engine.scheduler.check_ledger()
-        if expected is not None and got is not None:
+        if expected is not None and got is not None and not backend.limits.has_own_drafts:
             divergence = first_divergence(number, believed.worker.phases(), engine.worker.phases())
             require(divergence is None, f"iteration {number}", divergence, "the phases of the reference")
         state = engine.worker.state()
@@ -56,7 +56,8 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
             written = state["req_to_token"][request.row, : len(request.slots)].tolist()
             require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
             both = expected_tags(scenario.model, [*request.prompt, *request.output])
-            for name, tags in zip(("target_kv", "draft_kv"), both, strict=True):
+            pools = ("target_kv",) if backend.limits.has_own_drafts else ("target_kv", "draft_kv")
+            for name, tags in zip(pools, both, strict=False):
                 check_tags(name, state[name], request, tags)
     for request in engine.scheduler.finished:
         text = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)

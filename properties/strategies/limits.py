@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.limits import NO_LIMITS, SWITCHES, Limits, Values
+from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
 
@@ -24,7 +24,22 @@ OF_THRESHOLDS = (
     "sampling_law.lower_thresholds_never_shorten_a_chain",
 )
 OF_SCRATCH = ("acceptance.rejected_children_are_remembered",)
-"""Properties whose every case has a threshold below 1, or that look at nothing but scratch memory."""
+OF_ACCEPTANCE = (
+    "sampling_frequency_law.trees_accept_no_fewer_drafts_than_token_by_token",
+    "sampling_frequency_law.chains_accept_no_fewer_drafts_than_token_by_token",
+)
+OF_DRAFTS = (
+    "engine.acceptance_is_what_the_draft_promises",
+    "worker.draft_cache_is_that_of_a_fresh_prefill",
+    "worker.proposals_depend_on_the_committed_tokens_only",
+    "worker_v1.proposals_depend_on_the_committed_tokens_only",
+    "worker_v1.both_workers_decode_alike",
+    "pool_kinds.storage_changes_no_phase",
+    "sampled_engine.both_workers_sample_alike",
+    "draft_sides_engine.drafts_are_right_as_far_as_they_know",
+)
+"""Properties whose every case has a threshold below 1, or that look at nothing but scratch memory, accepted
+drafts, or what workers draft."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +121,10 @@ def leaves_out(name: str, declared: Limits) -> str:
         return SWITCHES["THRESHOLDS"]
     if name in OF_SCRATCH and not declared.writes_scratch:
         return SWITCHES["SCRATCH"]
+    if name in OF_ACCEPTANCE and declared.accepts_any_number:
+        return ACCEPTANCE
+    if name in OF_DRAFTS and declared.has_own_drafts:
+        return DRAFTS
     return ""
 
 

@@ -36,6 +36,10 @@ LARGEST_DRAWN = 1 << 20
 """The least size of an axis, and the least value of a scalar, that a declaration may ask for."""
 
 TIES = "ties that are broken otherwise than by the contract"
+ACCEPTANCE = "how many drafts a sampler without coins accepts"
+DRAFTS = "drafts of workers, and what they keep for them"
+CHOICES = {"TIES": "any", "ACCEPTANCE": "any", "LOCKSTEP": "outputs"}
+"""The only value that each of these attributes may have."""
 _WITHOUT = {
     "EMPTY": True,
     "CONTIGUOUS": False,
@@ -79,6 +83,10 @@ class Limits:
         may lack these arguments otherwise.
     writes_scratch : bool
         Whether memory is written that is there for the operation itself. Functions may lack it otherwise.
+    accepts_any_number : bool
+        Whether a sampler that draws its own coins may accept fewer drafts than one that accepts token by token.
+    has_own_drafts : bool
+        Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
     most : mapping
         The largest number of what ``AXES_OF`` counts, in every operation: whoever runs the suite wants no larger calls.
     """
@@ -93,12 +101,17 @@ class Limits:
     has_distinct_siblings: bool = False
     takes_thresholds: bool = True
     writes_scratch: bool = True
+    accepts_any_number: bool = False
+    has_own_drafts: bool = False
     most: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def are_none(self) -> bool:
         """Whether nothing is declared."""
         return self == NO_LIMITS
+
+    def _freedoms(self) -> tuple[tuple[str, bool], ...]:
+        return (TIES, self.ties_are_free), (ACCEPTANCE, self.accepts_any_number), (DRAFTS, self.has_own_drafts)
 
     def of(self, operation: str) -> Mapping[str, Values]:
         """Return what is taken of the axes and scalars of an operation; a sampler's form without coins takes its."""
@@ -150,7 +163,7 @@ class Limits:
             not self.writes_scratch,
         )
         lines = [words for words, is_declared in zip(SWITCHES.values(), declared, strict=True) if is_declared]
-        lines += [TIES] if self.ties_are_free else []
+        lines += [words for words, is_free in self._freedoms() if is_free]
         for operation, taken in self.values.items():
             lines += [f"{operation} with another {name} than {spelt(values)}" for name, values in taken.items()]
         return list(dict.fromkeys([*lines, *(words for _, _, words in self.largest_sizes())]))
@@ -198,9 +211,7 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         One line says what of it makes no sense.
     """
     chosen = {attribute: _switch(module, name, attribute) for attribute in SWITCHES}
-    ties = module.get("TIES")
-    if ties not in (None, "any"):
-        raise BadLimits(f'{name}.TIES is {said(ties)}, but should be "any", because nothing else is a choice')
+    free = {attribute: _choice(module, name, attribute) for attribute in CHOICES}
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):
         raise BadLimits(f"{name}.LIMITS is {said(declared)}, but should be a dictionary by operation")
@@ -209,7 +220,9 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         values=values,
         takes_empty=chosen["EMPTY"],
         is_contiguous=chosen["CONTIGUOUS"],
-        ties_are_free=ties == "any",
+        ties_are_free=free["TIES"],
+        accepts_any_number=free["ACCEPTANCE"],
+        has_own_drafts=free["LOCKSTEP"],
         takes_zero_proposals=chosen["ZERO_PROPOSALS"],
         takes_padded_proposals=chosen["PADDED_PROPOSALS"],
         is_normalised=chosen["NORMALISED"],
@@ -235,6 +248,15 @@ def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
     if not isinstance(value, bool):
         raise BadLimits(f"{name}.{attribute} is {said(value)}, but should be True or False")
     return value
+
+
+def _choice(module: Mapping[str, Any], name: str, attribute: str) -> bool:
+    value, only = module.get(attribute), CHOICES[attribute]
+    if value not in (None, only):
+        raise BadLimits(
+            f'{name}.{attribute} is {said(value)}, but should be "{only}", because nothing else is a choice'
+        )
+    return value is not None
 
 
 def _values_of(where: str, operation: object, taken: object) -> Mapping[str, Values]:

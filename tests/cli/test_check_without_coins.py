@@ -35,14 +35,14 @@ def module(tmp_path, request):
 def test_an_honest_sampler_without_coins_conforms(specsim, module):
     got = specsim("check", module(SOURCE + HONEST), "--examples", 15, "--seed", 3)
     assert got.exit_code == 0, got.output
-    assert "1 properties held, 0 failed" in got.stdout
+    assert "2 properties held, 0 failed" in got.stdout
 
 
 def test_a_biased_sampler_without_coins_fails(specsim, module):
     name = module(SOURCE + BIASED)
     got = specsim("check", name, "--examples", 15, "--seed", 3, "--json")
     assert got.exit_code == 1
-    (failure,) = json.loads(got.stdout)["failures"]
+    failure = json.loads(got.stdout)["failures"][0]
     assert failure["property"] == "sampling_frequency_law.tree_frequencies_fit_the_targets_law"
     assert "chi-square = " in failure["message"]
 
@@ -58,7 +58,10 @@ def test_too_few_samples_are_inconclusive(specsim, module):
 def test_the_form_can_be_selected_by_name(specsim, module):
     got = specsim("check", module(SOURCE + HONEST), "--examples", 5, "--seed", 3, "--operation", SAMPLER, "--json")
     assert got.exit_code == 0, got.output
-    assert list(json.loads(got.stdout)["properties"]) == ["sampling_frequency_law.tree_frequencies_fit_the_targets_law"]
+    assert list(json.loads(got.stdout)["properties"]) == [
+        "sampling_frequency_law.tree_frequencies_fit_the_targets_law",
+        "sampling_frequency_law.trees_accept_no_fewer_drafts_than_token_by_token",
+    ]
 
 
 def test_the_form_is_reached_by_the_name_of_its_operation(specsim, module):
@@ -66,6 +69,6 @@ def test_the_form_is_reached_by_the_name_of_its_operation(specsim, module):
     got = specsim("check", module(SOURCE + HONEST), *options, "--json")
     document = json.loads(got.stdout)
     assert (got.exit_code, document["verdict"]) == (0, "conforms")
-    assert document["operations"][SAMPLER]["examples"] == 1
+    assert document["operations"][SAMPLER]["examples"] == 2
     assert list(document["not_seen"]) == [SAMPLER]
     assert document["not_seen"][SAMPLER][0].startswith("a coin of exactly 0")

@@ -1,6 +1,7 @@
 """Chi-square verdicts: power, pooling, impossible outcomes, stages, and samplers that draw their own coins."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy.stats import chi2, chisquare, ncx2
 
 from specsim.conformance.backend import load
+from specsim.conformance.limits import Limits
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.runner import check, is_selected, run_property
@@ -31,6 +33,7 @@ from specsim.properties.laws.support.frequencies import (
 )
 from specsim.properties.strategies.arrays import seeded
 from specsim.properties.strategies.sampling_scenes import make_chain
+from tests.properties.laws.block_verifier import BLOCK_FAULTS, block_verifier
 from tests.properties.laws.planted_samplers import chain_sampler, tree_sampler
 
 FAIR = {(0,): Fraction(1, 2), (1,): Fraction(1, 4), (2,): Fraction(1, 4)}
@@ -150,7 +153,10 @@ def drawing_chains(sampler_with_coins):
     return chain_without_coins
 
 
-PROPERTIES = {one.operations[0]: one for one in all_properties() if WITHOUT_COINS.keys() & set(one.operations)}
+OF_SAMPLERS = [one for one in all_properties() if WITHOUT_COINS.keys() & set(one.operations)]
+PROPERTIES = {one.operations[0]: one for one in OF_SAMPLERS if one.catalogue == "P04"}
+ACCEPTANCE = {one.operations[0]: one for one in OF_SAMPLERS if one.catalogue == "P63"}
+BOTH = (PROPERTIES, ACCEPTANCE)
 
 
 @pytest.mark.parametrize("fault", [None, "V01", "V03", "SYN6", "GREEDY"])
@@ -162,11 +168,60 @@ def test_frequencies_tell_an_honest_tree_sampler_from_a_biased_one(fault):
     assert (failure is not None) == (fault is not None)
 
 
-@pytest.mark.parametrize("fault", [None, "V05", "V13"])
+@pytest.mark.parametrize("fault", [None, "V05"])
 def test_frequencies_tell_an_honest_chain_sampler_from_a_biased_one(fault):
     backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, drawing_chains(chain_sampler(fault)), "drawing")
     report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 10, is_shrunk=False)
     assert report.failed == (fault is not None)
+
+
+@pytest.mark.parametrize("fault", [None, *BLOCK_FAULTS])
+def test_frequencies_tell_an_honest_block_verifier_from_a_biased_one(fault):
+    backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, block_verifier(fault), "block")
+    report, _ = run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 6, is_shrunk=False)
+    assert report.failed == (fault is not None) and report.inconclusive == ""
+    if fault is None:
+        assert not run_property(ACCEPTANCE[SAMPLER_OF_CHAINS], backend, 3, 6, is_shrunk=False)[0].failed
+
+
+def test_drawn_drafts_that_count_as_certain_leave_the_law_and_are_accepted_too_seldom():
+    backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, drawing_chains(chain_sampler("V13")), "drawing")
+    failed = [run_property(one[SAMPLER_OF_CHAINS], backend, 3, 8, is_shrunk=False)[0].failed for one in BOTH]
+    assert failed == [False, True]
+
+
+def refusing(*, draft_tokens, cu_num_drafts, draft_probs, target_probs, max_num_drafts, seed):
+    """Accept no draft: the law is the target's, and nothing is gained."""
+    del draft_tokens, draft_probs
+    random, count = np.random.default_rng(seed), len(cu_num_drafts) - 1
+    output = np.full((count, max_num_drafts + 1), -1, dtype=np.int32)
+    for request, first in enumerate(cu_num_drafts[:-1]):
+        row = target_probs[first + request].astype(float)
+        output[request, 0] = random.choice(len(row), p=row / row.sum())
+    return output, np.zeros(count, dtype=np.int32)
+
+
+def test_a_sampler_that_accepts_nothing_is_exact_and_accepts_too_few():
+    backend = REFERENCE.with_function(SAMPLER_OF_CHAINS, refusing, "refusing")
+    assert not run_property(PROPERTIES[SAMPLER_OF_CHAINS], backend, 3, 4, is_shrunk=False)[0].failed
+    few = ACCEPTANCE[SAMPLER_OF_CHAINS]
+    report, failure = run_property(few, backend, 3, 4, is_shrunk=False)
+    assert report.failed and "accepted drafts a verify, " in failure.message
+    declared = replace(backend, limits=Limits(accepts_any_number=True))
+    assert run_property(few, declared, 3, 4)[0].is_excluded
+
+
+def test_a_tree_sampler_that_stops_above_a_child_is_exact_and_accepts_too_few():
+    def stopping(**arguments):
+        return tree_sampler()(**{**arguments, "num_steps": 0})
+
+    def padded(**arguments):
+        predict, accept_index, drafts = stopping(**arguments)
+        return predict, np.pad(accept_index, ((0, 0), (0, arguments["num_steps"])), constant_values=-1), drafts
+
+    backend = REFERENCE.with_function(SAMPLER_OF_TREES, drawing(padded), "stopping")
+    assert not run_property(PROPERTIES[SAMPLER_OF_TREES], backend, 3, 4, is_shrunk=False)[0].failed
+    assert run_property(ACCEPTANCE[SAMPLER_OF_TREES], backend, 3, 6, is_shrunk=False)[0].failed
 
 
 def test_too_few_samples_make_the_whole_check_inconclusive():
@@ -181,8 +236,8 @@ def test_too_few_samples_make_the_whole_check_inconclusive():
 
 
 def test_laws_of_frequencies_are_chosen_only_for_samplers_that_draw_their_own_coins():
-    assert PROPERTIES.keys() == WITHOUT_COINS.keys()
-    assert not [one for one in PROPERTIES.values() if is_selected(one, REFERENCE)]
+    assert PROPERTIES.keys() == ACCEPTANCE.keys() == WITHOUT_COINS.keys()
+    assert not [one for one in OF_SAMPLERS if is_selected(one, REFERENCE)]
 
 
 def test_the_emission_law_is_what_enumeration_gives():
@@ -197,4 +252,4 @@ def test_the_emission_law_is_what_enumeration_gives():
 
 
 def test_the_stated_size_holds_for_every_scene():
-    assert samples_needed(15, alpha=ALPHA / 4, effect=EFFECT) < 10_000
+    assert samples_needed(80, alpha=ALPHA / 4, effect=EFFECT) < 10_000

@@ -1,0 +1,63 @@
+"""A worker with a drafting policy of its own: it continues a text as an earlier place of the same text went on."""
+
+import numpy as np
+
+from specsim.host.ngram.draft import NgramDraft
+from specsim.reference.worker.sides import StepwiseSide
+from specsim.reference.worker.trees import verify_input_of
+from specsim.reference.worker.v2 import ReferenceWorker
+
+
+class Lookahead(StepwiseSide):
+    """Drafts from the n-gram pool of each request: what followed its last token before."""
+
+    def join(self, rows):
+        object.__setattr__(self, "texts", {**vars(self).get("texts", {}), **{int(row): [] for row in rows}})
+
+    def prefill(self, behind, pools, operations):
+        ends = np.cumsum(behind.lengths)
+        for row, start, end, length in zip(behind.row, behind.starts, ends, behind.lengths, strict=True):
+            self.hear(row, int(start), behind.input_ids[end - length : end].tolist())
+        phase = super().prefill(behind, pools, operations)
+        for row, length, bonus in zip(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, strict=True):
+            self.hear(row, int(length), [int(bonus)])
+        return phase
+
+    def hear(self, row, start, tokens):
+        """Keep tokens from a position on; what came before may lie in a prefix cache, where nobody read it."""
+        text = vars(self).get("texts", {}).setdefault(int(row), [])
+        text[:] = [*text[:start], *[None] * (start - len(text)), *tokens]
+
+    def draft(self, phase, config, pools, verify_slots, operations):
+        texts, width = vars(self).get("texts", {}), config.num_draft_tokens
+        pairs = zip(phase.req_pool_indices, phase.bonus_tokens, strict=True)
+        drafts = [grown(texts.get(int(row), []), int(bonus), config) for row, bonus in pairs]
+        return verify_input_of(drafts, width, phase.seq_lens, verify_slots(), operations)
+
+    def extend(self, row, verify_input, verify_output, phase, pools, operations):
+        tokens = phase.input_ids.reshape(len(row), -1).tolist()
+        counts = zip(row, verify_input.seq_lens, phase.num_accepted_tokens, tokens, strict=True)
+        for one, length, count, own in counts:
+            self.hear(one, int(length) + 1, own[: int(count)])
+        return super().extend(row, verify_input, verify_output, phase, pools, operations)
+
+
+def grown(text, last, config):
+    """Return a chain of what followed the last token before, and other children of the root."""
+    width = config.num_draft_tokens
+    found = next((place for place in range(len(text) - 2, -1, -1) if text[place] == last), None)
+    follow = [] if found is None else [token for token in text[found + 1 :] if token is not None]
+    chain = (follow + [last] * config.num_steps)[: config.num_steps]
+    parents = [-1, *range(len(chain)), *[0] * width][:width]
+    tokens = [last, *chain, *[(last + place) % 2 for place in range(width)]][:width]
+    mask = np.eye(width, dtype=bool)
+    for node in range(1, width):
+        mask[node] |= mask[parents[node]]
+    return NgramDraft(np.array(tokens), mask, 0)
+
+
+class LookaheadWorker(ReferenceWorker):
+    """The V2 loop with it."""
+
+    def __init__(self, config, model, sizes):
+        super().__init__(config, model, sizes, make_side=Lookahead.of, name="lookahead")
