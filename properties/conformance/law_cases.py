@@ -9,6 +9,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import case_arguments
+from specsim.conformance.isolation.beats import staying
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS
@@ -94,7 +95,7 @@ def _calls_of(one: Property, backend: Backend, case: Any) -> list[tuple[str, Cal
     there = {name: backend.functions[name] for name in one.operations if name in RECORDS and backend.has(name)}
     functions = {**backend.functions, **{name: watched(name, function) for name, function in there.items()}}
     try:
-        with backend.arrays.debugging():
+        with backend.arrays.debugging(), staying(one.operations[0]):
             one.law(replace(backend, functions=functions), case)
     except Exception:  # NOTE: an implementation under test may raise anything at all, and it is known what.
         pass

@@ -35,7 +35,8 @@ class PropertyReport:
     declares that it does not take them, by what it declares. ``cut`` says that its time was over before its examples
     were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
     is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
-    each worker of the implementation, and of its scheduler.
+    each worker of the implementation, and of its scheduler. ``not_compared`` counts the examples
+    of which nothing could be compared: rounding decides everywhere, or a law had too few samples.
     """
 
     examples: int
@@ -49,6 +50,12 @@ class PropertyReport:
     not_run: str = ""
     is_borrowed: bool = False
     ran: dict[str, int] = field(default_factory=dict)
+    not_compared: int = 0
+
+    @property
+    def compared(self) -> int:
+        """How many examples were compared with what they should give."""
+        return self.examples - self.not_compared
 
     @property
     def is_excluded(self) -> bool:
@@ -175,6 +182,9 @@ def undecided(properties: Mapping[str, PropertyReport], *, are_borrowed_needed: 
     for name, one in properties.items():
         if one.inconclusive:
             yield f"{name}: {one.inconclusive}"
+    vain = [name for name, one in properties.items() if one.examples and one.compared <= 0 and not one.inconclusive]
+    if vain:
+        yield f"no example was compared of {named(vain)}"
     cut = [
         name
         for name, one in properties.items()

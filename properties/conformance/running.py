@@ -9,12 +9,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
-from hypothesis.errors import HypothesisException, StopTest, Unsatisfiable
+from hypothesis.errors import HypothesisException, Unsatisfiable
 
 from specsim.conformance.backend import Backend
-from specsim.conformance.isolation.beats import Cut, Poisoned, begin_example, is_watched
+from specsim.conformance.isolation.beats import Cut, begin_example, staying
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, words_of
+from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import Contract
 from specsim.operations import RECORDS
 from specsim.properties.conformance.evidence import evidence_of
@@ -57,14 +58,14 @@ def run_property(
     if excluded:
         return PropertyReport(0, False, missing=False, left_out={excluded: max_examples}), None
     is_of_workers = bool(backend.makes) and not backend.functions
-    examples = held = margin_cases = 0
+    examples = held = margin_cases = not_compared = 0
     undecided = ""
     left_out = Counter[str]()
     smallest: Any = None
     broken: Exception | None = None
 
     def law(case: Any) -> None:
-        nonlocal examples, held, margin_cases, smallest, undecided, broken
+        nonlocal examples, held, margin_cases, not_compared, smallest, undecided, broken
         begin_example()
         examples += 1
         num_uses = backend.uses.total()
@@ -73,6 +74,7 @@ def run_property(
                 call_law(one, backend, case)
         except Inconclusive as reason:
             undecided = str(reason)
+            not_compared += 1
         except OutsideLimits as outside:
             examples -= 1
             leave_out(left_out, str(outside))
@@ -89,6 +91,7 @@ def run_property(
             return
         held += 1
         margin_cases += near.calls > 0
+        not_compared += near.empty_calls > 0
 
     reach: dict[str, int] = {}
     is_cut = False
@@ -101,7 +104,7 @@ def run_property(
                         explore(one, law, seed, max_examples, is_shrunk=is_shrunk and one.is_slow)
                     except Exception as error:
                         may_shrink = is_shrunk and not one.is_slow and error is broken
-                        if not may_shrink or isinstance(error, NotImplementedError):
+                        if not may_shrink or isinstance(error, Undefined):
                             raise
                         found = smallest_failure(one, backend, seed, max_examples, Broken(smallest, error))
                         smallest, broken = found.case, found.error
@@ -112,17 +115,18 @@ def run_property(
                     raise broken from None
         if one.must_reach is not None and must_reach and not is_cut and not left_out:
             reach = require_reach(one.must_reach(backend), counts)
-    except NotImplementedError as error:
-        # NOTE: a stub lacks the operation; one that works on other cases has it, and does not cover its domain.
+    except Undefined as error:
         if held == 0:
             return PropertyReport(0, False, True), None
         return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
     except Unsatisfiable:
-        return PropertyReport(0, False, False, left_out=dict(left_out)), None
+        why = "" if left_out else "no example of it can be drawn"
+        return PropertyReport(0, False, False, inconclusive=why, left_out=dict(left_out)), None
     except Exception as error:  # NOTE: an implementation under test may raise anything at all.
         return PropertyReport(examples, True, False, margin_cases), failure_of(one, backend, error, smallest)
     done = held if is_cut else examples
-    return PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut), None
+    report = PropertyReport(done, False, False, margin_cases, undecided, reach, dict(left_out), is_cut)
+    return replace(report, not_compared=not_compared), None
 
 
 def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examples: int, found: Broken) -> Broken:
@@ -163,16 +167,14 @@ def smallest_failure(one: Property, backend: Backend, seed: int | str, max_examp
 
 
 def call_law(one: Property, backend: Backend, case: Any) -> None:
-    """Call a law on a case; an implementation that leaves, or interrupts a process that nobody else can, raises."""
+    """Call a law on a case; what an implementation raises becomes a plain error, no filter."""
     try:
-        one.law(backend, case)
-    except (Exception, Cut, Poisoned, StopTest):
+        with staying(one.operations[0], but=(Inconclusive, OutsideLimits, Undefined, WorkerRefusal)):
+            one.law(backend, case)
+    except OutsideLimits as outside:
+        if backend.limits.are_none:
+            raise RuntimeError(f"{one.operations[0]} raises OutsideLimits: {outside}") from outside
         raise
-    except BaseException as left:
-        if isinstance(left, KeyboardInterrupt) and not is_watched():
-            raise
-        words = f"exits with {left.code}" if isinstance(left, SystemExit) else f"raises {type(left).__name__}"
-        raise RuntimeError(f"{one.operations[0]} {words}") from left
 
 
 def explore(

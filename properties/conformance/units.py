@@ -146,6 +146,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         left_out=dict(left_out),
         ran=dict(ran),
         cut=any(report.cut for report in reports),
+        not_compared=sum(report.not_compared for report in reports),
         not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
     )
 

@@ -21,9 +21,10 @@ from specsim.reference.margins import MARGINS
 
 @dataclass
 class Count:
-    """How many calls differed near a boundary only."""
+    """How many calls differed near a boundary only, and how many of them had nothing else that was compared."""
 
     calls: int = 0
+    empty_calls: int = 0
 
 
 _COUNT: ContextVar[Count | None] = ContextVar("margin_cases", default=None)
@@ -67,6 +68,7 @@ def difference_beyond_margins(
     count = _COUNT.get()
     if beyond is None and count is not None:
         count.calls += 1
+        count.empty_calls += bool(left_out.all())
     return beyond
 
 

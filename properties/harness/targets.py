@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import InMemoryExampleDatabase
 
 from specsim.conformance.backend import Backend
+from specsim.conformance.raised import Undefined
 from specsim.properties.conformance.selection import is_runnable
 from specsim.properties.harness.finding import find_property, loaded
 from specsim.properties.harness.judging import test_of
@@ -87,7 +88,7 @@ def target(
 
 
 def require_runnable(one: Property, backend: Backend) -> None:
-    """Raise NotImplementedError unless the implementation has what a property needs."""
+    """Raise Undefined unless the implementation has what a property needs."""
     lacking = [name for name in one.operations if not backend.has(name)]
     if not is_runnable(one, backend):
-        raise NotImplementedError(f"{backend.name} does not define {', '.join(lacking)}, which {one.name} needs")
+        raise Undefined(f"{backend.name} does not define {', '.join(lacking)}, which {one.name} needs")

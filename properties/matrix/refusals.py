@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from specsim.conformance.isolation.beats import begin_call
+from specsim.conformance.raised import Undefined
 from specsim.properties.matrix.factors import FACTORS, Cell
 from specsim.properties.matrix.setups import draw_setup, sizes_of
 from specsim.properties.soak.drafters import DRAFTERS
@@ -60,7 +61,7 @@ def _build_worker(subject: Subject, setup: Setup) -> Worker | Refusal:
         return lacking
     try:
         worker = subject.own_worker(setup) if is_own else subject.worker(setup)
-    except NotImplementedError:
+    except Undefined:
         return lacking
     except SpecRejection as rejection:
         return Refusal("worker", str(rejection))

@@ -7,6 +7,7 @@ particular.
 from collections.abc import Callable
 from typing import Any
 
+from specsim.conformance.raised import Undefined
 from specsim.discovery import import_class
 
 _HOME = "specsim.reference.worker"
@@ -34,9 +35,9 @@ def loop_of(name: str) -> Callable[..., Any]:
 
     Raises
     ------
-    NotImplementedError
+    Undefined
         The reference lacks it.
     """
     if name not in WORKERS:
-        raise NotImplementedError(f"specsim.reference has no worker {name}; it has {', '.join(sorted(WORKERS))}")
+        raise Undefined(f"specsim.reference has no worker {name}; it has {', '.join(sorted(WORKERS))}")
     return import_class(WORKERS[name])

@@ -27,6 +27,7 @@ from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.conformance.plain_text import words_of
+from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.discovery import import_class, modules_that_say
 from specsim.operations.outputs import outputs_of
@@ -156,11 +157,11 @@ class Backend(CallsByName):
 
         Raises
         ------
-        NotImplementedError
+        Undefined
             The implementation lacks it.
         """
         if name not in self.functions:
-            raise NotImplementedError(f"{self.name} does not define {name}")
+            raise Undefined(f"{self.name} does not define {name}")
         self.uses[name] += 1
         begin_call(name)
         return self.functions[name]
@@ -177,7 +178,7 @@ class Backend(CallsByName):
 
         Raises
         ------
-        NotImplementedError
+        Undefined
             The implementation lacks the callable.
         SpecRejection
             UNKNOWN_NAME: nothing is called so; UNKNOWN_ARGUMENT; MISSING_ARGUMENT; READ_ONLY, SHARED_MEMORY: what is
@@ -241,7 +242,7 @@ class Backend(CallsByName):
     def _defined(self, operation: str) -> Operation:
         record = record_of(operation)
         if operation not in self.functions:
-            raise NotImplementedError(f"{self.name} does not define {operation}; write it beside {record.group}.py")
+            raise Undefined(f"{self.name} does not define {operation}; write it beside {record.group}.py")
         return record
 
     def _returned(self, record: Operation, carried: Mapping[str, Any]) -> tuple[Any, ...]:

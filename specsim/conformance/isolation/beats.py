@@ -10,6 +10,7 @@ from typing import Any
 
 from specsim.conformance.isolation.messages import MOST_BYTES_OF_A_CALL, pack_call, unpack_call
 from specsim.conformance.isolation.nature import seconds_waited
+from specsim.conformance.raised import as_failure
 
 HEADER = struct.Struct("<QQQQ")
 """Beats, examples, whether a call is going on, and the length of what is told of the last call."""
@@ -160,25 +161,40 @@ def end_call() -> None:
 
 
 @contextmanager
-def staying(name: str) -> Iterator[None]:
-    """Let a function that leaves raise RuntimeError; so does one that interrupts a process that nobody else can."""
+def staying(name: str, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Let whatever leaves, skips or filters be raised as a plain error that names it; see ``stay``.
+
+    Parameters
+    ----------
+    but : tuple of exceptions
+        What the block itself may raise.
+    """
     try:
         yield
-    except (SystemExit, KeyboardInterrupt) as left:
-        raise _instead_of(left, name) from left
+    except (Cut, Poisoned, *but):
+        raise
+    except BaseException as error:
+        failure = _failure(error, name)
+        if failure is error:
+            raise
+        raise failure from error
 
 
 def stay(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a function and let it stay, in a third of the time that a ``with`` takes."""
+    """Call a function, in a third of the time that a ``with`` takes; what it raises becomes a plain error.
+
+    A process that only the keyboard can interrupt is interrupted by it.
+    """
     try:
         return function(**arguments)
-    except (SystemExit, KeyboardInterrupt) as left:
-        raise _instead_of(left, name) from left
+    except (Cut, Poisoned):
+        raise
+    except BaseException as error:
+        failure = _failure(error, name)
+        if failure is error:
+            raise
+        raise failure from error
 
 
-def _instead_of(left: SystemExit | KeyboardInterrupt, name: str) -> RuntimeError:
-    if isinstance(left, SystemExit):
-        return RuntimeError(f"{name} exits with {left.code}")
-    if not is_watched():
-        raise left
-    return RuntimeError(f"{name} raises KeyboardInterrupt")
+def _failure(error: BaseException, name: str) -> BaseException:
+    return error if isinstance(error, KeyboardInterrupt) and not is_watched() else as_failure(error, name)

@@ -119,13 +119,13 @@ def test_a_missing_operation_is_missing_and_not_failed() -> None:
     assert report.properties["agreement.build_tree"] == runner.PropertyReport(0, failed=False, missing=True)
 
 
-def test_not_implemented_is_missing() -> None:
+def test_not_implemented_is_a_failure() -> None:
     def later(values: np.ndarray, k: int) -> None:
         raise NotImplementedError("later")
 
     report = check(faulty("fast_topk", later), seed=0, max_examples=2, operations=["fast_topk"], slow_examples=0)
-    assert report.properties["agreement.fast_topk"].missing
-    assert report.failures == ()
+    assert report.properties["agreement.fast_topk"].failed
+    assert report.verdict == "fails"
 
 
 def test_an_operation_that_covers_part_of_its_domain_fails() -> None:

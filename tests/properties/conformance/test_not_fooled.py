@@ -1,0 +1,98 @@
+"""A function that is defined is held to its contract: what it raises is a failure, and no filter, skip or gap."""
+
+import unittest
+from dataclasses import replace
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.errors import InvalidArgument, StopTest, Unsatisfiable, UnsatisfiedAssumption
+
+from specsim import reference
+from specsim.conformance.backend import load
+from specsim.conformance.outside import OutsideLimits
+from specsim.conformance.raised import Undefined, as_failure
+from specsim.properties.conformance import runner
+from specsim.properties.conformance.report import PropertyReport
+from specsim.properties.conformance.runner import check, run_property
+from specsim.properties.generated.margin_cases import _COUNT
+from specsim.properties.laws.support.frequencies import Inconclusive
+from specsim.properties.property import Property
+from specsim.rejection import Reason, SpecRejection
+
+ORACLE = load("specsim.reference")
+
+
+class Sly(UnsatisfiedAssumption, ValueError):
+    """A filter in the clothes of an error."""
+
+
+RAISED = (
+    NotImplementedError("no such operator"),
+    Undefined("later"),
+    UnsatisfiedAssumption(),
+    Unsatisfiable("nothing"),
+    InvalidArgument("nothing"),
+    Sly("quiet"),
+    StopTest(0),
+    OutsideLimits("an empty batch"),
+    Inconclusive("few"),
+    unittest.SkipTest("not here"),
+    pytest.skip.Exception("not here"),
+    GeneratorExit(),
+    SystemExit(0),
+    StopIteration(),
+    BaseExceptionGroup("all", [StopTest(0)]),
+    BaseException("bare"),
+    SpecRejection(Reason.WRONG_DTYPE, what="values", got="x", expected="y", because="z"),
+)
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_whatever_a_defined_function_raises_is_a_failure(error):
+    def stub(values, k):
+        raise error
+
+    broken = ORACLE.with_function("fast_topk", stub, "stub")
+    report = check(broken, seed=0, max_examples=2, operations=["fast_topk"], slow_examples=0)
+    assert report.verdict == "fails"
+    assert report.properties["agreement.fast_topk"].failed
+    words = {failure.property: failure.message for failure in report.failures}["agreement.fast_topk"]
+    assert type(error).__name__ in words or str(error) in words
+
+
+def test_plain_errors_stay_what_they_are():
+    for error in (ValueError("off"), KeyError("k"), RAISED[-1], Exception("bare")):
+        assert as_failure(error, "fast_topk") is error
+    other = as_failure(Sly("quiet"), "fast_topk")
+    assert (type(other), str(other)) == (ValueError, "fast_topk raises Sly: quiet")
+    assert str(as_failure(SystemExit(3), "fast_topk")) == "fast_topk exits with 3"
+
+
+def test_a_name_that_is_not_defined_is_missing():
+    partial = replace(ORACLE, functions={"fast_topk": reference.fast_topk})
+    report = check(partial, seed=0, max_examples=2, slow_examples=0)
+    assert (report.verdict, report.properties["agreement.build_tree"].missing) == ("conforms", True)
+
+
+def verdict_of(*properties):
+    backend = replace(ORACLE, functions={"fast_topk": reference.fast_topk})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "all_properties", lambda: properties)
+        report = check(backend, seed=0, max_examples=4, operations=["fast_topk"])
+    return report.verdict, report.inconclusive_because
+
+
+def test_examples_of_which_none_is_compared_decide_nothing():
+    def near(backend, case):
+        count = _COUNT.get()
+        count.calls, count.empty_calls = 1, 1
+
+    sound = Property("one.law", "", ("fast_topk",), st.booleans, lambda backend, case: None)
+    vain = replace(sound, name="one.vain", law=near)
+    never = replace(sound, name="one.never", strategy=st.nothing)
+    assert verdict_of(sound) == ("conforms", ())
+    assert verdict_of(sound, vain) == ("inconclusive", ("no example was compared of one.vain",))
+    assert verdict_of(sound, never) == ("inconclusive", ("one.never: no example of it can be drawn",))
+    report, _ = run_property(vain, ORACLE, 0, 2)
+    assert (report.examples, report.compared) == (2, 0)
+    assert PropertyReport(3, False, False).compared == 3
