@@ -1,13 +1,19 @@
 """Numbers of a command line with an upper bound, and why it is where it is."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from specsim.cli.output import Exit, Failed
 
+# Only newer releases of click can be asked for a type of parameters by its values.
+if TYPE_CHECKING:
+    ParamType = click.ParamType[int]
+else:
+    ParamType = click.ParamType
 
-class Count(click.ParamType[int]):
+
+class Count(ParamType):
     """A whole number from ``least`` to ``most``; ``because`` says why not more."""
 
     name = "integer"

@@ -1,10 +1,16 @@
 """Names on a command line: the nearest ones where one is wrong, and all of them where a shell completes."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
+
+# Only newer releases of click can be asked for a type of parameters by its values.
+if TYPE_CHECKING:
+    ParamType = click.ParamType[str]
+else:
+    ParamType = click.ParamType
 
 MOST_COMPLETED = 200
 """Names that a shell is offered at once."""
@@ -19,7 +25,7 @@ def meant(name: str, names: Iterable[str], listing: str) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"{listing} prints all of them"
 
 
-class Name(click.ParamType[str]):
+class Name(ParamType):
     """A name out of a list; one that is not in it is refused with the nearest ones.
 
     Parameters

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import specsim
 from specsim.installation import DISTRIBUTION, EXTRAS, IMPORTERS
@@ -119,6 +121,34 @@ def test_constraints_are_exact_and_cover_the_dependencies():
     names = {entry.partition(">")[0] for entry in wanted if not entry.startswith(f"{DISTRIBUTION}[")}
     normal = {name.lower().replace("_", "-") for name in pins}
     assert names <= normal, f"constraints.txt lacks {names - normal}"
+
+
+def pins_of(name):
+    lines = (ROOT / f"constraints{name}.txt").read_text(encoding="utf-8").splitlines()
+    return {canonicalize_name(one.partition("==")[0]): one.partition("==")[2] for one in lines if one[0] != "#"}
+
+
+NEEDED = [
+    Requirement(one)
+    for one in (
+        *PROJECT["dependencies"],
+        *(entry for name in EXTRAS for entry in PROJECT["optional-dependencies"][name]),
+    )
+]
+
+
+@pytest.mark.parametrize("needed", NEEDED, ids=[one.name for one in NEEDED])
+def test_the_ranges_begin_and_end_with_what_is_checked(needed):
+    """A range whose end is open ends with the next release that fails; torch is pinned, as it has builds for CUDA."""
+    (lower,) = (Version(one.version) for one in needed.specifier if one.operator == ">=")
+    lowest, newest = (Version(pins_of(name)[needed.name]) for name in ("-lowest", "-newest"))
+    assert newest in needed.specifier
+    if needed.name == "torch":
+        assert str(lowest) == str(newest) == pins_of("")["torch"]
+        return
+    assert lowest == lower
+    if needed.name == "triton":
+        assert Version(f"{newest.major}.{newest.minor + 1}") not in needed.specifier
 
 
 @pytest.mark.parametrize(
