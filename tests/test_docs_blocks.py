@@ -47,6 +47,7 @@ CANNOT_RUN = {
     "specsim mutants --seeds 20": "takes an hour; tests/cli/test_mutants.py runs a mutant",
     "specsim mutants --with-limits": "takes half an hour; tests/cli/test_mutants.py runs a mutant",
     "specsim soak --exhaustive --mutants": "takes minutes; tests/cli/test_small_scopes.py runs it",
+    "for seed in": "it is the command above five times; tests/cli/test_check_known.py runs --by-cause",
     "eval ": "the shell of a user; tests/cli run the completion",
 }
 """Commands that do not run here, by how they begin, and why."""

@@ -16,12 +16,11 @@ from specsim.gpu.kernels.device.filters import (
     shrink,
     value_of,
 )
+from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
 TOP_K = tl.constexpr(0)
 TOP_P = tl.constexpr(1)
 MIN_P = tl.constexpr(2)
-
-LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_nodes"])

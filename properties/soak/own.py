@@ -14,7 +14,7 @@ from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import sides_that_move
 from specsim.simulation.models.pool_kinds import PoolKind
 
-MOST_SETUPS = 50
+MOST_TRIES = 50
 """Setups that are drawn before one of them runs on a worker of the module."""
 
 ONE_IN = 2
@@ -42,7 +42,7 @@ def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
         The workers of the module refuse all that is drawn, and it has nothing else to run.
     """
     kinds = kinds_of(subject)
-    for left in reversed(range(MOST_SETUPS)):
+    for left in reversed(range(MOST_TRIES)):
         plain = draw(random)
         setup = with_padding(with_algorithm(plain))
         if kinds and not subject.has_own_worker(setup):

@@ -31,6 +31,9 @@ MOST_REFUSED = 5
 SETTLED = 5
 """A run's memory is measured after a share of 1 in so many of its steps, and at its end."""
 
+STEPS_OF_A_REFUSAL = 1
+"""What a machine that no worker takes counts for, so that a run in which none is taken ends."""
+
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -69,7 +72,7 @@ class Soaked:
         self.brings = msgspec.convert(outcome["brings"], Brought)
         if outcome["refused"]:
             self.refused.append(outcome["refused"])
-            self.num_steps += 1
+            self.num_steps += STEPS_OF_A_REFUSAL
             return
         for name, calls in outcome["ran"].items():
             self.ran[name] += 1 if name in self.brings.workers else calls

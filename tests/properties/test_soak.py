@@ -119,7 +119,7 @@ def test_hits_are_required_in_proportion(num_steps, least):
 
 def plenty():
     soaked = Soaked(0)
-    soaked.add(0, Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).told())
+    soaked.add(0, {**Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).told(), "brings": {}})
     soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
     soaked.reused.update(dict.fromkeys(ENDS, 20))
     soaked.algorithms.update(dict.fromkeys(DRAFTERS, 1))

@@ -171,10 +171,8 @@ def staying(name: str, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """
     try:
         yield
-    except (Cut, Poisoned, *but):
-        raise
     except BaseException as error:
-        failure = _failure(error, name)
+        failure = error if isinstance(error, (Cut, Poisoned, *but)) else _failure(error, name)
         if failure is error:
             raise
         raise failure from error

@@ -17,14 +17,11 @@ import numpy as np
 
 from specsim.conformance.layouts import Layout, lay_out, layout_of
 from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, words_of
-from specsim.conformance.stored import LONGEST_NAME, StoredLayout
+from specsim.conformance.stored import LONGEST_NAME, MOST_BYTES, StoredLayout
 from specsim.conformance.stored_arrays import MOST_AXES, is_storable, is_stored_type
 
 MAGIC = b"spec"
 FRAME = struct.Struct("<4sI")
-MOST_BYTES = 1 << 26
-"""Of a message."""
-
 MOST_BYTES_OF_A_CALL = 1 << 28
 """Of a call with its arguments; of a larger one the name alone is kept."""
 

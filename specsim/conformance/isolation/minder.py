@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from specsim.conformance.isolation.jobs import Fate, Job
-from specsim.conformance.isolation.messages import Message
+from specsim.conformance.isolation.messages import CHUNK, Message
 from specsim.conformance.isolation.nature import bytes_held, describe_status
 from specsim.conformance.isolation.nursery import Hatched
 from specsim.conformance.isolation.stopwatch import Stopwatch
 
-CHUNK = 1 << 16
 MOST_SHOWN = 1 << 16
 """Bytes of a job that are passed on; the rest of what it prints is counted and dropped."""
 

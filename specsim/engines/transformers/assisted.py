@@ -41,7 +41,8 @@ def chain_speculative_sampling_without_coins(
     import torch
 
     torch.manual_seed(seed)
-    output_tokens = cu_num_drafts.new_full((len(cu_num_drafts) - 1, count_tokens(max_num_drafts)), -1)
+    num_requests = len(cu_num_drafts[1:])
+    output_tokens = cu_num_drafts.new_full((num_requests, count_tokens(max_num_drafts)), -1)
     out = output_tokens, output_tokens.new_zeros(len(output_tokens))
     _accept_each(
         chains_of(draft_tokens, cu_num_drafts),

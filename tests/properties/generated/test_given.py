@@ -49,7 +49,7 @@ def writing(operation, write, limits=None):
             if one is not None:
                 write(one, wanted)
 
-    functions = functions_with_outputs({f"{operation}_out": given}, "mine", ORACLE.arrays)
+    functions = functions_with_outputs({f"{operation}_out": given}, "mine", ORACLE.arrays, limits or Limits())
     return replace(ORACLE, name="mine", functions=functions, limits=limits or Limits())
 
 
@@ -94,8 +94,8 @@ def test_all_outputs_of_a_module_may_be_given():
         out[...] = ORACLE.fill_bonus_tokens(accept_tokens, num_accepted_tokens)
 
     module = types.SimpleNamespace(OUTPUTS="given", fill_bonus_tokens=fill_bonus_tokens)
-    functions = functions_with_outputs(vars(module), "mine", ORACLE.arrays)
+    functions = functions_with_outputs(vars(module), "mine", ORACLE.arrays, Limits())
     arguments = {"accept_tokens": np.array([[3, 4]], np.int32), "num_accepted_tokens": np.array([2], np.int32)}
     assert functions["fill_bonus_tokens"](**arguments).tolist() == [4]
     with pytest.raises(BadLimits, match=r'mine.OUTPUTS is \'mine\', but should be "given"'):
-        functions_with_outputs({"OUTPUTS": "mine"}, "mine", ORACLE.arrays)
+        functions_with_outputs({"OUTPUTS": "mine"}, "mine", ORACLE.arrays, Limits())

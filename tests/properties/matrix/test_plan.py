@@ -104,7 +104,7 @@ def test_overlap_of_v1_is_refused_by_the_rules():
     ("brought", "has", "lacks"), [("worker", "v2", "v1"), ("worker_v1", None, "v2"), ("worker_v1", None, "v1")]
 )
 def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
-    subject = reference(**{brought: ReferenceWorker})
+    subject = reference(functions={}, **{brought: ReferenceWorker})
     if has is not None:
         assert why_refused(subject, CELLS[f"{has}-page1-topk1-mha"]) is None
     refusal = why_refused(subject, CELLS[f"{lacks}-page1-topk1-mha"])
@@ -114,7 +114,7 @@ def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
 def test_a_worker_of_another_algorithm_is_told_by_its_name():
     subject = reference(worker=ReferenceWorker, other_workers={"ngram": ReferenceNgramWorker})
     assert why_refused(subject, CELLS["ngram-v1-page1-topk4-mha"]) is None
-    refusal = why_refused(reference(worker=ReferenceWorker), CELLS["ngram-v1-page1-topk4-mha"])
+    refusal = why_refused(reference(functions={}, worker=ReferenceWorker), CELLS["ngram-v1-page1-topk4-mha"])
     assert refusal == Refusal("implementation", "specsim.reference brings no V1 worker of the name ngram")
 
 
