@@ -76,7 +76,7 @@ def test_workers_of_both_kinds_take_the_place_of_the_reference(specsim, tmp_path
     home = "specsim.reference.worker"
     workers = f"WORKER = '{home}.v2.ReferenceWorker'\nWORKER_V1 = '{home}.v1.ReferenceWorkerV1'\n"
     (tmp_path / "two_workers.py").write_text(f"from specsim.reference import build_tree\n\n{workers}")
-    got = specsim("soak", "two_workers", "--steps", 150, "--seed", 1, "--json")
+    got = specsim("soak", "two_workers", "--steps", 800, "--seed", 1, "--json")
     assert got.exit_code == 0, got.stdout
     assert json.loads(got.stdout)["machines"] > 1
     assert json.loads(got.stdout)["not_required"] == {}

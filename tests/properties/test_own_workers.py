@@ -137,7 +137,7 @@ def test_what_never_ran_is_a_reason(brings, uses, reasons):
 
 def test_a_name_of_no_worker_is_a_reason_with_the_nearest_names():
     (reason,) = Brought("a", (), ("standalone",)).reasons({}, WORKER_NAMES)
-    assert reason == ("no driver runs a worker of the name standalone: WORKERS may have standalone_v1, standalone_v2")
+    assert reason == ("no driver runs a worker of the name standalone: WORKERS may have standalone_v2, standalone_v1")
 
 
 def test_of_a_part_of_a_run_something_has_to_run():
