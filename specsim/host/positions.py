@@ -38,7 +38,8 @@ class PositionCounters:
         """Return the figures under the names that users read.
 
         Rates by position are over all verifies that proposed anything; conditional ones are over those that came so
-        far, so that narrow verifies do not lower them. What has nothing to divide by is 0.
+        far, so that narrow verifies do not lower them. What has nothing to divide by is 0, but for the mean acceptance
+        length: it is one more than such a share, and 1.
 
         Notes
         -----
@@ -50,7 +51,7 @@ class PositionCounters:
             "num_draft_tokens": self.num_proposed_drafts,
             "num_accepted_tokens": self.num_accepted_drafts,
             "num_accepted_tokens_per_pos": list(self.accepted),
-            "mean_acceptance_length": _share(count_tokens(self.num_accepted_drafts, num), num),
+            "mean_acceptance_length": count_tokens(_share(self.num_accepted_drafts, num), 1),
             "draft_acceptance_rate": _share(self.num_accepted_drafts, self.num_proposed_drafts),
             "per_position_acceptance_rate": [_share(count, num) for count in self.accepted],
             "conditional_acceptance_rate": [_share(*one) for one in zip(self.accepted, self.tried, strict=True)],

@@ -38,10 +38,12 @@ def test_five_verifies_of_four_widths():
     }
 
 
-def test_without_a_verify_everything_is_zero():
+def test_without_a_verify_everything_is_zero_but_the_length_which_is_one():
     nothing = count_positions(PositionCounters(), [0, 0], [0, 0], [0, 0])
     assert nothing == PositionCounters()
-    assert set(map(str, nothing.public().values())) == {"0", "0.0", "[]"}
+    public = nothing.public()
+    assert public.pop("mean_acceptance_length") == 1.0
+    assert set(map(str, public.values())) == {"0", "0.0", "[]"}
 
 
 def requests():
