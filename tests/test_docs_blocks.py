@@ -32,7 +32,7 @@ SHOWN = {
     ("soak.md", 2): "what a failure looks like",
     ("soak.md", 3): "what a failure looks like",
 }
-"""Blocks that nobody runs, by page and number, and what they are."""
+"""Blocks that do not run, by page and number, and what they are."""
 
 CANNOT_RUN = {
     "make ": "it runs this suite",

@@ -68,7 +68,7 @@ class ChainWorker:
         """Keep nothing: every request is greedy."""
 
     def prefill(self, rows, chunks):
-        """Run chunks of prompts through target and draft, and return the token behind each."""
+        """Run chunks of prompts through target and draft, and return the token after each."""
         row = np.array(rows, np.int64)
         starts, ends = (np.array([getattr(chunk, name) for chunk in chunks], np.int64) for name in ("start", "end"))
         input_ids = np.concatenate([np.array(chunk.tokens, np.int64) for chunk in chunks])
@@ -79,7 +79,7 @@ class ChainWorker:
         batch = self.target_batch(row, input_ids, positions, out_cache_loc, starts, keys, None, last)
         output = self.model.prefill(batch, self.kv[Side.TARGET], {})
         chosen = np.argmax(output.logits, axis=1).tolist()
-        # Behind a chunk that ends its prompt comes the first output token, behind any other one the prompt's own.
+        # After a chunk that ends its prompt comes the first output token, after any other the prompt's own next one.
         pairs = zip(chunks, chosen, strict=True)
         following = [token if chunk.next_token is None else chunk.next_token for chunk, token in pairs]
         shifted = np.roll(input_ids, -1)
@@ -113,8 +113,8 @@ class ChainWorker:
             select_index=np.arange(len(row)) * width + num_accepted_tokens - 1,
             num_draft_tokens=width,
         )
-        behind = (extend_input.select_index, seq_lens + num_accepted_tokens, verify_output.bonus_tokens)
-        self.extend(row, extend_input.input_ids, positions, slots, keys, output.hidden_states, *behind)
+        after = (extend_input.select_index, seq_lens + num_accepted_tokens, verify_output.bonus_tokens)
+        self.extend(row, extend_input.input_ids, positions, slots, keys, output.hidden_states, *after)
         self.handed_over = (draft_input, verify_input, verify_output, extend_input)
         return Iteration(predict.reshape(-1, width), verify_output.num_accepted_drafts, num_accepted_tokens)
 
@@ -154,7 +154,7 @@ class ChainWorker:
         )
 
     def accept(self, phase, predict, hidden_states):
-        """Accept drafts as long as each is what the target says behind the token before it."""
+        """Accept drafts as long as each is what the target chooses after the token before it."""
         width = phase.num_draft_tokens
         drafts, predicted = phase.draft_token.reshape(-1, width), predict.reshape(-1, width)
         is_right = np.cumprod(drafts[:, 1:] == predicted[:, :-1], axis=1)

@@ -159,6 +159,8 @@ def _is_unfiltered(temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr, request, vo
 @triton.jit
 def _weights(logits, peak, scale, PRECISE: tl.constexpr):
     """Powers of 2 of scaled differences to a peak, in float64 where PRECISE; a peak of -inf stands for 0."""
+    # NOTE: ``from_logits.thresholds.weigh`` divides by the temperature in float32. That is near enough for a decision
+    # with a margin, but not for a probability, whose bound is that of its exponent.
     peak = tl.where(peak == float("-inf"), 0.0, peak)
     return tl.exp2((logits.to(tl.float64 if PRECISE else tl.float32) - peak) * tl.abs(scale))
 

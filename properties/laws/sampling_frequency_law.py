@@ -50,7 +50,7 @@ Play = Callable[[int, int], list[Outcome]]
 def tree_frequencies_fit_the_targets_law(backend: Backend, case: tuple[TreeScene, int]) -> None:
     """Drawing its own coins, a tree sampler emits each sequence as often as the target does, as far as counts tell.
 
-    However few drafts it accepts: where it stops at a child, what the target would emit behind it is drawn here.
+    However few drafts it accepts: where it stops at a child, what the target would emit after it is drawn here.
     """
     scene, seed = case
 
@@ -64,7 +64,7 @@ def tree_frequencies_fit_the_targets_law(backend: Backend, case: tuple[TreeScene
 def chain_frequencies_fit_the_targets_law(backend: Backend, case: tuple[ChainScene, int]) -> None:
     """Drawing its own coins, a chain sampler emits each sequence as often as the target does, as far as counts tell.
 
-    Whichever drafts it accepts, one by one or a block at once: behind a shorter output the target's tokens are drawn
+    Whichever drafts it accepts, one by one or a block at once: after a shorter output the target's tokens are drawn
     here, so that all outputs have one length.
     """
     scene, seed = case
@@ -132,7 +132,7 @@ def _walked_on(scene: TreeScene, emitted: Outcome, random: np.random.Generator) 
 
 
 def _drawn_on(scene: ChainScene, emitted: Outcome, horizon: int, random: np.random.Generator) -> Outcome:
-    """Return an output with the target's own tokens behind it, up to a length."""
+    """Return an output with the target's own tokens after it, up to a length."""
     while len(emitted) < horizon and emitted in scene.target:
         emitted = (*emitted, _token_of(scene.target[emitted], random))
     return emitted

@@ -93,7 +93,7 @@ class CellResult:
 
 @dataclass
 class Result:
-    """What a matrix came to.
+    """What a matrix found.
 
     ``busy_seconds`` adds up its units, ``stopped`` says why it ended before its time, ``inconclusive_because`` why one
     without a failure decides too little. ``ran`` counts calls of the functions of the implementation, and histories and

@@ -65,7 +65,7 @@ class Workers:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Let processes that are started hear no Ctrl-C, which is for this one; it comes behind the block here."""
+    """Start processes that ignore Ctrl-C: this process gets it once the block has ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

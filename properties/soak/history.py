@@ -48,7 +48,7 @@ class Failure:
 
 @dataclass
 class Played:
-    """What a machine came to.
+    """What a machine found.
 
     ``untried`` has why a rule was not tried, by its name and the kind of worker. ``ran`` counts what of the
     implementation ran, by name; ``refused`` says why its workers take no machine that was drawn, if they take none.

@@ -1,4 +1,4 @@
-"""What is wrong with a soak: machines that fail, and conditions that too few of them came to; and what never ran."""
+"""What is wrong with a soak: machines that fail, conditions that too few of them reached, and what never ran."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
 
 
 def not_required(soaked: Soaked) -> dict[str, str]:
-    """Return the conditions that machines came to too seldom, where those of some workers cannot come to all."""
+    """Return the conditions that machines reached too seldom, where those of some workers cannot reach all."""
     if not _is_of_some_workers(soaked):
         return {}
     because = "machines are of the workers that the module brings, and of what these take"

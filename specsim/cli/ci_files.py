@@ -1,4 +1,4 @@
-"""``--junit`` and ``--summary``: what a run came to, for the pages of CI systems."""
+"""``--junit`` and ``--summary``: the results of a run, for the pages of CI systems."""
 
 import functools
 import re
@@ -102,7 +102,7 @@ class CiFiles:
                 raise Failed(f"{option} {path}: {error.strerror}", Exit.USAGE) from error
 
     def write(self, ended: Ended) -> None:
-        """Write what a run came to; a file that cannot be written any more is named on stderr."""
+        """Write the results of a run; a file that cannot be written any more is named on stderr."""
         for option, path, text_of in (("--junit", self.junit, junit_of), ("--summary", self.summary, summary_of)):
             try:
                 if path is not None:

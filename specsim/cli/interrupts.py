@@ -38,7 +38,7 @@ def listen() -> None:
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Listen while a block runs, in the main thread; what was listening before does so again behind it."""
+    """Handle signals while a block runs, in the main thread, and restore the former handlers after it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -55,7 +55,7 @@ def listening() -> Iterator[None]:
 
 
 def finish_undisturbed() -> None:
-    """Let the command come to its end by itself: what it has found is about to be printed."""
+    """Let the command end by itself: its results are about to be printed."""
     _so_far.is_finishing = True
     _so_far.since = time.monotonic() if _so_far.since is None else _so_far.since
 

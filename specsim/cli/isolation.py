@@ -255,7 +255,7 @@ def nothing() -> None:
 def pass_on(printed: bytes) -> None:
     """Show on stderr what an implementation prints: stdout is for the report alone."""
     if sys.stderr is not None:
-        with suppress(OSError, ValueError), aside():  # NOTE: nobody may read it any more.
+        with suppress(OSError, ValueError), aside():  # NOTE: its reader may have gone.
             sys.stderr.write(printable(printed.decode(errors="replace")))
 
 

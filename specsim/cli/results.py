@@ -20,7 +20,7 @@ CLOSED = (errno.EBADF, errno.EPIPE)
 class Results(TextIOBase):
     """A text stream that outlives its file: what cannot be written is dropped, and ``failure`` says why.
 
-    So a command always comes to its end, and its verdict is told on stderr and by its exit code. Characters that others
+    So a command always ends, and reports its verdict on stderr and by its exit code. Characters that others
     wrote and that would control a terminal are written as in a literal of Python.
     """
 

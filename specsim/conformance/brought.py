@@ -84,7 +84,7 @@ class Brought:
     ) -> Iterator[str]:
         """Yield why a run decides too little about the module: what of it never ran, a reason each.
 
-        Functions of a module with workers of its own need not run: its workers call them where nobody counts.
+        Functions of a module with workers of its own need not run: its workers call them uncounted.
 
         Parameters
         ----------

@@ -35,7 +35,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def copy_in_place(value: Any) -> Any:
-    """Copy an array with its strides and offset, so that views stay views; share one that nobody can write.
+    """Copy an array with its strides and offset, so that views stay views; share a read-only one.
 
     Of the block that a view lies in only what is near the view is copied. A view whose entries lie far apart is copied
     without what lies between.

@@ -118,8 +118,8 @@ def _draw_chain(case: Case, ends: Any, request: int) -> str:
         facts = _row("proposed by", _at(proposals, entry)) + _row("row", _at(targets, entry + request))
         facts += _coin(_at(coins, entry))
         lines.append(f"draft {entry - first} token {_at(arrays['draft_tokens'], entry)}{''.join(facts)}")
-    behind = _row("row", _at(targets, last + request)) + _coin(_at(finals, request))
-    lines += [f"then{''.join(behind)}"] if behind else []
+    final_draw = _row("row", _at(targets, last + request)) + _coin(_at(finals, request))
+    lines += [f"then{''.join(final_draw)}"] if final_draw else []
     rows = [_at(one.outputs.get("output_tokens"), request) for one in (case.expected, case.observed)]
     tokens = [[int(token) for token in row if token >= 0] for row in rows if row is not None]
     if len(tokens) == 2 and tokens[0] != tokens[1]:

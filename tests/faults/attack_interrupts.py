@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.faults.judging import MARK, RAW, ROOT, end_all, processes_left
+from tests.faults.judging import MARK, RAW, ROOT, end_all, processes_left, tally
 
 SECONDS_TO_END = 2.0
 SLOWNESS = float(os.environ.get("SPECSIM_SLOWNESS", "1"))
@@ -114,21 +115,19 @@ def main() -> int:
     options.add_argument("words", nargs="*", help="Only commands whose names hold one of these.")
     options.add_argument("--moments", type=float, nargs="*", default=MOMENTS)
     given = options.parse_args()
-    tried = mishandled = 0
+    chosen = {name for name in COMMANDS if not given.words or any(word in name for word in given.words)}
+    return tally("interrupts", interrupt_each(chosen, given.moments))
+
+
+def interrupt_each(names: Collection[str], moments: Sequence[float]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield what is wrong with each interrupt that reached a command before it had ended."""
     for name, arguments in COMMANDS.items():
-        if given.words and not any(word in name for word in given.words):
-            continue
-        for number in (signal.SIGINT, signal.SIGTERM):
-            for seconds in given.moments:
+        for number in (signal.SIGINT, signal.SIGTERM) if name in names else ():
+            for seconds in moments:
                 was, wrong = try_one(arguments, number, seconds)
                 if was == "ended":
                     break
-                tried += 1
-                mishandled += bool(wrong)
-                if wrong:
-                    print(f"{name}, {number.name} after {seconds:g} s: {'; '.join(wrong)}", flush=True)
-    print(f"interrupts: {tried} tried, {mishandled} mishandled")
-    return int(mishandled > 0)
+                yield f"{name}, {number.name} after {seconds:g} s", wrong
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.faults.hostile_modules import HOSTILE, Hostile
-from tests.faults.judging import Attempt, complaints, run
+from tests.faults.judging import Attempt, complaints, run, tally
 
 ARGUMENTS = (
     *("--property", "agreement.fill_bonus_tokens", "--property", "mutation.fill_bonus_tokens", "--examples", "6"),
@@ -45,14 +45,9 @@ def main() -> int:
     options.add_argument("-v", action="store_true")
     given = options.parse_args()
     chosen = [one for one in enumerate(HOSTILE) if not given.words or any(word in one[1].name for word in given.words)]
-    mishandled = 0
     with ThreadPoolExecutor(given.jobs) as pool:
-        for name, seconds, wrong in pool.map(lambda one: try_one(*one), chosen):
-            if wrong:
-                mishandled += 1
-                print(f"{name} ({seconds:.0f} s): {'; '.join(wrong)}", flush=True)
-    print(f"hostile modules: {len(chosen)} tried, {mishandled} mishandled")
-    return int(mishandled > 0)
+        tried = pool.map(lambda one: try_one(*one), chosen)
+        return tally("hostile modules", ((f"{name} ({seconds:.0f} s)", wrong) for name, seconds, wrong in tried))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.judging import Attempt, complaints, run
+from tests.faults.judging import Attempt, complaints, run, tally
 
 RIGHT = "from specsim.reference import fill_bonus_tokens\n"
 WRONG = "def fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    return accept_tokens[:, 0].copy()\n"
@@ -132,17 +132,8 @@ def main() -> int:
     options.add_argument("-v", action="store_true", help="Print what mishandled commands printed.")
     given = options.parse_args()
     os.umask(0o077)
-    tried = mishandled = 0
-    for surrounding in SURROUNDINGS:
-        if given.words and not any(word in surrounding.name for word in given.words):
-            continue
-        for name, wrong in try_one(surrounding):
-            tried += 1
-            mishandled += bool(wrong)
-            if wrong:
-                print(f"{name}: {'; '.join(wrong)}", flush=True)
-    print(f"surroundings: {tried} tried, {mishandled} mishandled")
-    return int(mishandled > 0)
+    chosen = [one for one in SURROUNDINGS if not given.words or any(word in one.name for word in given.words)]
+    return tally("surroundings", (judged for surrounding in chosen for judged in try_one(surrounding)))
 
 
 if __name__ == "__main__":

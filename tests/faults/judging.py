@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,3 +139,21 @@ def complaints(attempt: Attempt, ran: Ran) -> list[str]:
 def is_ours(text: str) -> bool:
     """Return whether a raw error is one of the process that supervises, or of one that workers are forked from."""
     return any(one in text for one in ("specsim/cli/", "specsim/__main__", "isolation/worker", "isolation/zygote"))
+
+
+def tally(what: str, judged: Iterable[tuple[str, Sequence[str]]]) -> int:
+    """Print every attempt that was mishandled, and how many there were of each; return the exit code.
+
+    Parameters
+    ----------
+    judged : iterable of (str, sequence of str)
+        The name of each attempt, and what is wrong with it.
+    """
+    tried = mishandled = 0
+    for name, wrong in judged:
+        tried += 1
+        mishandled += bool(wrong)
+        if wrong:
+            print(f"{name}: {'; '.join(wrong)}", flush=True)
+    print(f"{what}: {tried} tried, {mishandled} mishandled")
+    return int(mishandled > 0)

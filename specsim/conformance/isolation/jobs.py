@@ -46,7 +46,7 @@ class Job:
     """A function by its name, ``package.module:function``, and the arguments that it is called with, which are pickled.
 
     ``key`` is whatever tells the jobs of a run apart. A job that ``is_apart`` gets a process of its own, which is not
-    prepared and ends behind it. ``read`` takes the plain values that the function returned, as the process that is
+    prepared and ends after it. ``read`` takes the plain values that the function returned, as the process that is
     tried sent them, and returns the answer, or raises ValueError, TypeError or LookupError if they make none.
     """
 

@@ -249,7 +249,7 @@ def _plain_value(value: Any) -> Any:
         return value.item()
     if isinstance(value, Mapping):
         return dict(value)
-    raise NotImplementedError(f"{type(value).__name__} is no plain value")
+    raise TypeError(f"{type(value).__name__} is no plain value")
 
 
 def _with_texts(value: Any) -> Any:

@@ -46,5 +46,5 @@ def block_verifier(fault=None):
 
 
 def rest_of(share, row, proposal, num_drafts, place):
-    """Return the weights of the token behind a front: the target's own behind the last draft."""
+    """Return the weights of the token after a front: the target's own after the last draft."""
     return row if place == num_drafts else np.maximum(share * row - proposal[place], 0)

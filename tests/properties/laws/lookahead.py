@@ -24,7 +24,7 @@ class Lookahead(StepwiseSide):
         return phase
 
     def hear(self, row, start, tokens):
-        """Keep tokens from a position on; what came before may lie in a prefix cache, where nobody read it."""
+        """Keep tokens from a position on; what came before may lie in a prefix cache, and was not read."""
         text = vars(self).get("texts", {}).setdefault(int(row), [])
         text[:] = [*text[:start], *[None] * (start - len(text)), *tokens]
 

@@ -53,7 +53,7 @@ def test_nodes_by_probability_come_in_this_order(num_nodes, tokens, parents):
 
 
 def test_a_longer_anchor_is_drained_before_a_shorter_one_is_asked():
-    """[5,5] is followed by 3 and 4; what stands behind that goes before the children of [5]."""
+    """[5,5] is followed by 3 and 4; what follows them goes before the children of [5]."""
     store = NgramStore(NgramParameters(6, 1, 6, num_draft_tokens=4, mode=TreeMode.PROB))
     for text in ([5, 5, 3, 3, 1, 3, 2, 3, 1], [2, 2, 1, 3, 4, 5, 5, 4]):
         store.insert(text)
