@@ -15,6 +15,9 @@ CODE = 130
 PATIENCE = 2.0
 """Seconds after an interrupt in which others say nothing new: a group of processes may get several at once."""
 
+SECONDS_TO_RETURN = 0.01
+"""After which an interrupt that was lost is sent again; it may be lost and sent any number of times."""
+
 
 class _Interrupts:
     """What has arrived so far, in this process."""
@@ -71,9 +74,12 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_again(unraisable: Any) -> None:
-    """Interrupt once more where an interrupt came in a place that can raise nothing, such as a finalizer."""
+    """Interrupt once more where an interrupt came in a place that can raise nothing, such as a finalizer.
+
+    This hook can raise nothing either, so that a thread sends the signal, once the hook has returned.
+    """
     if issubclass(unraisable.exc_type, KeyboardInterrupt) and not _so_far.is_finishing:
         _so_far.since = None
-        signal.raise_signal(signal.SIGTERM)
+        threading.Timer(SECONDS_TO_RETURN, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
         sys.__unraisablehook__(unraisable)
