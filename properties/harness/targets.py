@@ -53,7 +53,7 @@ def target(
     ------
     SpecRejection
         UNKNOWN_NAME: nothing is called so.
-    NotImplementedError
+    Undefined
         The implementation lacks an operation that the property needs.
     BackendUnavailable
         The module does not import.

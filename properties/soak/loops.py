@@ -24,7 +24,7 @@ def reference_loop(
 
     Raises
     ------
-    NotImplementedError
+    Undefined
         The reference lacks the worker.
     """
     model: Any = load_model(setup.model, operations)

@@ -5,8 +5,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from specsim.conformance.plain_text import shown, shown_path
 from specsim.rejection import Reason, SpecRejection
@@ -49,7 +49,7 @@ def read_plain_file(path: Path, most: int, because: str) -> bytes:
 
 
 @contextmanager
-def open_plain_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+def open_plain_file(path: Path) -> Iterator[tuple[BufferedReader, int]]:
     """Open a file as above, and yield it with its size in bytes.
 
     Raises

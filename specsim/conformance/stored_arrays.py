@@ -7,8 +7,9 @@ import json
 import math
 import struct
 from collections.abc import Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import ml_dtypes
 import msgspec
@@ -160,13 +161,13 @@ class StoredArrays:
             for key, (dtype, shape) in forms.items():
                 file.seek(places[key])
                 entries = bytearray(dtype.itemsize * math.prod(shape))
-                if file.readinto(entries) != len(entries):  # type: ignore[attr-defined]
+                if file.readinto(entries) != len(entries):
                     raise bad_case_file(path, "another size than before", "a file", "it is read")
                 arrays[key] = self._from_bytes(path, key, entries, dtype).reshape(shape)
         return arrays
 
     def _places(
-        self, path: Path, file: BinaryIO, size: int, forms: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
+        self, path: Path, file: BufferedReader, size: int, forms: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
     ) -> dict[str, int]:
         """Return where the entries of each array begin in the file beside, by its header."""
         (length,) = LENGTH.unpack(file.read(LENGTH.size).ljust(LENGTH.size, b"\0"))
