@@ -162,8 +162,8 @@ def _raised(error: str) -> str:
     """Return the type of the exception that a traceback ends with."""
     lines = error.splitlines()
     frames = [place for place, line in enumerate(lines) if line.startswith('  File "')]
-    behind = lines[frames[-1] + 1 :] if frames else lines
-    return next((line.partition(":")[0] for line in behind if line and not line.startswith(" ")), "")
+    last_words = lines[frames[-1] + 1 :] if frames else lines
+    return next((line.partition(":")[0] for line in last_words if line and not line.startswith(" ")), "")
 
 
 def _place_of(operation: str) -> int:

@@ -106,7 +106,7 @@ def request_does_not_depend_on_its_neighbours(backend: Backend, scenario: Scenar
         lonely = Scenario(scenario.config, scenario.model, (arrival,), 1, scenario.shuffle_seed + 1)
         (alone,) = run_to_the_end(backend, lonely).scheduler.finished
         got, expected = together[number], alone
-        # NOTE: who drafts by what others said accepts more beside them.
+        # NOTE: a drafter that learns from other requests accepts more beside them.
         for field in ("output",) if backend.limits.has_own_drafts else ("output", "counters"):
             one, other = vars(got)[field], vars(expected)[field]
             require(one == other, f"{field} of request {number}", one, f"{other} as alone")
