@@ -21,7 +21,15 @@ def from_numpy(value: Array) -> Array:
 
 
 def to_numpy(value: Array) -> Array:
-    """Return the array as it is."""
+    """Return the array as it is.
+
+    Raises
+    ------
+    TypeError
+        It hides entries, and would be compared by those that its mask hides.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array is no array of the contract: its mask hides entries")
     return np.asarray(value)
 
 

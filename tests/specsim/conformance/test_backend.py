@@ -1,5 +1,6 @@
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,3 +123,16 @@ def test_one_function_can_be_replaced():
     assert faulty.name == "m"
     assert faulty.call("fill_bonus_tokens", **arguments).tolist() == [5]
     assert oracle.call("fill_bonus_tokens", **arguments).tolist() == [6]
+
+
+def test_an_output_that_hides_its_entries_is_no_array():
+    reference = load("specsim.reference")
+
+    def fill_bonus_tokens(**arguments):
+        return np.ma.masked_array(reference.functions["fill_bonus_tokens"](**arguments), mask=True)
+
+    backend = replace(reference, functions={"fill_bonus_tokens": fill_bonus_tokens})
+    arguments = {"accept_tokens": np.array([[3, 4]], np.int32), "num_accepted_tokens": np.array([2], np.int32)}
+    for call in (lambda: backend.fill_bonus_tokens(**arguments), lambda: backend.run("fill_bonus_tokens", arguments)):
+        with pytest.raises(TypeError, match="its mask hides entries"):
+            call()
