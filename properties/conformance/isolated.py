@@ -68,9 +68,9 @@ def check_isolated(
                 return chosen if isinstance(chosen, str) else run.dispatch(chosen)
 
             for done, event in enumerate(supervisor.events(dispatch, budget.until), 1):
-                search = run.take(event)
-                if search is not None:
-                    supervisor.submit(search, first=True)
+                more = run.take(event)
+                if more is not None:
+                    supervisor.submit(more, first=more.is_apart)
                 if on_progress is not None:
                     on_progress(_name_of(event.job, supervisor.running()), min(done, len(jobs)), len(jobs))
         except KeyboardInterrupt:

@@ -55,6 +55,7 @@ class Run:
         self._on_failure = on_failure
         self._searching: dict[str, dict[str, Any]] = {}
         self._examples: dict[str, int] = {}
+        self._cut_early: set[str] = set()
 
     def _is_chosen(self, one: Property, wanted: Wanted) -> bool:
         named = wanted.properties is None or one.name in wanted.properties
@@ -118,7 +119,11 @@ class Run:
         )
 
     def take(self, event: Done | Lost | Skipped) -> Job | None:
-        """Count what became of a job; return one that looks for a smaller case of a crash."""
+        """Count what became of a job; return one to run as well.
+
+        That is a search for a smaller case of a crash, or the job itself: where its turn ended within the first example
+        of its property, it gets a longer one once all others had theirs.
+        """
         if event.job.is_apart:
             self._take_search(event)
         elif isinstance(event, Skipped):
@@ -126,11 +131,17 @@ class Run:
             self._add(event.job.arguments[1], PropertyReport(0, False, False, cut=is_spent, not_run=event.words))
         elif isinstance(event, Done):
             _, name, _, limits = event.job.arguments
-            self._add(name, report_from(event.answer))
+            report = report_from(event.answer)
+            if report.cut and self._may_run_again(event.job, report.examples):
+                return event.job
+            self._add(name, report)
             if event.answer["failure"] is not None:
                 self._fail(name, replace(failure_from(event.answer["failure"]), without=limits.without))
         elif event.fate is Fate.CUT:
-            self._add(event.job.arguments[1], PropertyReport(max(event.example - 1, 0), False, False, cut=True))
+            examples = max(event.example - 1, 0)
+            if self._may_run_again(event.job, examples):
+                return event.job
+            self._add(event.job.arguments[1], PropertyReport(examples, False, False, cut=True))
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
             self._add(name, PropertyReport(event.example, True, False))
@@ -138,6 +149,14 @@ class Run:
         else:
             return self._take_loss(event)
         return None
+
+    def _may_run_again(self, job: Job, examples: int) -> bool:
+        """Tell whether a job was cut by its turn for the first time, and its property has no example yet."""
+        name, number = job.key
+        if self._wanted.budget is None or number or examples or name in self._cut_early:
+            return False
+        self._cut_early.add(name)
+        return True
 
     def report(self, why_ended: str = "", is_interrupted: bool = False) -> Report:
         """Return what the run came to so far; what did not begin is not run."""

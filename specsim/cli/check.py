@@ -36,6 +36,7 @@ from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, no
 from specsim.cli.ran import lines_of
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
+from specsim.conformance.isolation.nature import cores
 from specsim.conformance.known import Subject
 from specsim.environment import INTERPRETER
 from specsim.operations import RECORDS
@@ -51,11 +52,11 @@ if TYPE_CHECKING:
 @click.option(
     "--profile",
     type=click.Choice(list(PROFILES)),
-    help="smoke: a minute; ci: a minute for each property; full: many examples, and no limit.",
+    help="smoke: a minute on two cores; ci: a minute for each property; full: many examples, and no limit.",
 )
 @click.option("--examples", type=click.IntRange(1), help="Examples of each property.  [default: 40]")
 @click.option("--slow-examples", type=click.IntRange(1), help="Examples of each property that runs a whole engine.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: 1; of smoke, one a core]")
 @click.option(
     "--operation",
     "operations",
@@ -106,7 +107,7 @@ def check(
     profile: str | None,
     examples: int | None,
     slow_examples: int | None,
-    jobs: int,
+    jobs: int | None,
     operations: tuple[str, ...],
     properties: tuple[str, ...],
     without: tuple[str, ...],
@@ -150,7 +151,7 @@ def check(
         without=without,
         slow_examples=slow_examples or (None if examples else chosen.slow_examples),
         with_models=with_models,
-        jobs=bounded_jobs(jobs),
+        jobs=bounded_jobs(jobs or chosen.jobs or cores()),
         limits=replace(limits, job=limits.job or chosen.timeout),
         budget=budget or chosen.budget,
         versions=versions_of(VERSIONS_IN_A_CASE),

@@ -37,16 +37,20 @@ SECONDS = click.FloatRange(0, min_open=True)
 
 @dataclass(frozen=True)
 class Profile:
-    """What a check takes where nothing else is said: examples, and seconds of a property and of the run."""
+    """What a check takes where nothing else is said: examples, seconds of a property and of the run, processes.
+
+    Without a number of processes there is one a core.
+    """
 
     examples: int
     slow_examples: int | None = None
     timeout: float | None = None
     budget: float | None = None
+    jobs: int | None = 1
 
 
 PROFILES = {
-    "smoke": Profile(examples=10, slow_examples=1, timeout=20.0, budget=50.0),
+    "smoke": Profile(examples=10, slow_examples=1, timeout=20.0, budget=150.0, jobs=None),
     "ci": Profile(examples=40, timeout=60.0),
     "full": Profile(examples=300),
 }

@@ -159,6 +159,22 @@ def test_a_turn_is_a_part_of_the_budget_and_limits_no_call(run):
     assert Budget(1.0, 2.0, num_workers=2, num_jobs=80, clock=lambda: 7.0).dispatch(job) == SPENT
 
 
+@pytest.mark.parametrize(
+    ("budget", "number", "example", "runs_again"),
+    [(60.0, 0, 1, True), (60.0, 0, 2, False), (60.0, 1, 1, False), (None, 0, 1, False)],
+)
+@pytest.mark.parametrize("where", ["within a call", "between"])
+def test_a_turn_that_ends_in_the_first_example_comes_again_once(tmp_path, budget, number, example, runs_again, where):
+    """Its property would have no example, however much time is left when all the others are through."""
+    run = Run(replace(WANTED, budget=budget), PREPARED, lambda name: PREPARED, tmp_path, lambda failure: None)
+    job = next(job for job in run.jobs() if job.key == (NAMES[0], number if budget else 0))
+    told = {"examples": example - 1, "failed": False, "missing": False, "cut": True, "duration": 0.1, "failure": None}
+    cut = {"within a call": Lost(job, Fate.CUT, "its time is over", example=example), "between": Done(job, told)}[where]
+    assert run.take(cut) is (job if runs_again else None)
+    assert run.take(cut) is None
+    assert run.report().properties[NAMES[0]].cut
+
+
 @pytest.mark.parametrize("has_worker", [False, True])
 def test_whole_runs_around_single_operations_come_last_and_may_be_cut(tmp_path, has_worker):
     """Their loop is the reference's; those of a worker of its own have their turn with the others, and are needed."""
