@@ -26,19 +26,15 @@ def leave_working_directory() -> None:
 
 def run() -> None:
     """Run the command line; what interrupts it while it is imported ends it as later on."""
-    from specsim.cli.interrupts import CODE, listen
+    from specsim.cli.interrupts import CODE, end_now, listen
 
     listen()
     try:
         from specsim.cli.main import main
-    except KeyboardInterrupt:
-        # NOTE: a closed stderr is None, or raises when it is written to.
-        with suppress(OSError, AttributeError):
-            sys.stderr.write("specsim: interrupted\n")
-            sys.stderr.flush()
-        os._exit(CODE)
-    try:
+
         main(prog_name="specsim")
+    except KeyboardInterrupt:
+        end_now()
     except SystemExit as left:
         if left.code != CODE:
             raise

@@ -3,15 +3,19 @@
 import subprocess
 import sys
 
-LOST = """
-import signal, time
-from specsim.cli.interrupts import listen
+BEGINNING = """
+import signal, sys, time
+from specsim.cli import interrupts
 
+# NOTE: a shell without job control lets what it starts ignore SIGINT, and so on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+interrupts.listen()
+"""
+LOST = """
 class Finalised:
     def __del__(self):
         signal.raise_signal(signal.{name})
 
-listen()
 try:
     for _ in range(3):
         Finalised()
@@ -20,10 +24,43 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+IMPORTED = """
+try:
+    import signalled
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+SIGNALLED = """
+import os, signal, time
+try:
+    signal.raise_signal(signal.{name})
+    for _ in range(int({seconds} / 0.01)):
+        time.sleep(0.01)
+except BaseException:
+    os.abort()
+"""
 
 
-def test_an_interrupt_in_a_finalizer_is_not_lost():
+def run(script, folder):
+    command = [sys.executable, "-c", f"{BEGINNING}sys.path.append({str(folder)!r})\n{script}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_an_interrupt_in_a_finalizer_is_not_lost(tmp_path):
     for name in ("SIGINT", "SIGTERM"):
-        command = [sys.executable, "-c", LOST.format(name=name)]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "interrupted\n", "")
+        assert run(LOST.format(name=name), tmp_path) == (0, "interrupted\n", "")
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path):
+    """Modules in C++ abort where Python that they call raises."""
+    for name in ("SIGINT", "SIGTERM"):
+        (tmp_path / "signalled.py").write_text(SIGNALLED.format(name=name, seconds=0.1))
+        assert run(IMPORTED, tmp_path) == (0, "interrupted\n", "")
+
+
+def test_an_interrupt_does_not_wait_for_a_long_import(tmp_path):
+    (tmp_path / "signalled.py").write_text(SIGNALLED.format(name="SIGTERM", seconds=5))
+    shortened = f"interrupts.MOST_SECONDS_OF_IMPORTS = 0.1\n{IMPORTED}"
+    assert run(shortened, tmp_path) == (130, "", "specsim: interrupted\n")

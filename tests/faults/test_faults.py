@@ -25,5 +25,5 @@ def test_hostile_modules_are_told_and_leave_nothing(name):
 
 def test_a_command_that_is_terminated_says_so_and_leaves_nobody(monkeypatch):
     monkeypatch.setattr(attack_interrupts, "SLOWNESS", 5.0)
-    was, wrong = attack_interrupts.try_one(attack_interrupts.COMMANDS["mutants"], signal.SIGTERM, 0.6)
+    was, wrong = attack_interrupts.try_one(attack_interrupts.COMMANDS["mutants"], signal.SIGTERM, 0.4)
     assert (was, wrong) == ("running", [])
