@@ -1,37 +1,38 @@
-"""The workflow of docs/examples runs as it stands."""
+"""The workflow of docs/examples runs as it stands, from an empty environment to its verdict."""
 
-import os
-import shlex
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-EXAMPLES = ROOT / "docs" / "examples"
-RUN = "        run: specsim "
-FEW = {"check": ["--examples", "1", "--operation", "fill_bonus_tokens"]}
-"""Of the properties one operation's are enough to see that a command line runs."""
+from tests.installed import INDEX_OF_CPU_BUILDS, ROOT, STEPS, WORKFLOW, install
 
-COMMANDS = [
-    shlex.split(line.removeprefix(RUN))
-    for line in (EXAMPLES / "kernels-ci.yml").read_text(encoding="utf-8").splitlines()
-    if line.startswith(RUN)
-]
+MOST_BYTES = 1_200_000_000
+"""What a run without a GPU may download; with CUDA's libraries it is more than twice as much."""
 
 
-def test_the_workflow_calls_specsim():
-    assert [command[0] for command in COMMANDS] == ["env", "check"]
+def test_the_steps_are_those_that_are_tried():
+    assert list(STEPS) == ["Install", "Say what is there", "Check the kernels"]
+    assert INDEX_OF_CPU_BUILDS in STEPS["Install"]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
-def test_a_command_of_the_workflow_ends_well(command, tmp_path):
+def test_the_page_installs_as_the_workflow_does():
+    page = (ROOT / "docs" / "check-your-kernels.md").read_text(encoding="utf-8")
+    commands = [
+        line.partition(" #")[0].strip() for line in STEPS["Install"].replace("./specsim-source", ".").splitlines()
+    ]
+    assert [command for command in commands if f"\n{command} " not in page] == []
+
+
+@pytest.mark.slow
+def test_the_workflow_runs_from_an_empty_environment_to_its_verdict(tmp_path):
+    """What the install step downloads is measured, by the sizes of all that pip took from an index."""
+    installed = install("newest")
+    assert {"torch", "triton", "numpy", "scipy", "hypothesis"} <= installed.downloads.keys()
+    assert sum(installed.downloads.values()) <= MOST_BYTES, installed.downloads
     for name in ("my_kernels.py", "known.toml"):
-        shutil.copy(EXAMPLES / name, tmp_path)
-    line = [sys.executable, "-m", "specsim", *command, *FEW.get(command[0], [])]
-    done = subprocess.run(
-        line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+        shutil.copy(WORKFLOW.parent / name, tmp_path)
+    for name, step in STEPS.items():
+        if name != "Install":
+            ended = installed.run(step, tmp_path)
+            assert ended.returncode == 0, ended.stdout
+    assert ended.stdout.splitlines()[-1].startswith("conforms: "), ended.stdout
