@@ -54,9 +54,18 @@ def mutants_of_parts() -> tuple[Mutant, ...]:
 
 
 def show(mutant: Mutant, most_events: int = MOST_EVENTS) -> Shown:
-    """Show a mutant to every history of a few scopes that is short enough, a level of each at a time."""
+    """Show a mutant to every history of a few scopes that is short enough, a level of each at a time.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The exploration was interrupted, so that nothing is known of the mutant.
+    """
     faulty = mutant.plant(load("specsim.reference"))
-    return Shown(mutant, explore(faulty, telling_scopes(), most_events=most_events).failed)
+    seen = explore(faulty, telling_scopes(), most_events=most_events)
+    if seen.is_interrupted:
+        raise KeyboardInterrupt
+    return Shown(mutant, seen.failed)
 
 
 UNSEEN: dict[str, str] = {

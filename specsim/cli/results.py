@@ -124,7 +124,7 @@ def _results_on_stdout() -> Iterator[Results]:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Keep files that are opened later from becoming a stdout that was closed."""
+    """Keep files that are opened later, also in a process that is started, from becoming a stdout that was closed."""
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
+        os.set_inheritable(opened, True)
     os.close(opened)

@@ -21,7 +21,7 @@ def from_numpy(value: Array) -> Array:
 
 
 def to_numpy(value: Array) -> Array:
-    """Return the array as it is.
+    """Return the array as it is, or what an object becomes as an array: arrays of other libraries have ``__array__``.
 
     Raises
     ------

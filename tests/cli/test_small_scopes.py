@@ -49,3 +49,13 @@ def test_mutants_are_shown_to_small_scopes_alone(specsim):
     got = specsim("soak", "--mutants")
     assert got.exit_code == 2
     assert "--mutants needs --exhaustive" in got.stderr
+
+
+def test_an_interrupt_ends_the_mutants(specsim, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("specsim.properties.small_scopes.explore.Exploration.next_level", interrupt)
+    got = specsim("soak", "--exhaustive", "--mutants")
+    assert got.exit_code == 130
+    assert got.stdout.splitlines()[-1] == "interrupted: 0 of 0 mutants die within 5 events, 0 survive"

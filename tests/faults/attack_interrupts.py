@@ -38,6 +38,8 @@ COMMANDS = {
     "show": ("show", "build_tree"),
     "rules": ("rules", "--algorithm", "eagle"),
     "env": ("env",),
+    "list": ("list", "properties"),
+    "bench": ("bench",),
 }
 MOMENTS = (0.15, 0.4, 0.8, 1.6, 3.0, 6.0, 12.0)
 """Seconds after which a command is interrupted: while Python starts, while modules are imported, in the middle."""

@@ -284,6 +284,10 @@ IN_A_CALL = {
     "leaves a daemon": ("subprocess.Popen(['sleep', '1000'], start_new_session=True)", CONFORMS),
     "leaves a daemon and dies": ("subprocess.Popen(['sleep', '1000'], start_new_session=True)\nos.abort()", FAILS),
     "changes the folder": ("os.chdir('/')", CONFORMS),
+    "removes the folder": (
+        "import tempfile\ngone = tempfile.mkdtemp()\nos.chdir(gone)\nos.rmdir(gone)",
+        CONFORMS,
+    ),
     "kills its parent": ("os.kill(os.getppid(), signal.SIGKILL)", (FAILS, INCONCLUSIVE)),
     "writes to its arguments": ("accept_tokens[...] = 0", FAILS),
     "makes its arguments small": ("accept_tokens.resize(0, refcheck=False)", FAILS),
@@ -326,7 +330,15 @@ ANSWERS = {
         "found.view(type('Lie', (np.ndarray,), {'__eq__': lambda *_: True, '__array_ufunc__': None}))",
         (CONFORMS, FAILS),
     ),
-    "an object that becomes an array": ("type('Odd', (), {'__array__': lambda self, *_, **__: found})()", FAILS),
+    "an object that becomes an array": ("type('Odd', (), {'__array__': lambda self, *_, **__: found})()", CONFORMS),
+    "an object that becomes another array": (
+        "type('Odd', (), {'__array__': lambda self, *_, **__: found.astype(np.int64)})()",
+        FAILS,
+    ),
+    "an object that raises when it becomes an array": (
+        "type('Odd', (), {'__array__': lambda self, *_, **__: 1 / 0})()",
+        FAILS,
+    ),
     "an object with odd attributes": (
         "type('Odd', (), {'__getattr__': lambda self, name: self, '__call__': lambda self, *_: self})()",
         FAILS,

@@ -4,7 +4,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from mmap import mmap
 from typing import Any
 
@@ -32,8 +32,9 @@ class Heart:
     The watcher reads the counts at any time, and the call once the process has been stopped.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, folder: str = "") -> None:
         self._descriptor = descriptor
+        self._folder = folder
         self._memory: mmap | None = None
         self._beats = self._examples = 0
         self._deadline: float | None = None
@@ -57,6 +58,7 @@ class Heart:
     def start(self, seconds: float | None) -> None:
         """Begin a job that is cut after so many seconds, without those in which it could run and others did."""
         self._examples = 0
+        self._be_somewhere()
         self._began, self._computed, self._waited = time.monotonic(), time.process_time(), seconds_waited(os.getpid())
         self._deadline, self._seconds = None if seconds is None else self._began + seconds, seconds or 0.0
         self._write(b"")
@@ -77,6 +79,7 @@ class Heart:
         self._beats += 1
         if self._memory is not None:
             CALLING.pack_into(self._memory, 0, self._beats, self._examples, False)
+        self._be_somewhere()
 
     def counts(self) -> tuple[int, int]:
         """Return the beats so far, and the examples of the job at hand that have begun."""
@@ -95,6 +98,14 @@ class Heart:
             return None
         told = os.pread(self._descriptor, length, HEADER.size)
         return unpack_call(told) if len(told) == length else None
+
+    def _be_somewhere(self) -> None:
+        """Leave a working directory that is gone: what is tried may have removed it, and Hypothesis asks for it."""
+        try:
+            os.getcwd()
+        except OSError:
+            with suppress(OSError):
+                os.chdir(self._folder)
 
     def _check_deadline(self) -> None:
         if self._deadline is None or time.monotonic() <= self._deadline:

@@ -82,6 +82,8 @@ class SentCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _calls = msgspec.msgpack.Decoder(SentCall)
+# NOTE: what is tried may put anything in the place of a module's names.
+_encode, _loads = msgspec.msgpack.encode, pickle.loads
 
 
 class Channel:
@@ -167,21 +169,21 @@ def receive_job(end: socket.socket) -> tuple[str, tuple[Any, ...], float | None]
     content = None if header is None else _exactly(end, FRAME.unpack(header)[1])
     if content is None:
         return None
-    function, arguments, seconds = pickle.loads(content)
+    function, arguments, seconds = _loads(content)
     return function, arguments, seconds
 
 
 def send_message(end: socket.socket, message: Message) -> None:
     """Send a message, and wait until the other end has taken it."""
-    end.sendall(framed(msgspec.msgpack.encode(message)))
+    end.sendall(framed(_encode(message)))
 
 
 def answered(answer: object) -> Message:
     """Return the message of an answer, or that it is too long."""
     try:
-        content = msgspec.msgpack.encode(answer, enc_hook=_plain_value)
+        content = _encode(answer, enc_hook=_plain_value)
     except UnicodeEncodeError:
-        content = msgspec.msgpack.encode(_with_texts(msgspec.to_builtins(answer, enc_hook=_plain_value)))
+        content = _encode(_with_texts(msgspec.to_builtins(answer, enc_hook=_plain_value)))
     if len(content) > MOST_BYTES - CHUNK:
         return Raised(f"an answer of {len(content):,} bytes, but should be at most {MOST_BYTES - CHUNK:,}", "")
     return Answered(msgspec.Raw(content))
@@ -211,12 +213,12 @@ def pack_call(name: str, arguments: Mapping[str, Any] | None) -> bytes:
     """Return a call as bytes, without its arguments where they cannot be sent."""
     try:
         sent = None if arguments is None else {each: _send(value) for each, value in arguments.items()}
-        packed = msgspec.msgpack.encode(SentCall(name, sent))
+        packed = _encode(SentCall(name, sent))
         if len(packed) <= MOST_BYTES_OF_A_CALL:
             return packed
     except Exception:  # NOTE: arguments may be anything at all, and the call is named whatever they are.
         pass
-    return msgspec.msgpack.encode(SentCall(bounded(name, LONGEST_NAME), None))
+    return _encode(SentCall(bounded(name, LONGEST_NAME), None))
 
 
 def unpack_call(packed: bytes) -> tuple[str, dict[str, Any] | None] | None:

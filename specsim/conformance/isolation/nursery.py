@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
@@ -64,7 +64,7 @@ class Nursery:
         )
         atexit.register(self.close)
         theirs.close()
-        self.control.send(pickle.dumps((sys.path, tuple(preload))))
+        self._send((sys.path, tuple(preload)))
 
     @property
     def is_alive(self) -> bool:
@@ -77,23 +77,27 @@ class Nursery:
         Raises
         ------
         CannotStart
-            The process that workers are forked from is gone.
+            The process that workers are forked from is gone, or the system has no room for another.
         """
-        mine, theirs = socket.socketpair()
-        reading, writing = os.pipe()
-        os.set_blocking(reading, False)
-        heart = Heart.new()
-        try:
-            self.control.setblocking(True)
-            socket.send_fds(self.control, [pickle.dumps(surroundings)], [theirs.fileno(), heart.fileno(), writing])
-            while not self._born:
-                self._receive()
-        except OSError as error:
-            raise CannotStart(f"no process can be started: {error.strerror}") from error
-        finally:
-            self.control.setblocking(False)
-            theirs.close()
-            os.close(writing)
+        with ExitStack() as unless_born, ExitStack() as theirs:
+            try:
+                heart = Heart.new()
+                unless_born.callback(heart.close)
+                mine, connection = socket.socketpair()
+                unless_born.enter_context(mine)
+                theirs.enter_context(connection)
+                reading, writing = os.pipe()
+                unless_born.callback(os.close, reading)
+                theirs.callback(os.close, writing)
+                os.set_blocking(reading, False)
+                self.control.setblocking(True)
+                theirs.callback(self.control.setblocking, False)
+                self._send(surroundings, connection.fileno(), heart.fileno(), writing)
+                while not self._born:
+                    self._receive()
+            except OSError as error:
+                raise CannotStart(f"no process can be started: {error.strerror}") from error
+            unless_born.pop_all()
         return Hatched(self._born.pop(), Channel(mine), heart, reading)
 
     def look(self) -> None:
@@ -117,6 +121,13 @@ class Nursery:
         kill_group(self._zygote.pid)
         with suppress(subprocess.TimeoutExpired):
             self._zygote.wait(1.0)
+
+    def _send(self, value: object, *descriptors: int) -> None:
+        """Send a value of any length, an environment for example, which no packet may hold: in a file in memory."""
+        with open(os.memfd_create("specsim-message"), "wb") as file:
+            pickle.dump(value, file)
+            file.flush()
+            socket.send_fds(self.control, [b"\0"], [file.fileno(), *descriptors])
 
     def _receive(self) -> None:
         message = b""

@@ -46,7 +46,7 @@ def live(surroundings: Surroundings, parent: int, connection: int, heart: int, o
     """Be a worker until the other end of the connection is closed; never return into the process that was forked."""
     try:
         _settle(surroundings, parent, output)
-        _serve(socket.socket(fileno=connection), Heart(heart))
+        _serve(socket.socket(fileno=connection), Heart(heart, surroundings.folder))
     except OSError:
         os._exit(71)  # NOTE: what is tried has closed the descriptors of this process.
     except BaseException:

@@ -1,7 +1,7 @@
 """A process that has imported what workers need and runs nothing of it: every worker is a fork of it, ready at once.
 
 ``python -m specsim.conformance.isolation.zygote DESCRIPTOR`` talks over a socket, which workers do not have. What it
-takes is pickled, and comes from the process that supervises; what it says is ``NEWS``.
+takes is pickled in files, and comes from the process that supervises; what it says is ``NEWS``.
 """
 
 import importlib
@@ -12,11 +12,12 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from typing import Any
 
 from specsim.conformance.isolation.nature import adopt_orphans, die_with_parent, kill_orphans
 from specsim.conformance.isolation.worker import BORN, ENDED, MOST_MESSAGE_BYTES, NEWS, Surroundings, live
 
-NUM_DESCRIPTORS = 3
+NUM_DESCRIPTORS = 4
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -25,7 +26,7 @@ def main(descriptor: int, parent: int) -> None:
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
-    path, preload = pickle.loads(control.recv(MOST_MESSAGE_BYTES))
+    path, preload = _value_of(socket.recv_fds(control, MOST_MESSAGE_BYTES, NUM_DESCRIPTORS)[1][0])
     sys.path[:] = path
     for name in preload:
         with suppress(ImportError):
@@ -44,7 +45,13 @@ def main(descriptor: int, parent: int) -> None:
             message, descriptors, _, _ = socket.recv_fds(control, MOST_MESSAGE_BYTES, NUM_DESCRIPTORS)
             if not message:
                 os._exit(0)
-            alive.add(_fork(control, (wake, woken), pickle.loads(message), descriptors))
+            alive.add(_fork(control, (wake, woken), _value_of(descriptors[0]), descriptors[1:]))
+
+
+def _value_of(descriptor: int) -> Any:
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        return pickle.load(file)
 
 
 def _fork(control: socket.socket, pipe: tuple[int, int], surroundings: Surroundings, descriptors: list[int]) -> int:

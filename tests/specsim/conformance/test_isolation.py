@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,24 @@ from specsim.conformance.isolation.nature import is_there, seconds_waited
 from specsim.conformance.isolation.supervisor import OUT_OF_TIME, Supervisor
 
 READY = Job("ready", "os:getpid")
+WITHOUT_STANDARD_FILES = """
+import os, sys
+from specsim.cli.results import results_on_stdout
+from specsim.conformance.isolation.jobs import Done, Job
+from specsim.conformance.isolation.supervisor import Supervisor
+
+with results_on_stdout(), Supervisor(1, Job("ready", "os:getpid")) as workers:
+    workers.submit(Job(1, "os:getpid"))
+    (event,) = workers.events()
+os._exit(7 if isinstance(event, Done) else 1)
+"""
+
+
+def die_the_first_time(marker):
+    """Prepare a worker, which another process kills meanwhile if it is the first."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        signal.raise_signal(signal.SIGKILL)
 
 
 @pytest.fixture
@@ -134,6 +154,29 @@ def test_who_cannot_be_made_ready_is_told_apart_from_who_dies():
     with Supervisor(1, Job("ready", "os:_exit", (3,))) as dies, pytest.raises(DiedAtStart, match="exit code 3"):
         dies.start()
     assert not isinstance(raised.value, DiedAtStart)
+
+
+def test_a_worker_that_is_killed_while_it_starts_ends_no_run(tmp_path):
+    prepare = Job("ready", f"{__name__}:die_the_first_time", (str(tmp_path / "killed"),))
+    with Supervisor(1, prepare) as workers:
+        workers.submit(Job(1, "os:getpid"))
+        (event,) = workers.events()
+        assert (tmp_path / "killed").exists()
+    assert isinstance(event, Done)
+
+
+def test_workers_get_an_environment_of_any_length(monkeypatch):
+    with Supervisor(1, READY) as workers:
+        for number in range(4):
+            monkeypatch.setenv(f"SPECSIM_LONG_{number}", "x" * 100_000)
+        workers.submit(Job(1, "os:getenv", ("SPECSIM_LONG_3",)))
+        (event,) = workers.events()
+    assert event.answer == "x" * 100_000
+
+
+def test_workers_start_where_every_standard_file_is_closed():
+    shell = f"\"{sys.executable}\" -c '{WITHOUT_STANDARD_FILES}' <&- >&- 2>&-"
+    assert subprocess.run(["bash", "-c", shell], timeout=60, check=False).returncode == 7
 
 
 def test_a_job_may_be_refused_before_it_begins(workers):
