@@ -63,6 +63,11 @@ class SpecConfig:
             raise _contradiction("num_draft_tokens", self.num_draft_tokens, str(fewest), "a chain has one node a level")
 
     @property
+    def config(self) -> "SpecConfig":
+        """Themselves, as parameters of other algorithms have their sizes."""
+        return self
+
+    @property
     def path_width(self) -> int:
         """Entries of an ``accept_index`` row."""
         return path_width(self.num_steps)

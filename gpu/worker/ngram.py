@@ -27,8 +27,9 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.moving import require_moves
 from specsim.simulation.models.protocol import Model, require_model
-from specsim.simulation.ngram import BRANCHES, has_same_store, last_tokens, make_corpora, masks_of
+from specsim.simulation.ngram import has_same_store, last_tokens, make_corpora, masks_of
 from specsim.simulation.requests import PromptChunk
+from specsim.simulation.sides import BRANCHES
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration, Proposals
 

@@ -94,9 +94,9 @@ class GpuWorkerV1:
         self._make_side = make_side
         self._side = make_side(model, config, sizes, has_dp_attention)
         facts, description = self._side.facts, self._side.facts.description
-        require_moves(description, sides_that_move(config, sizes.page_size, is_v1=True))
+        require_moves(description, sides_that_move(config.topk, sizes.page_size, is_v1=True))
         self.name = name
-        self.has_plain_keys = not facts.has_kv
+        self.has_plain_keys = not facts.catches_up
         self.config = config
         self.model = model
         self.sizes = sizes
@@ -195,7 +195,7 @@ class GpuWorkerV1:
             stages.scratch,
             setting.pools,
             self._ledger,
-            is_caught_up=not self._side.facts.has_kv,
+            is_caught_up=not self._side.facts.catches_up,
         )
         collected = collect_extend_input(draft_input.req_pool_indices, stages.verify_output, kept)
         extend_input = self._side.to_extend_input(collected)

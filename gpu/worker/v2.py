@@ -100,9 +100,9 @@ class GpuWorker:
         self._make_side = make_side
         self._side = make_side(model, config, sizes, False)
         description = self._side.facts.description
-        require_moves(description, sides_that_move(config, sizes.page_size, is_v1=False))
+        require_moves(description, sides_that_move(config.topk, sizes.page_size, is_v1=False))
         self.name = name
-        self.has_plain_keys = not self._side.facts.has_kv
+        self.has_plain_keys = not self._side.facts.catches_up
         self.config = config
         self.model = model
         self.sizes = sizes

@@ -15,8 +15,7 @@ from specsim.properties.laws.support.checks import require, require_equal
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -40,7 +39,7 @@ OPERATIONS = (
 TOGETHER = 2
 """Requests that join in a step."""
 
-LOOPS: dict[str, Callable[..., Any]] = {"dflash": ReferenceDflashWorker, "dflash_v2": ReferenceDflashWorkerV2}
+LOOPS: dict[str, Callable[..., Any]] = {"dflash": loop_of("dflash"), "dflash_v2": loop_of("dflash_v2")}
 """The loops of the reference, by the names of workers; a run is played on both."""
 
 
@@ -133,7 +132,7 @@ class _Fresh:
     """A worker in which nothing but one prefill has ever run."""
 
     def __init__(self, run: DflashRun, asked: list[Request]) -> None:
-        self._worker = ReferenceDflashWorker(run.parameters, load_model(run.model), _sizes(run, asked))
+        self._worker = loop_of("dflash")(run.parameters, load_model(run.model), _sizes(run, asked))
         self._first = run.page_size
 
     def compare(self, state: dict[str, Any], request: Request) -> None:

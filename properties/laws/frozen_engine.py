@@ -16,7 +16,7 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
-from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
@@ -36,8 +36,8 @@ SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""
 
 LOOPS: dict[str, Any] = {
-    "frozen_kv_mtp": reference_frozen_kv_mtp,
-    "frozen_kv_mtp_v2": reference_frozen_kv_mtp_v2,
+    "frozen_kv_mtp": loop_of("frozen_kv_mtp"),
+    "frozen_kv_mtp_v2": loop_of("frozen_kv_mtp_v2"),
 }
 """The reference's loop of each worker; a run is played on both."""
 

@@ -14,7 +14,7 @@ from specsim.properties.laws.support.histories import Scenario, own_worker, tree
 from specsim.properties.laws.support.told import check_told
 from specsim.simulation.engine import Engine
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.worker import TellingWorker
+from specsim.simulation.worker import is_telling
 
 ValueT = TypeVar("ValueT")
 
@@ -49,7 +49,7 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
     scenario = run.scenario
     for schedule in run.schedules:
         worker = own_worker(backend, scenario)
-        if not isinstance(worker, TellingWorker):
+        if not is_telling(worker):
             return
         engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule)
         asking = zip(run.asked, run.listed, run.originals, run.temperatures, strict=True)

@@ -16,7 +16,7 @@ from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
-from specsim.reference.worker.multi_layer import reference_multi_layer, reference_multi_layer_v1
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import DraftSource
@@ -28,8 +28,8 @@ from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
 LOOPS: dict[str, Callable[..., Any]] = {
-    "multi_layer_eagle_v1": reference_multi_layer_v1,
-    "multi_layer_eagle_v2": reference_multi_layer,
+    "multi_layer_eagle_v1": loop_of("multi_layer_eagle_v1"),
+    "multi_layer_eagle_v2": loop_of("multi_layer_eagle_v2"),
 }
 """The loops of the reference, by the names of workers; a run is played on both."""
 
@@ -169,7 +169,9 @@ class FreshPrefills:
 
     def _prefilled(self, text: tuple[int, ...]) -> list[int]:
         length = len(text)
-        worker = reference_multi_layer(self._config, load_model(self._model), PoolSizes(length + 1, 2, length))
+        worker = loop_of("multi_layer_eagle_v2")(
+            self._config, load_model(self._model), PoolSizes(length + 1, 2, length)
+        )
         worker.assign_slots([SlotRange(1, 0, length, tuple(range(1, length + 1)))])
         worker.prefill([1], [PromptChunk.whole(list(text))])
         proposed: list[int] = worker.state()["topk_index"][1].tolist()

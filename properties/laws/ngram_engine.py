@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from specsim.assertion import require_present
 from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.composite import composite
@@ -25,6 +26,7 @@ from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.ngram import storing
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 
@@ -82,6 +84,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
     sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
     worker = worker_named(run.name, backend, run.parameters, run.model, sizes, loop_of(run.name))
     engine, plain = Engine(worker, len(asked), shuffle_seed=1), PlainStore(run.parameters)
+    store = require_present("store", storing(worker)).store
     reach = run.parameters.num_draft_tokens
     truths = [greedy_decode(run.model, request.prompt, request.max_new_tokens + reach) for request in asked]
     for request in asked:
@@ -117,7 +120,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
                 said = text if run.name == V2 else request.output
                 plain.insert(tuple([*request.prompt, *said][-run.parameters.max_depth :]))
         for name in ("num_nodes", "num_forgotten"):
-            got, wanted_count = getattr(worker.store, name), getattr(plain, name)
+            got, wanted_count = getattr(store, name), getattr(plain, name)
             require(got == wanted_count, f"{name} of the store", got, wanted_count)
 
 

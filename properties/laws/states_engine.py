@@ -11,7 +11,7 @@ from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, finished, play, scheduled_runs
 from specsim.properties.laws.support.told import check_told
-from specsim.simulation.worker import TellingWorker
+from specsim.simulation.worker import is_telling
 
 
 def hidden_states_are_those_of_plain_decoding(backend: Backend, run: ScheduledRun) -> None:
@@ -25,7 +25,7 @@ def hidden_states_are_those_of_plain_decoding(backend: Backend, run: ScheduledRu
         runs.append(replace(run, scenario=replace(run.scenario, is_v1=True), schedule=in_turn))
     for one in runs:
         engine = one.engine(backend)
-        if not isinstance(engine.worker, TellingWorker):
+        if not is_telling(engine.worker):
             continue
         for _ in play(one, engine):
             pass

@@ -28,7 +28,7 @@ from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.told_pairs import ToldPairs
-from specsim.simulation.worker import TellingWorker
+from specsim.simulation.worker import is_telling
 
 Tags = list[list[list[int]]]
 
@@ -138,7 +138,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
     """
     reference = start(believed_worker(scenario), scenario)
     engine = start(own_worker(backend, scenario), scenario)
-    scenario = asking(scenario) if isinstance(engine.worker, TellingWorker) else scenario
+    scenario = asking(scenario) if is_telling(engine.worker) else scenario
     asked, told = [scenario.requests() for _ in range(2)], ToldPairs(reference.worker.model.description)
     for pair in zip(*asked, strict=True):
         told.add(*pair)

@@ -12,8 +12,7 @@ from specsim.conformance.arrays import Array
 from specsim.host.dflash import DflashParameters
 from specsim.properties.mutants.draft_sides import Spoil, SpoiltHiddenStates
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.models.batches import DraftOutput
 from specsim.simulation.models.block import BlockBatch, BlockModel, FeatureBatch
 from specsim.simulation.worker import Worker
@@ -73,8 +72,8 @@ MUTANTS = tuple(
         summary,
         unchanged,
         workers={
-            "dflash": partial(_spoilt, spoil, ReferenceDflashWorker),
-            "dflash_v2": partial(_spoilt, spoil, ReferenceDflashWorkerV2),
+            "dflash": partial(_spoilt, spoil, loop_of("dflash")),
+            "dflash_v2": partial(_spoilt, spoil, loop_of("dflash_v2")),
         },
     )
     for number, summary, spoil in _FAULTS

@@ -1,232 +1,258 @@
 """Faults in the loop that drafts blocks: in the features that become KV, in what starts a block, and in its counts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts
-from specsim.host.truncation import Truncation
 from specsim.phases import DflashDraftInput, EagleDraftExtendInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.sides.dflash import DflashSide, WaitingRoots
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.sides import Followed, Setting, Waiting
 
 
-class FeaturesOfTheVerifyBefore(ReferenceDflashWorker):
+class FeaturesOfTheVerifyBefore(DflashSide):
     """Projects the features of a prefill or verify when the next one has run, at the positions of this one."""
 
     _before: Array | None = None
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         before, self._before = self._before, phase.target_hidden
         if before is not None and len(before) >= len(phase.target_hidden):
             phase = replace(phase, target_hidden=before[: len(phase.target_hidden)])
-        super()._project(phase)
+        super()._project(phase, pools)
 
 
-class OneRowEarly(ReferenceDflashWorker):
+class OneRowEarly(DflashSide):
     """Projects to each position the features of the one before."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         features = phase.target_hidden
-        super()._project(replace(phase, target_hidden=np.concatenate([features[:1], features[:-1]])))
+        super()._project(replace(phase, target_hidden=np.concatenate([features[:1], features[:-1]])), pools)
 
 
-class OneRowLate(ReferenceDflashWorker):
+class OneRowLate(DflashSide):
     """Projects to each position the features of the one behind: the draft cache is shifted, as EAGLE's is."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         features = phase.target_hidden
-        super()._project(replace(phase, target_hidden=np.concatenate([features[1:], features[-1:]])))
+        super()._project(replace(phase, target_hidden=np.concatenate([features[1:], features[-1:]])), pools)
 
 
-class EndedOnesAreNotProjected(ReferenceDflashWorker):
+class EndedOnesAreNotProjected(DflashSide):
     """Leaves masks where a request ended, which the prefix cache shows to others."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
-        ended = {request.row for request in self._ledger.requests if request.finish is not None}
-        goes_on = np.array([row not in ended for row in phase.req_pool_indices.tolist()], dtype=np.bool_)
-        super()._project(_of_requests(phase, goes_on))
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
+        goes_on = np.array([row not in self._ended for row in phase.req_pool_indices.tolist()], dtype=np.bool_)
+        super()._project(_of_requests(phase, goes_on), pools)
+
+    _ended: frozenset[int] = frozenset()
+
+    def follow_ragged(
+        self,
+        start: DflashDraftInput,
+        everyone: EagleDraftExtendInput,
+        going_on: EagleDraftExtendInput,
+        config: SpecConfig,
+        pools: Pools,
+    ) -> Followed[Array]:
+        """Note who has ended."""
+        self._ended = frozenset(everyone.req_pool_indices.tolist()) - frozenset(going_on.req_pool_indices.tolist())
+        followed = super().follow_ragged(start, everyone, going_on, config, pools)
+        self._ended = frozenset()
+        return followed
 
 
-class WholeBlocksAreNotProjected(ReferenceDflashWorker):
+class WholeBlocksAreNotProjected(DflashSide):
     """Loses the last row where everything was accepted."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         is_whole = (phase.ctx_lens == self.parameters.block_size) & (phase.draft_seq_lens > phase.ctx_lens)
         for request in np.flatnonzero(~is_whole).tolist():
-            super()._project(_of_requests(phase, np.arange(phase.num_requests) == request))
+            super()._project(_of_requests(phase, np.arange(phase.num_requests) == request), pools)
         for request in np.flatnonzero(is_whole).tolist():
             alone = _of_requests(phase, np.arange(phase.num_requests) == request)
             lengths = np.array([count_drafts(self.parameters.block_size)], dtype=np.int32)
             ends = alone.draft_seq_lens - alone.ctx_lens + lengths
             kept = alone.target_hidden[: int(lengths[0])]
-            super()._project(replace(alone, ctx_lens=lengths, draft_seq_lens=ends, target_hidden=kept))
+            super()._project(replace(alone, ctx_lens=lengths, draft_seq_lens=ends, target_hidden=kept), pools)
 
 
-class PromptsAlone(ReferenceDflashWorker):
+class PromptsAlone(DflashSide):
     """Projects nothing behind a verify."""
 
-    def _committed(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
-        phase = super()._committed(everyone)
+    def _committed_ragged(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
+        phase = super()._committed_ragged(everyone)
         self._verified = phase.draft_seq_lens
         return phase
 
     _verified: Array | None = None
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         if phase.draft_seq_lens is not self._verified:
-            super()._project(phase)
+            super()._project(phase, pools)
 
 
-class FirstChunkAlone(ReferenceDflashWorker):
+class FirstChunkAlone(DflashSide):
     """Projects the first chunk of a prompt, or what follows a hit, and no chunk behind it."""
 
     _seen: frozenset[tuple[int, int]] = frozenset()
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         ends = list(zip(phase.req_pool_indices.tolist(), phase.draft_seq_lens.tolist(), strict=True))
         starts = [(row, end - count) for (row, end), count in zip(ends, phase.ctx_lens.tolist(), strict=True)]
         is_prompt = phase.ctx_lens > 1
         is_later = np.array([start in self._seen for start in starts], dtype=np.bool_) & is_prompt
         self._seen = frozenset(ends)
-        super()._project(_of_requests(phase, ~is_later))
+        super()._project(_of_requests(phase, ~is_later), pools)
 
 
-class FeaturesOfTheNeighbour(ReferenceDflashWorker):
+class FeaturesOfTheNeighbour(DflashSide):
     """Gives each position what the next request of the batch has there, where both have as many."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         counts = set(phase.ctx_lens.tolist())
         if len(counts) == 1:
             rolled = np.roll(phase.target_hidden, -int(phase.ctx_lens[0]), axis=0)
             phase = replace(phase, target_hidden=rolled)
-        super()._project(phase)
+        super()._project(phase, pools)
 
 
-class AsManyAsDrafts(ReferenceDflashWorker):
+class AsManyAsDrafts(DflashSide):
     """Projects a row for each accepted draft, and none for the root."""
 
-    def _project(self, phase: DflashDraftInput) -> None:
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         drafts = np.maximum(phase.ctx_lens - 1, 1).astype(np.int32)
         firsts = np.cumsum(phase.ctx_lens) - phase.ctx_lens
         rows = [np.arange(first, first + count) for first, count in zip(firsts, drafts, strict=True)]
         shorter = phase.draft_seq_lens - phase.ctx_lens + drafts
         features = phase.target_hidden[np.concatenate([np.zeros(0, dtype=np.int64), *rows])]
         super()._project(
-            replace(phase, ctx_lens=drafts, draft_seq_lens=shorter.astype(np.int32), target_hidden=features)
+            replace(phase, ctx_lens=drafts, draft_seq_lens=shorter.astype(np.int32), target_hidden=features), pools
         )
 
 
-class RootsOfTheNeighbour(ReferenceDflashWorker):
+class RootsOfTheNeighbour(DflashSide):
     """Starts each block with the token that the next request of the batch output last."""
 
-    def _started_from(self, row: Array) -> DflashDraftInput:
-        phase = super()._started_from(row)
-        return replace(phase, bonus_tokens=np.roll(phase.bonus_tokens, -1))
+    def waiting(self, is_v1: bool) -> Waiting:
+        """Return roots that are turned when they are taken."""
+
+        class Turned(WaitingRoots):
+            def take(self, rows: Sequence[int]) -> DflashDraftInput:
+                start = super().take(rows)
+                return replace(start, bonus_tokens=np.roll(start.bonus_tokens, -1))
+
+        return Turned(self._sizes)
 
 
-class RootsOfTheVerifyBefore(ReferenceDflashWorker):
+class RootsOfTheVerifyBefore(DflashSide):
     """Starts each block with the first token that the verify before output, as long as there are several."""
 
-    def _committed(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
-        phase = super()._committed(everyone)
+    def _committed_ragged(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
+        phase = super()._committed_ragged(everyone)
         firsts = np.cumsum(phase.ctx_lens) - phase.ctx_lens
         return replace(phase, bonus_tokens=everyone.input_ids[firsts].astype(np.int64))
 
 
-class LengthsOfTheVerifyBefore(ReferenceDflashWorker):
+class LengthsOfTheVerifyBefore(DflashSide):
     """Drafts a position too early where a whole block was accepted."""
 
-    _whole_rows: frozenset[int] = frozenset()
+    def waiting(self, is_v1: bool) -> Waiting:
+        """Return lengths that are a position short after whole blocks."""
+        size = self.parameters.block_size
 
-    def _committed(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
-        phase = super()._committed(everyone)
-        is_whole = phase.ctx_lens == self.parameters.block_size
-        self._whole_rows = frozenset(phase.req_pool_indices[is_whole].tolist())
-        return phase
+        class Early(WaitingRoots):
+            _whole_rows: frozenset[int] = frozenset()
 
-    def _started_from(self, row: Array) -> DflashDraftInput:
-        phase = super()._started_from(row)
-        late = np.array([one in self._whole_rows for one in row.tolist()], dtype=np.int32)
-        return replace(phase, draft_seq_lens=phase.draft_seq_lens - late)
+            def keep(self, start: DflashDraftInput, joins: bool = False) -> None:
+                if not joins:
+                    self._whole_rows = frozenset(start.req_pool_indices[start.ctx_lens == size].tolist())
+                super().keep(start, joins)
+
+            def take(self, rows: Sequence[int]) -> DflashDraftInput:
+                start = super().take(rows)
+                late = np.array([one in self._whole_rows for one in rows], dtype=np.int32)
+                return replace(start, draft_seq_lens=start.draft_seq_lens - late)
+
+        return Early(self._sizes)
 
 
-class UncutCounts(ReferenceDflashWorker):
+class UncutCounts(DflashSide):
     """Counts drafts behind the end of a request, and a histogram of them."""
 
-    def _end_requests(self, phase: VerifyOutput) -> Truncation:
-        truncate = self._operations.truncate_at_stop
-        return self._ledger.end_requests(phase.accept_index, phase.predict, truncate)
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.facts = replace(self.facts, counts_only_output=False)
 
 
-class FeaturesBehindTheEnd(ReferenceDflashWorker):
+class FeaturesBehindTheEnd(DflashSide):
     """Takes the features of every request from the front of the batch, one row after another."""
 
-    def _committed(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
-        phase = super()._committed(everyone)
+    def _committed_ragged(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
+        phase = super()._committed_ragged(everyone)
         firsts = np.concatenate([np.arange(count) for count in phase.ctx_lens.tolist()])
         return replace(phase, target_hidden=phase.target_hidden[firsts])
 
 
-class DraftsForTokens(ReferenceDflashWorkerV2):
+class DraftsForTokens(DflashSide):
     """Ahead, projects a row for each accepted draft, and none for the last of them."""
 
-    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
-        committed = super()._committed(row, lengths, phase)
-        counts = np.maximum(phase.num_accepted_drafts, 1).astype(np.int32)
-        rows = [slice(end - count, end - count + own) for end, count, own in _spans(committed.ctx_lens, counts)]
-        features = np.concatenate([committed.target_hidden[:0], *(committed.target_hidden[one] for one in rows)])
-        self._late = (row, committed.draft_seq_lens)
-        return replace(committed, target_hidden=features, ctx_lens=counts, draft_seq_lens=lengths + counts)
+    def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
+        if phase is self._accepted:
+            ends, counts = np.cumsum(phase.ctx_lens), np.maximum(phase.ctx_lens - 1, 1).astype(np.int32)
+            firsts = (ends - phase.ctx_lens).tolist()
+            rows = [slice(first, first + own) for first, own in zip(firsts, counts.tolist(), strict=True)]
+            features = np.concatenate([phase.target_hidden[:0], *(phase.target_hidden[one] for one in rows)])
+            lengths = phase.draft_seq_lens - phase.ctx_lens + counts
+            phase = replace(phase, target_hidden=features, ctx_lens=counts, draft_seq_lens=lengths)
+        super()._project(phase, pools)
 
-    def _commit(self, phase: DflashDraftInput, pools: Pools) -> None:
-        super()._commit(phase, pools)
-        if self._late is not None:
-            row, ends = self._late
-            self._draft_seq_lens[row] = ends
+    def _committed(self, start: DflashDraftInput, phase: VerifyOutput) -> DflashDraftInput:
+        self._accepted = super()._committed(start, phase)
+        return self._accepted
 
-    _late: tuple[Array, Array] | None = None
+    _accepted: DflashDraftInput | None = None
 
 
-class RootsOfTheBlock(ReferenceDflashWorkerV2):
+class RootsOfTheBlock(DflashSide):
     """Ahead, starts the next block with the last draft instead of the bonus token."""
 
-    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
-        committed = super()._committed(row, lengths, phase)
-        firsts = phase.predict.reshape(len(row), -1)[:, 0]
+    def _committed(self, start: DflashDraftInput, phase: VerifyOutput) -> DflashDraftInput:
+        committed = super()._committed(start, phase)
+        firsts = phase.predict.reshape(len(start.req_pool_indices), -1)[:, 0]
         return replace(committed, bonus_tokens=firsts.astype(np.int64))
 
 
-class PathsOfTheNeighbour(ReferenceDflashWorkerV2):
+class PathsOfTheNeighbour(DflashSide):
     """Ahead, takes the features of everybody from the blocks of the next request."""
 
-    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+    def _committed(self, start: DflashDraftInput, phase: VerifyOutput) -> DflashDraftInput:
         rolled = np.roll(phase.hidden_states, -self.parameters.block_size, axis=0)
-        return super()._committed(row, lengths, replace(phase, hidden_states=rolled))
+        return super()._committed(start, replace(phase, hidden_states=rolled))
 
 
-class OneRowEarlyAhead(ReferenceDflashWorkerV2):
+class OneRowEarlyAhead(DflashSide):
     """Ahead, takes the features of every node from the one before it in the batch."""
 
-    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
+    def _committed(self, start: DflashDraftInput, phase: VerifyOutput) -> DflashDraftInput:
         rolled = np.roll(phase.hidden_states, 1, axis=0)
-        return super()._committed(row, lengths, replace(phase, hidden_states=rolled))
+        return super()._committed(start, replace(phase, hidden_states=rolled))
 
 
-class RootsOfTheNeighbourAhead(ReferenceDflashWorkerV2):
+class RootsOfTheNeighbourAhead(DflashSide):
     """Ahead, starts everybody's block with the bonus token of the next request."""
 
-    def _committed(self, row: Array, lengths: Array, phase: VerifyOutput) -> DflashDraftInput:
-        committed = super()._committed(row, lengths, phase)
+    def _committed(self, start: DflashDraftInput, phase: VerifyOutput) -> DflashDraftInput:
+        committed = super()._committed(start, phase)
         return replace(committed, bonus_tokens=np.roll(committed.bonus_tokens, 1))
-
-
-def _spans(counts: Array, kept: Array) -> list[tuple[int, int, int]]:
-    """Return where the features of each request end, how many there are, and how many stay."""
-    return list(zip(np.cumsum(counts).tolist(), counts.tolist(), kept.tolist(), strict=True))
 
 
 def _of_requests(phase: DflashDraftInput, is_kept: Array) -> DflashDraftInput:
@@ -241,7 +267,7 @@ def _of_requests(phase: DflashDraftInput, is_kept: Array) -> DflashDraftInput:
     )
 
 
-_FAULTS: tuple[tuple[str, str, type[ReferenceDflashWorker]], ...] = (
+_FAULTS: tuple[tuple[str, str, type[DflashSide]], ...] = (
     ("OWN-1740", "The features of the verify before become KV.", FeaturesOfTheVerifyBefore),
     ("OWN-1741", "A position gets the features of the one before.", OneRowEarly),
     ("OWN-1742", "A position gets the features of the one behind.", OneRowLate),
@@ -258,7 +284,7 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceDflashWorker]], ...] = (
     ("OWN-1753", "All requests get the features at the front of the batch.", FeaturesBehindTheEnd),
 )
 
-_FAULTS_AHEAD: tuple[tuple[str, str, type[ReferenceDflashWorkerV2]], ...] = (
+_FAULTS_AHEAD: tuple[tuple[str, str, type[DflashSide]], ...] = (
     ("OWN-1754", "Ahead, as many features as accepted drafts become KV.", DraftsForTokens),
     ("OWN-1755", "Ahead, a block starts with what follows the last root.", RootsOfTheBlock),
     ("OWN-1756", "Ahead, a request gets the features of its neighbour.", PathsOfTheNeighbour),
@@ -267,9 +293,10 @@ _FAULTS_AHEAD: tuple[tuple[str, str, type[ReferenceDflashWorkerV2]], ...] = (
 )
 
 MUTANTS = tuple(
-    Mutant(number, "prepare_block_draft", summary, unchanged, workers={"dflash": worker})
-    for number, summary, worker in _FAULTS
-) + tuple(
-    Mutant(number, "fill_block_tokens", summary, unchanged, workers={"dflash_v2": worker})
-    for number, summary, worker in _FAULTS_AHEAD
+    Mutant(number, operation, summary, unchanged, workers={name: partial(loop, make_side=side, name=reported)})
+    for faults, operation, name, loop, reported in (
+        (_FAULTS, "prepare_block_draft", "dflash", ReferenceWorkerV1, "reference-dflash"),
+        (_FAULTS_AHEAD, "fill_block_tokens", "dflash_v2", ReferenceWorker, "reference-dflash-v2"),
+    )
+    for number, summary, side in faults
 )

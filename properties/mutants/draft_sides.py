@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.carried import WaitingRows
 from specsim.reference.worker.draft import map_hot
+from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.sides import Waiting
 from specsim.simulation.worker import Worker
 
 KV = Mapping[str, Sequence[Array]]
@@ -81,29 +85,40 @@ def _spoilt(spoil: Spoil) -> Callable[..., Worker]:
     return build
 
 
-class MappedTwice(ReferenceWorker):
-    """Keeps what it proposes by the ids of the target, and takes these for its own."""
-
-    def _stash(self, phase: DraftInput) -> None:
-        mapped = map_hot(phase.topk_index, self.model, self._operations)
-        hot = self.model.description.hot_token_id
-        super()._stash(phase if hot is None else replace(phase, topk_index=mapped % len(hot)))
+Change = Callable[[StepwiseSide, Mapping[str, Array], DraftInput], DraftInput]
+"""Takes a draft side, what waits in rows, and what is to be kept there, and returns what is kept instead."""
 
 
-class LateTokens(ReferenceWorker):
-    """Starts every draft with the candidates of the iteration before."""
+def _keeping(change: Change) -> Callable[..., Worker]:
+    """Return a worker that keeps something else than what its drafts proposed."""
 
-    def _stash(self, phase: DraftInput) -> None:
-        held = self._carried["topk_index"][phase.req_pool_indices].copy()
-        is_first = self._carried["seq_lens"][phase.req_pool_indices] == 0
-        super()._stash(replace(phase, topk_index=np.where(is_first[:, None], phase.topk_index, held)))
+    class Side(StepwiseSide):
+        def waiting(self, is_v1: bool) -> Waiting:
+            side = self
+
+            class Rows(WaitingRows):
+                def keep(self, start: DraftInput, joins: bool = False) -> None:
+                    super().keep(change(side, self.carried, start), joins)
+
+            return Rows(self.facts, self._setting.sizes)
+
+    return partial(ReferenceWorker, make_side=Side)
 
 
-class NeighbourTokens(ReferenceWorker):
-    """Starts every draft with the candidates of the next request of the batch."""
+def _mapped_twice(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
+    mapped = map_hot(start.topk_index, side._model, side._operations)
+    hot = side.facts.description.hot_token_id
+    return start if hot is None else replace(start, topk_index=mapped % len(hot))
 
-    def _stash(self, phase: DraftInput) -> None:
-        super()._stash(replace(phase, topk_index=np.roll(phase.topk_index, 1, axis=0)))
+
+def _late_tokens(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
+    held = carried["topk_index"][start.req_pool_indices].copy()
+    is_first = carried["seq_lens"][start.req_pool_indices] == 0
+    return replace(start, topk_index=np.where(is_first[:, None], start.topk_index, held))
+
+
+def _tokens_of_the_neighbour(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
+    return replace(start, topk_index=np.roll(start.topk_index, 1, axis=0))
 
 
 _LAYERS: tuple[tuple[str, str, Spoil], ...] = (
@@ -116,11 +131,11 @@ _LAYERS: tuple[tuple[str, str, Spoil], ...] = (
 MUTANTS = (
     *(Mutant(number, "map_hot_tokens", fault, unchanged, worker=_spoilt(spoil)) for number, fault, spoil in _LAYERS),
     Mutant("OWN-2904", "map_hot_tokens", "Proposals are mapped to the target's ids when kept, and again when used.",
-           unchanged, worker=MappedTwice),
+           unchanged, worker=_keeping(_mapped_twice)),
     Mutant("OWN-2905", "map_hot_tokens", "A draft of tokens alone starts with the candidates of the verify before.",
-           unchanged, workers={"standalone_v2": LateTokens}),
+           unchanged, workers={"standalone_v2": _keeping(_late_tokens)}),
     Mutant("OWN-2906", "map_hot_tokens", "A draft of hidden states starts with the candidates of the verify before.",
-           unchanged, worker=LateTokens),
+           unchanged, worker=_keeping(_late_tokens)),
     Mutant("OWN-2907", "map_hot_tokens", "A draft of tokens alone starts with the candidates of its neighbour.",
-           unchanged, workers={"standalone_v2": NeighbourTokens}),
+           unchanged, workers={"standalone_v2": _keeping(_tokens_of_the_neighbour)}),
 )  # fmt: skip

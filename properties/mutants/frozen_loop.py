@@ -1,25 +1,24 @@
 """Faults in the loop of a draft that reads the target's KV: seeds, keys and positions of somebody or some time else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from specsim.assertion import require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.calls import CallsByName
-from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, VerifyInput
+from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, VerifyInput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.frozen_side import FrozenSide
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv
+from specsim.simulation.sides import Followed
 
 Drafts = FrozenDraftBatch[Array]
 
@@ -46,7 +45,7 @@ class LayersInTurn(FrozenSide):
         num_layers = len(next(iter(pools.kv[Side.TARGET].values())))
         others = {layer: (target + 1) % num_layers for layer, target in told.target_layer_of.items()}
         kv = shared_kv(replace(told, target_layer_of=others), pools.kv[Side.TARGET])
-        return self.model.draft_frozen(batch, kv)
+        return self._model.draft_frozen(batch, kv)
 
 
 class LastKeyUnseen(FrozenSide):
@@ -89,104 +88,116 @@ class CacheIsWritten(FrozenSide):
 class SeedOfTheRoot(FrozenSide):
     """Starts the next draft from the state of the root, which is stale once a draft was accepted."""
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
-        return _with_states(super()._next_seeds(batch, operations), batch, lambda counts: np.cumsum(counts) - counts)
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Take other rows."""
+        return _with_states(super().extend_ragged(batch, pools), batch, lambda counts: np.cumsum(counts) - counts)
 
 
 class SeedOneEarly(FrozenSide):
     """Starts the next draft from the state of the last accepted draft's parent."""
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
-        seeds = super()._next_seeds(batch, operations)
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Take other rows."""
+        seeds = super().extend_ragged(batch, pools)
         return _with_states(seeds, batch, lambda counts: np.cumsum(counts) - np.minimum(counts, 2))
 
 
 class SeedAtTheWrongWidth(FrozenSide):
     """Takes ragged rows for rows of one width."""
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Take other rows."""
         width = require_kind("what is installed", batch.info, EagleDraftExtendInput).num_tokens_per_req
 
         def rows(counts: Array) -> Array:
             places: Array = np.arange(len(counts)) * width + counts - 1
             return places % int(counts.sum())
 
-        return _with_states(super()._next_seeds(batch, operations), batch, rows)
+        return _with_states(super().extend_ragged(batch, pools), batch, rows)
 
 
 class SeedOfTheNeighbour(FrozenSide):
     """Gives each request the state of the one behind it."""
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Take other rows."""
         return _with_states(
-            super()._next_seeds(batch, operations), batch, lambda counts: np.roll(np.cumsum(counts), -1) - 1
+            super().extend_ragged(batch, pools), batch, lambda counts: np.roll(np.cumsum(counts), -1) - 1
         )
 
 
 class SeedOfTheLastRow(FrozenSide):
     """Takes every seed from the last row of the batch."""
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
-        seeds = super()._next_seeds(batch, operations)
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Take other rows."""
+        seeds = super().extend_ragged(batch, pools)
         return _with_states(seeds, batch, lambda counts: np.full_like(counts, counts.sum() - 1))
 
 
 class SeedOfTheFirstRow(FrozenSide):
     """Starts the first draft of a request from the state of its chunk's first token."""
 
-    def _first_seeds(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
-        return super()._first_seeds(replace(behind, last=behind.last - behind.lengths + 1))
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+        """Take other rows."""
+        return super().prefill(replace(behind, last=behind.last - behind.lengths + 1), pools)
 
 
 class SeedOfTheBatch(FrozenSide):
     """Starts the first drafts of all requests that join together from the state of the last one."""
 
-    def _first_seeds(self, behind: TargetPrefill) -> FrozenKVMTPDraftInput:
-        return super()._first_seeds(replace(behind, last=np.full_like(behind.last, behind.last[-1])))
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+        """Take other rows."""
+        return super().prefill(replace(behind, last=np.full_like(behind.last, behind.last[-1])), pools)
 
 
-@dataclass(frozen=True)
 class RootIsLost(FrozenSide):
     """Drafts from the root of the draft before where only the bonus token was output."""
 
-    roots: dict[int, int] = field(default_factory=dict)
+    _roots: dict[int, int]
 
     def draft(
-        self,
-        phase: DraftInput,
-        config: SpecConfig,
-        pools: Pools,
-        verify_slots: Callable[[], Array],
-        operations: CallsByName,
+        self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
     ) -> VerifyInput:
         """Remember the roots."""
-        self.roots.clear()
-        self.roots.update(zip(phase.req_pool_indices.tolist(), phase.bonus_tokens.tolist(), strict=True))
-        return super().draft(phase, config, pools, verify_slots, operations)
+        self._roots = dict(zip(start.req_pool_indices.tolist(), start.bonus_tokens.tolist(), strict=True))
+        return super().draft(start, config, pools, verify_slots)
 
-    def _next_seeds(self, batch: Batch, operations: CallsByName) -> DraftInput:
-        seeds = super()._next_seeds(batch, operations)
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+        """Put the old roots back."""
+        seeds = super().extend_ragged(batch, pools)
         rows = seeds.req_pool_indices.tolist()
         counts = vars(batch.info)["num_accepted_tokens"].tolist()
         tokens = [
-            self.roots[row] if count == 1 else token
+            self._roots[row] if count == 1 else token
             for row, count, token in zip(rows, counts, seeds.bonus_tokens.tolist(), strict=True)
         ]
         return replace(seeds, bonus_tokens=np.array(tokens, dtype=np.int32))
 
 
-class VerifyInputStays(ReferenceWorkerV1):
+class VerifyInputStays(FrozenSide):
     """Leaves the verify input installed when all requests have ended."""
 
-    def _draft(self, phase: DraftInput, config: SpecConfig) -> VerifyInput:
-        verify_input = super()._draft(phase, config)
-        self._last: Any = verify_input
-        return verify_input
+    _last: VerifyInput
 
-    def _extend(self, batch: Batch, num_steps: int) -> DraftInput:
-        seeds = super()._extend(batch, num_steps)
-        installed: DraftInput = seeds if seeds.num_requests else self._last
-        return installed
+    def draft(
+        self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
+    ) -> VerifyInput:
+        """Remember what is verified."""
+        self._last = super().draft(start, config, pools, verify_slots)
+        return self._last
+
+    def follow_ragged(
+        self,
+        start: DraftInput,
+        everyone: EagleDraftExtendInput,
+        going_on: EagleDraftExtendInput,
+        config: SpecConfig,
+        pools: Pools,
+    ) -> Followed[Array]:
+        """Carry it where nobody goes on."""
+        followed = super().follow_ragged(start, everyone, going_on, config, pools)
+        return followed if going_on.num_requests else replace(followed, start=self._last)
 
 
 def _cut(keys: ListedKeys[Array], count: int, least: int) -> ListedKeys[Array]:
@@ -219,16 +230,17 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2651", "The first seed is the state of the first token of a chunk.", SeedOfTheFirstRow),
     ("OWN-2652", "The first seed is that of whoever joins last.", SeedOfTheBatch),
     ("OWN-2653", "The root stays where a verify accepts no draft.", RootIsLost),
+    ("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays),
 )
 
 
-def _planted(number: str, summary: str, worker: type[ReferenceWorkerV1], side: type[FrozenSide]) -> Mutant:
-    """Return the fault of a loop with a side."""
-    workers = {"frozen_kv_mtp": partial(worker, make_side=side.of)}
-    return Mutant(number, "prepare_for_frozen_kv_draft", summary, unchanged, workers=workers)
-
-
-MUTANTS = (
-    *(_planted(number, summary, ReferenceWorkerV1, side) for number, summary, side in _FAULTS),
-    _planted("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays, FrozenSide),
+MUTANTS = tuple(
+    Mutant(
+        number,
+        "prepare_for_frozen_kv_draft",
+        summary,
+        unchanged,
+        workers={"frozen_kv_mtp": partial(ReferenceWorkerV1, make_side=side)},
+    )
+    for number, summary, side in _FAULTS
 )

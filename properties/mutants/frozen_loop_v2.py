@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.conformance.calls import CallsByName
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.frozen_side import FrozenSide
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.worker import Worker
 
@@ -29,12 +28,11 @@ def _seeding(fault: Fault) -> Callable[..., Worker]:
             verify_output: VerifyOutput,
             phase: DraftExtendInput,
             pools: Pools,
-            operations: CallsByName,
         ) -> DraftInput:
             changed = fault(verify_input, verify_output, phase)
-            return super().extend(row, verify_input, verify_output, changed, pools, operations)
+            return super().extend(row, verify_input, verify_output, changed, pools)
 
-    return partial(ReferenceWorker, make_side=FaultySide.of)
+    return partial(ReferenceWorker, make_side=FaultySide)
 
 
 def _of_the_root(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:

@@ -85,10 +85,11 @@ class StaleRelayWorker(ReferenceWorker):
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts; the lengths of rows that were used are not written."""
-        before = self._carried["seq_lens"].copy()
+        waiting: Any = self._waiting
+        before = waiting.carried["seq_lens"].copy()
         following = super().prefill(rows, chunks)
         is_used = before > 0
-        self._carried["seq_lens"][is_used] = before[is_used]
+        waiting.carried["seq_lens"][is_used] = before[is_used]
         return following
 
 

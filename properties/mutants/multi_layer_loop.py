@@ -1,7 +1,6 @@
 """Faults in the loop that drafts from a layer a step: in what its windows begin with, and in what waits for them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,12 +8,11 @@ import numpy as np
 
 from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
-from specsim.conformance.calls import CallsByName
 from specsim.phases import Batch, DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.layers import LayeredSide, Window, rotated
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.sides.layered import LayeredSide, Window
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 
@@ -22,11 +20,9 @@ from specsim.reference.worker.v2 import ReferenceWorker
 class WindowsStay(LayeredSide):
     """Rotates ids where windows should grow: what later layers have of proposals stays."""
 
-    def _grown(
-        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
-    ) -> Window:
+    def _grown(self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools) -> Window:
         select = window.select
-        turned = rotated(row, replace(window, padding=window.padding), tokens, layer, pools, operations)
+        turned = self._rotated(window, tokens)
         turned.input_ids[select] = tokens
         return turned
 
@@ -34,12 +30,10 @@ class WindowsStay(LayeredSide):
 class WindowsGrowOnce(LayeredSide):
     """Grows the second layer's window alone."""
 
-    def _grown(
-        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
-    ) -> Window:
+    def _grown(self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools) -> Window:
         if layer == 0:
-            return super()._grown(row, window, tokens, layer, pools, operations)
-        turned = rotated(row, window, tokens, layer, pools, operations)
+            return super()._grown(row, window, tokens, layer, pools)
+        turned = self._rotated(window, tokens)
         turned.input_ids[window.select] = tokens
         return turned
 
@@ -47,19 +41,17 @@ class WindowsGrowOnce(LayeredSide):
 class ChunksStandAlone(LayeredSide):
     """Rotates a chunk that goes on as if it began its request."""
 
-    def _run(
-        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
-    ) -> tuple[Array, Array]:
+    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
         is_chunk = not window.padding.any() and len(window.input_ids) == int(window.lengths.sum())
-        return super()._run(row, window, page_table, grows and not (is_chunk and self._in_prefill), pools, operations)
+        return super()._run(row, window, page_table, grows and not (is_chunk and self._in_prefill), pools)
 
     _in_prefill = False
 
-    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Run with the flag."""
         self._in_prefill = True
         try:
-            return super().prefill(behind, pools, operations)
+            return super().prefill(behind, pools)
         finally:
             self._in_prefill = False
 
@@ -67,16 +59,16 @@ class ChunksStandAlone(LayeredSide):
 class NothingWaits(LayeredSide):
     """Never appends to the hidden states that wait."""
 
-    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+    def _keep(self, row: Array, window: Window, counts: Array) -> None:
         """Append nothing."""
 
 
 class PrefillIsLost(LayeredSide):
     """Appends behind a verify alone."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Forget what the chunks appended."""
-        phase = super().prefill(behind, pools, operations)
+        phase = super().prefill(behind, pools)
         self._pool[behind.row] = 0
         return phase
 
@@ -84,15 +76,15 @@ class PrefillIsLost(LayeredSide):
 class RejectedRowsWait(LayeredSide):
     """Appends the whole window, rejected rows included."""
 
-    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
-        super()._keep(row, window, window.lengths, operations)
+    def _keep(self, row: Array, window: Window, counts: Array) -> None:
+        super()._keep(row, window, window.lengths)
 
 
 class OneRowLess(LayeredSide):
     """Appends a row less than is committed."""
 
-    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
-        super()._keep(row, window, counts - 1, operations)
+    def _keep(self, row: Array, window: Window, counts: Array) -> None:
+        super()._keep(row, window, counts - 1)
 
 
 class KeptBefore(LayeredSide):
@@ -105,14 +97,13 @@ class KeptBefore(LayeredSide):
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
         pools: Pools,
-        operations: CallsByName,
     ) -> DraftInput:
         """Append first."""
         starts = (np.arange(len(row)) * phase.num_draft_tokens).astype(np.int32)
         committed = phase.num_accepted_tokens.astype(np.int32)
-        operations.assign_hidden_states_pool(phase.hidden_states, starts, committed, row, self._pool)
+        self._operations.assign_hidden_states_pool(phase.hidden_states, starts, committed, row, self._pool)
         before = self._pool.copy()
-        extended = super().extend(row, verify_input, verify_output, phase, pools, operations)
+        extended = super().extend(row, verify_input, verify_output, phase, pools)
         self._pool[...] = before
         return extended
 
@@ -120,15 +111,15 @@ class KeptBefore(LayeredSide):
 class KeptBeforeRagged(LayeredSide):
     """Appends before the windows of accepted tokens are made."""
 
-    def extend_ragged(self, batch: Batch, pools: Pools, operations: CallsByName) -> DraftInput:
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
         """Append first."""
         phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
         counts = phase.num_accepted_tokens.astype(np.int32)
         starts = (np.cumsum(counts) - counts).astype(np.int32)
         states = require_present("hidden_states", phase.hidden_states)
-        operations.assign_hidden_states_pool(states, starts, counts, phase.req_pool_indices, self._pool)
+        self._operations.assign_hidden_states_pool(states, starts, counts, phase.req_pool_indices, self._pool)
         before = self._pool.copy()
-        extended = super().extend_ragged(batch, pools, operations)
+        extended = super().extend_ragged(batch, pools)
         self._pool[...] = before
         return extended
 
@@ -138,10 +129,8 @@ class LayersProposeLate(LayeredSide):
 
     _before: dict[int, Array] | None = None
 
-    def _run(
-        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
-    ) -> tuple[Array, Array]:
-        values, index = super()._run(row, window, page_table, grows, pools, operations)
+    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, page_table, grows, pools)
         before, told = self._before or {}, index.copy()
         for place, number in enumerate(row.tolist()):
             told[place, 1:] = before.get(number, index[place])[1:]
@@ -152,25 +141,23 @@ class LayersProposeLate(LayeredSide):
 class StatesOfTheNeighbour(LayeredSide):
     """Appends what is committed of the next request of the batch."""
 
-    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
-        super()._keep(np.roll(row, 1), window, counts, operations)
+    def _keep(self, row: Array, window: Window, counts: Array) -> None:
+        super()._keep(np.roll(row, 1), window, counts)
 
 
 class TokensOfTheNeighbour(LayeredSide):
     """Gives each window the proposal of another request."""
 
-    def _grown(
-        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
-    ) -> Window:
-        return super()._grown(row, window, np.roll(tokens, 1), layer, pools, operations)
+    def _grown(self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools) -> Window:
+        return super()._grown(row, window, np.roll(tokens, 1), layer, pools)
 
 
 class SharedFrontIsRewritten(LayeredSide):
     """Writes what lies in front of a request's own positions, too."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Count every position as the request's own, once its first chunk is through."""
-        phase = super().prefill(behind, pools, operations)
+        phase = super().prefill(behind, pools)
         self._firsts[behind.row] = 0
         return phase
 
@@ -185,10 +172,8 @@ class LastOwnersStart(LayeredSide):
 class OneLayerForAll(LayeredSide):
     """Carries the first layer's proposal for every step."""
 
-    def _run(
-        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
-    ) -> tuple[Array, Array]:
-        values, index = super()._run(row, window, page_table, grows, pools, operations)
+    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
+        values, index = super()._run(row, window, page_table, grows, pools)
         return values, np.repeat(index[:, :1], index.shape[1], axis=1)
 
 

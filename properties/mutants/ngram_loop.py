@@ -1,166 +1,230 @@
-"""Faults in the loop that drafts from a store: in what it says to the store, and in what it takes from it."""
+"""Faults in the drafts of a store: in what is said to the store, and in what is taken from it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.host.ngram import NgramDraft, draft_with_corpora, merge_drafts
-from specsim.host.truncation import Truncation
-from specsim.phases import VerifyInput
+from specsim.host.ngram import NgramDraft, NgramStore, draft_with_corpora, merge_drafts
+from specsim.phases import EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
-from specsim.simulation.requests import Request
-from specsim.simulation.synchronous import IterationLedger, Truncate
+from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.sides.ngram import NgramSide, TextsInput
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.sides import Followed, Setting
+
+Texts = Sequence[list[int]]
 
 
-class OneStepLate(ReferenceNgramWorker):
+class OneStepLate(NgramSide):
     """Inserts every text as it was after the verify before."""
 
     _before: tuple[list[int], ...] = ()
 
-    def _insert(self, requests: Sequence[Request]) -> None:
-        for text in self._before:
-            self.store.insert(text)
-        self._before = tuple(self._last_tokens(request) for request in requests)
+    def _insert(self, texts: Texts) -> None:
+        super()._insert(self._before)
+        self._before = tuple(texts)
 
 
-class OneTokenShort(ReferenceNgramWorker):
+class OneTokenShort(NgramSide):
     """Begins a token late."""
 
-    def _insert(self, requests: Sequence[Request]) -> None:
-        for request in requests:
-            self.store.insert(self._last_tokens(request)[1:])
+    def _insert(self, texts: Texts) -> None:
+        super()._insert([self._end(text)[1:] for text in texts])
 
 
-class WithoutTheBonus(ReferenceNgramWorker):
+class WithoutTheBonus(NgramSide):
     """Ends a token early."""
 
-    def _insert(self, requests: Sequence[Request]) -> None:
-        for request in requests:
-            self.store.insert(self._last_tokens(request)[:-1])
+    def _insert(self, texts: Texts) -> None:
+        for text in texts:
+            self.store.insert(self._end(text)[:-1])
 
 
-class EndedOnesAreLost(ReferenceNgramWorker):
+class EndedOnesAreLost(NgramSide):
     """Does not insert the last words of a request."""
 
-    def _insert(self, requests: Sequence[Request]) -> None:
-        super()._insert([request for request in requests if request.finish is None])
+    def follow_ragged(
+        self,
+        start: TextsInput,
+        everyone: EagleDraftExtendInput,
+        going_on: EagleDraftExtendInput,
+        config: SpecConfig,
+        pools: Pools,
+    ) -> Followed[Array]:
+        """Note who goes on."""
+        is_kept = np.isin(everyone.req_pool_indices, going_on.req_pool_indices)
+        self._is_kept: list[bool] = is_kept.tolist()
+        return super().follow_ragged(start, everyone, going_on, config, pools)
+
+    def _insert(self, texts: Texts) -> None:
+        super()._insert([text for text, is_kept in zip(texts, self._is_kept, strict=True) if is_kept])
 
 
-class RejectedDraftsAreSaid(ReferenceNgramWorker):
+class RejectedDraftsAreSaid(NgramSide):
     """Inserts what is drafted, before the target says whether it follows."""
 
-    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
-        drafts = super()._continue(requests)
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
+        drafts = super()._continue(texts)
         for draft in drafts:
             self.store.insert(draft.tokens[:2].tolist())
         return drafts
 
 
-class FirstOfABatchAlone(ReferenceNgramWorker):
+class FirstOfABatchAlone(NgramSide):
     """Continues and inserts the text of the first request for each of a batch."""
 
-    def _last_tokens(self, request: Request) -> list[int]:
-        return super()._last_tokens(self._ledger.requests[0])
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
+        return super()._continue([texts[0]] * len(texts))
+
+    def _insert(self, texts: Texts) -> None:
+        super()._insert([texts[0]] * len(texts))
 
 
-class TreesOfTheNeighbour(ReferenceNgramWorker):
+class TreesOfTheNeighbour(NgramSide):
     """Gives each request what the next one of its batch may see."""
 
-    def _draft(self, row: Array, requests: Sequence[Request]) -> VerifyInput:
-        drafted = super()._draft(row, requests)
-        masks = drafted.tree_mask.reshape(len(requests), -1)
+    def draft(
+        self, start: TextsInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
+    ) -> VerifyInput:
+        """Turn the masks of the batch."""
+        drafted = super().draft(start, config, pools, verify_slots)
+        masks = drafted.tree_mask.reshape(len(start.texts), -1)
         return replace(drafted, tree_mask=np.roll(masks, -1, axis=0).reshape(-1))
 
 
-class OutputAlone(ReferenceNgramWorker):
+class OutputAlone(NgramSide):
     """Loses the prompt where it reaches into the last words."""
 
-    def _last_tokens(self, request: Request) -> list[int]:
-        return list(request.output[-self.parameters.max_depth :])
+    def __init__(self, setting: Setting, store: NgramStore | None = None) -> None:
+        super().__init__(setting, store)
+        self._prompts: dict[int, int] = {}
+
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> TextsInput:
+        """Note where prompts end."""
+        start = super().prefill(behind, pools)
+        self._prompts.update(zip(start.req_pool_indices.tolist(), start.seq_lens.tolist(), strict=True))
+        return start
+
+    def draft(
+        self, start: TextsInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
+    ) -> VerifyInput:
+        """Draft after outputs."""
+        return super().draft(self._without_prompts(start), config, pools, verify_slots)
+
+    def follow_ragged(
+        self,
+        start: TextsInput,
+        everyone: EagleDraftExtendInput,
+        going_on: EagleDraftExtendInput,
+        config: SpecConfig,
+        pools: Pools,
+    ) -> Followed[Array]:
+        """Insert outputs."""
+        followed = super().follow_ragged(self._without_prompts(start), everyone, going_on, config, pools)
+        texts = [
+            [*before, *text[-count:]]
+            for before, text, count in zip(
+                start.texts, followed.start.texts, everyone.num_accepted_tokens.tolist(), strict=True
+            )
+        ]
+        return replace(followed, start=TextsInput.of(start.req_pool_indices.tolist(), texts))
+
+    def _without_prompts(self, start: TextsInput) -> TextsInput:
+        ends = [self._prompts[row] for row in start.req_pool_indices.tolist()]
+        return replace(start, texts=tuple(text[end:] for text, end in zip(start.texts, ends, strict=True)))
 
 
-class OneTokenMore(ReferenceNgramWorker):
+class OneTokenMore(NgramSide):
     """Takes a word more than a path has room for."""
 
-    def _last_tokens(self, request: Request) -> list[int]:
-        return [*request.prompt, *request.output][-self.parameters.max_depth - 1 :]
+    def _end(self, text: list[int]) -> list[int]:
+        return text[-self.parameters.max_depth - 1 :]
 
 
-class OneNodeLess(ReferenceNgramWorker):
+class OneNodeLess(NgramSide):
     """Fills the last node of every draft up, also where something is known."""
 
-    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
         num_nodes = self.parameters.num_draft_tokens
-        drafts = [self.store.draft(self._last_tokens(request), max(num_nodes - 1, 1)) for request in requests]
+        drafts = [self.store.draft(text, max(num_nodes - 1, 1)) for text in texts]
         return [merge_drafts([draft], num_nodes) for draft in drafts]
 
 
-class CorporaAreLost(ReferenceNgramWorker):
+class CorporaAreLost(NgramSide):
     """Drafts from what was said alone."""
 
-    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
-        return [self.store.draft(self._last_tokens(request)) for request in requests]
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
+        return [self.store.draft(text) for text in texts]
 
 
-class BudgetOfEach(ReferenceNgramWorker):
+class BudgetOfEach(NgramSide):
     """Lets the last corpus alone draft the budget of all."""
 
-    def _continue(self, requests: Sequence[Request]) -> list[NgramDraft]:
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
         num_nodes, budget = self.parameters.num_draft_tokens, self.parameters.corpus_budget
-        texts = [self._last_tokens(request) for request in requests]
         return [draft_with_corpora(self.store, self._corpora[-1:], text, num_nodes, budget) for text in texts]
 
 
-class OutputLedger(IterationLedger):
-    """Counts for a request no draft behind its end."""
-
-    def end_requests(
-        self, accept_index: Array, predict: Array, truncate_at_stop: Truncate, counts_only_output: bool = True
-    ) -> Truncation:
-        """Append the output tokens up to the first that ends each request, and count these alone."""
-        return super().end_requests(accept_index, predict, truncate_at_stop, counts_only_output)
-
-
-class CountsWhatWasOutput(ReferenceNgramWorker):
+class CountsWhatWasOutput(NgramSide):
     """Counts as DFLASH does."""
 
-    def keep_books(self, ledger: IterationLedger) -> None:
-        """Take the books, and count in another way."""
-        super().keep_books(OutputLedger(ledger._scheduler))
+    def __init__(self, setting: Setting, store: NgramStore | None = None) -> None:
+        super().__init__(setting, store)
+        self.facts = replace(self.facts, counts_only_output=True)
 
 
-class SaidAtOnce(ReferenceNgramWorkerV2):
+class SaidAtOnce(NgramSide):
     """Inserts what the verify has just output."""
 
-    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
-        super()._insert(rows, [self._texts.last_tokens(row) for row in rows])
+    def follow(
+        self,
+        start: TextsInput,
+        verify_input: VerifyInput,
+        verify_output: VerifyOutput,
+        config: SpecConfig,
+        pools: Pools,
+    ) -> Followed[Array]:
+        """Insert afterwards."""
+        self._is_late = True
+        followed = super().follow(start, verify_input, verify_output, config, pools)
+        self._is_late = False
+        self._insert(followed.start.texts)
+        return followed
+
+    _is_late = False
+
+    def _insert(self, texts: Texts) -> None:
+        if not self._is_late:
+            super()._insert(texts)
 
 
-class SaidTwoLate(ReferenceNgramWorkerV2):
+class SaidTwoLate(NgramSide):
     """Inserts texts as they were in front of the verify before."""
 
-    _before: Sequence[Sequence[int]] = ()
+    _before: Texts = ()
 
-    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
-        super()._insert(rows, self._before)
-        self._before = said
+    def _insert(self, texts: Texts) -> None:
+        super()._insert(self._before)
+        self._before = texts
 
 
-class FirstOfABatchSaid(ReferenceNgramWorkerV2):
+class FirstOfABatchSaid(NgramSide):
     """Inserts the text of the first request for each of a batch."""
 
-    def _insert(self, rows: Sequence[int], said: Sequence[Sequence[int]]) -> None:
-        super()._insert(rows, [said[0]] * len(rows))
+    def _insert(self, texts: Texts) -> None:
+        super()._insert([texts[0]] * len(texts))
 
 
-class DraftOfTheNeighbour(ReferenceNgramWorkerV2):
+class DraftOfTheNeighbour(NgramSide):
     """Draws what follows the root from the text of the next request of the batch."""
 
-    def _continue(self, texts: Sequence[Sequence[int]]) -> list[NgramDraft]:
+    def _continue(self, texts: Texts) -> list[NgramDraft]:
         own = super()._continue(texts)
         others = [*own[1:], *own[:1]]
         return [
@@ -169,7 +233,7 @@ class DraftOfTheNeighbour(ReferenceNgramWorkerV2):
         ]
 
 
-_FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
+_FAULTS: tuple[tuple[str, str, type[NgramSide]], ...] = (
     ("OWN-2100", "A text is inserted as it was after the verify before.", OneStepLate),
     ("OWN-2101", "A text is inserted from its second token on.", OneTokenShort),
     ("OWN-2102", "A text is inserted without its bonus token.", WithoutTheBonus),
@@ -185,17 +249,18 @@ _FAULTS: tuple[tuple[str, str, type[ReferenceNgramWorker]], ...] = (
     ("OWN-2115", "Of several texts from outside the last one alone is asked.", BudgetOfEach),
 )
 
-_FAULTS_OF_V2: tuple[tuple[str, str, type[ReferenceNgramWorkerV2]], ...] = (
+_FAULTS_OF_V2: tuple[tuple[str, str, type[NgramSide]], ...] = (
     ("OWN-2110", "V2 inserts what the host has not seen yet.", SaidAtOnce),
     ("OWN-2111", "V2 inserts a text two verifies late.", SaidTwoLate),
     ("OWN-2112", "V2 inserts the text of the first request of a batch for each.", FirstOfABatchSaid),
     ("OWN-2113", "V2 drafts for each request what follows the text of its neighbour.", DraftOfTheNeighbour),
 )
 
-MUTANTS = (
-    *(Mutant(number, "NgramStore", summary, unchanged, workers={"ngram": kind}) for number, summary, kind in _FAULTS),
-    *(
-        Mutant(number, "NgramStore", summary, unchanged, workers={"ngram_v2": kind})
-        for number, summary, kind in _FAULTS_OF_V2
-    ),
+MUTANTS = tuple(
+    Mutant(number, "NgramStore", summary, unchanged, workers={name: partial(loop, make_side=side, name=reported)})
+    for faults, name, loop, reported in (
+        (_FAULTS, "ngram", ReferenceWorkerV1, "reference-ngram"),
+        (_FAULTS_OF_V2, "ngram_v2", ReferenceWorker, "reference-ngram-v2"),
+    )
+    for number, summary, side in faults
 )

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from specsim.assertion import require_kind
-from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import Maps, ReferenceWorker
@@ -25,10 +23,11 @@ class StaleWorker(ReferenceWorker):
 
     def decode_from(self, read: Maps, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration; without a step proposals stay as they are."""
-        before = {name: self._carried[name].copy() for name in PROPOSALS if name in self._carried}
+        waiting: Any = self._waiting
+        before = {name: waiting.carried[name].copy() for name in PROPOSALS if name in waiting.carried}
         iteration = super().decode_from(read, rows, num_steps)
         if num_steps == 0:
-            self._carried.update(before)
+            waiting.carried.update(before)
         return iteration
 
 
@@ -40,9 +39,10 @@ class StaleWorkerV1(ReferenceWorkerV1):
         before = self.state()
         iteration = super().decode(rows, num_steps)
         if num_steps == 0:
-            info = require_kind("what is carried", self.batch.info, DraftInput)
-            stale = {name: before[name][info.req_pool_indices] for name in PROPOSALS if name in before}
-            self.batch = replace(self.batch, info=replace(info, **stale))
+            waiting: Any = self._waiting
+            rows = waiting.carried.req_pool_indices
+            stale = {name: before[name][rows] for name in PROPOSALS if name in before}
+            waiting.carried = replace(waiting.carried, **stale)
         return iteration
 
 

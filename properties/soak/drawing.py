@@ -73,7 +73,7 @@ def with_pools(setup: Setup) -> Setup:
     Recurrent states are not kept by position, so that a machine with a prefix cache has none.
     """
     random = Random(setup.model.seed)
-    moving = {side for one in setup.configs for side in sides_that_move(one, setup.page_size, setup.is_v1)}
+    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, setup.is_v1)}
     kinds = {Side.TARGET: PoolKind.MHA, Side.DRAFT: PoolKind.MHA}
     for side in Side:
         known = [

@@ -36,7 +36,7 @@ from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.requests import Request
-from specsim.simulation.worker import Iteration, TellingWorker
+from specsim.simulation.worker import Iteration, is_telling
 
 WIDE_BATCH = 4
 """Requests of a batch that counts as one of many."""
@@ -115,7 +115,7 @@ class Machine:
     def submit(self, asked: Asked) -> None:
         """Ask for an output; a request that the worker refuses by name counts as never asked for."""
         number = len(self.asked)
-        is_told = isinstance(self.engine.worker, TellingWorker)
+        is_told = is_telling(self.engine.worker)
         requests = [asked.request(number, is_told) for _ in self.engines]
         try:
             self._sides.submit(requests)

@@ -69,7 +69,7 @@ def of_kind(setup: Setup, kind: Kind, random: Random) -> Setup:
     name, is_v1 = kind
     schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
     setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random)
-    moving = {side for one in setup.configs for side in sides_that_move(one, setup.page_size, is_v1)}
+    moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, is_v1)}
     pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
     stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}
     pools |= stuck

@@ -5,33 +5,50 @@ particular.
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from specsim.conformance.raised import Undefined
 from specsim.discovery import import_class
 
 _HOME = "specsim.reference.worker"
-_V1, _V2 = f"{_HOME}.v1.ReferenceWorkerV1", f"{_HOME}.v2.ReferenceWorker"
+
+LOOPS = {"v1": f"{_HOME}.v1.ReferenceWorkerV1", "v2": f"{_HOME}.v2.ReferenceWorker"}
+"""The class of each loop."""
+
+SIDES = {
+    name: f"{_HOME}.sides.{side}"
+    for name, side in {
+        "dflash": "dflash.DflashSide",
+        "eagle": "stepwise.StepwiseSide",
+        "frozen_kv_mtp": "frozen_kv_mtp.FrozenSide",
+        "multi_layer_eagle": "layered.LayeredSide",
+        "ngram": "ngram.NgramSide",
+        "standalone": "stepwise.StepwiseSide",
+    }.items()
+}
+"""The draft side of each algorithm."""
 
 WORKERS = {
-    "dflash": f"{_HOME}.dflash.ReferenceDflashWorker",
-    "dflash_v2": f"{_HOME}.dflash_v2.ReferenceDflashWorkerV2",
-    "eagle_v1": _V1,
-    "eagle_v2": _V2,
-    "frozen_kv_mtp": f"{_HOME}.frozen_kv_mtp.reference_frozen_kv_mtp",
-    "multi_layer_eagle_v1": f"{_HOME}.multi_layer.reference_multi_layer_v1",
-    "multi_layer_eagle_v2": f"{_HOME}.multi_layer.reference_multi_layer",
-    "frozen_kv_mtp_v2": f"{_HOME}.frozen_kv_mtp.reference_frozen_kv_mtp_v2",
-    "ngram": f"{_HOME}.ngram.ReferenceNgramWorker",
-    "ngram_v2": f"{_HOME}.ngram_v2.ReferenceNgramWorkerV2",
-    "standalone_v1": _V1,
-    "standalone_v2": _V2,
+    "dflash": ("dflash", "v1", "reference-dflash"),
+    "dflash_v2": ("dflash", "v2", "reference-dflash-v2"),
+    "eagle_v1": ("eagle", "v1", "reference-v1"),
+    "eagle_v2": ("eagle", "v2", "reference"),
+    "frozen_kv_mtp": ("frozen_kv_mtp", "v1", "reference-frozen-kv-mtp"),
+    "frozen_kv_mtp_v2": ("frozen_kv_mtp", "v2", "reference-frozen-kv-mtp-v2"),
+    "multi_layer_eagle_v1": ("multi_layer_eagle", "v1", "reference-multi-layer-v1"),
+    "multi_layer_eagle_v2": ("multi_layer_eagle", "v2", "reference-multi-layer"),
+    "ngram": ("ngram", "v1", "reference-ngram"),
+    "ngram_v2": ("ngram", "v2", "reference-ngram-v2"),
+    "standalone_v1": ("standalone", "v1", "reference-v1"),
+    "standalone_v2": ("standalone", "v2", "reference"),
 }
-"""The class of each worker."""
+"""The side, the loop and the reported name of each worker."""
 
 
+@cache
 def loop_of(name: str) -> Callable[..., Any]:
-    """Return the class of a worker.
+    """Return what makes a worker: its loop, with its side.
 
     Raises
     ------
@@ -40,4 +57,5 @@ def loop_of(name: str) -> Callable[..., Any]:
     """
     if name not in WORKERS:
         raise Undefined(f"specsim.reference has no worker {name}; it has {', '.join(sorted(WORKERS))}")
-    return import_class(WORKERS[name])
+    side, loop, reported = WORKERS[name]
+    return partial(import_class(LOOPS[loop]), make_side=import_class(SIDES[side]), name=reported)

@@ -1,43 +1,27 @@
-"""After verify, for V2: KV, tokens, hidden states and recurrent state of the accepted path go where they stay."""
+"""After verify, for V2: KV, ids and hidden states of the accepted path go where they stay."""
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
-from specsim.reference.worker.pools import Buffers, Pools
+from specsim.reference.worker.pools import Pools
 from specsim.simulation.models.description import Side
 
 
 def compact(
-    row: Array,
-    verify_input: VerifyInput,
-    phase: VerifyOutput,
-    is_chain: bool,
-    num_steps: int,
-    pools: Pools,
-    scratch: Buffers,
-    operations: Operations[Array],
+    verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Operations[Array]
 ) -> DraftExtendInput:
-    """Bring everything of the accepted path to the front of its request; a chain already has it there.
-
-    Parameters
-    ----------
-    row : int64 [request]
-        Row of each request.
-    scratch : mapping
-        The recurrent state after every node.
+    """Bring ids and hidden states of the accepted path to the front of its request; a chain has them there.
 
     Notes
     -----
-    Source: semantics C.4, C.5, C.6, C.9.
+    Source: semantics C.5, D.6.
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY_OUTPUT)
     num_nodes = verify_input.num_draft_tokens
     predict, hidden_states = phase.predict, phase.hidden_states
-    pools.commit_states(scratch, row, verify_input, phase.accept_index, phase.num_accepted_tokens, operations)
     if not is_chain:
-        move_accepted(verify_input, phase, num_steps, pools, operations)
         predict = operations.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = operations.compact_accepted_to_front(hidden_states, phase.accept_index)

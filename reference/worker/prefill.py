@@ -25,10 +25,11 @@ from specsim.simulation.requests import PromptChunk
 class TargetPrefill:
     """Chunks behind the target, and what a draft needs to follow them.
 
-    ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and ``out_cache_loc``
-    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    ``chunks``, ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and
+    ``out_cache_loc`` [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
     """
 
+    chunks: Sequence[PromptChunk]
     row: Array
     ends: Array
     lengths: Array
@@ -147,4 +148,4 @@ def prefill_target(
     paths = np.where(is_last, np.arange(len(row)), -1).astype(np.int32)[:, None]
     choices.outputs.commit(row, asked, paths, first.astype(np.int32), operations)
     following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
-    return TargetPrefill(row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)
+    return TargetPrefill(chunks, row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)

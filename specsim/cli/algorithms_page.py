@@ -18,11 +18,7 @@ from specsim.counts import count_tokens
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp
-from specsim.reference.worker.multi_layer import reference_multi_layer_v1
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch
@@ -111,23 +107,23 @@ class CountedModel(ToyModel):
 
 
 def _eagle(config: SpecConfig) -> Make:
-    return lambda model, sizes: ReferenceWorkerV1(config, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: loop_of("eagle_v1")(config, model, sizes, reads=Reads.KEPT)
 
 
 def _layered(config: SpecConfig) -> Make:
-    return lambda model, sizes: reference_multi_layer_v1(config, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: loop_of("multi_layer_eagle_v1")(config, model, sizes, reads=Reads.KEPT)
 
 
 def _frozen(config: SpecConfig) -> Make:
-    return lambda model, sizes: reference_frozen_kv_mtp(config, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: loop_of("frozen_kv_mtp")(config, model, sizes, reads=Reads.KEPT)
 
 
 def _ngram(parameters: NgramParameters) -> Make:
-    return lambda model, sizes: ReferenceNgramWorker(parameters, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: loop_of("ngram")(parameters, model, sizes, reads=Reads.KEPT)
 
 
 def _dflash(parameters: DflashParameters) -> Make:
-    return lambda model, sizes: ReferenceDflashWorker(parameters, model, sizes, reads=Reads.KEPT)
+    return lambda model, sizes: loop_of("dflash")(parameters, model, sizes, reads=Reads.KEPT)
 
 
 def algorithms() -> tuple[Compared, ...]:

@@ -10,7 +10,7 @@ import click
 
 from specsim.cli.output import Exit, Failed
 from specsim.host.ngram import NgramParameters
-from specsim.simulation.ngram import StoringWorker, figures_of
+from specsim.simulation.ngram import figures_of
 from specsim.simulation.worker import Worker
 
 _OPTIONS = (
@@ -92,4 +92,5 @@ def read_corpus(path: Path) -> bytes:
 
 def store_figures(worker: Worker) -> dict[str, Any]:
     """Return how much the store of a worker remembers and forgot; nothing of a worker without a store."""
-    return {"store": dict(figures_of(worker))} if isinstance(worker, StoringWorker) else {}
+    figures = figures_of(worker)
+    return {"store": figures} if figures else {}

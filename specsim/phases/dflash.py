@@ -54,6 +54,11 @@ class DflashDraftInput:
         return int(self.req_pool_indices.shape[0])
 
     @property
+    def seq_lens(self) -> Any:
+        """Committed positions of each request: as many as the draft has."""
+        return self.draft_seq_lens
+
+    @property
     def num_tokens_per_req(self) -> int:
         """Rows by which the request counts of ranks are multiplied in a round of drafts (semantics D.9)."""
         return 1

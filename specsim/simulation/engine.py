@@ -30,7 +30,7 @@ from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration
-from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, TellingWorker, Worker
+from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
 
@@ -132,7 +132,7 @@ class Engine:
             except SpecRejection as refusal:
                 raise WorkerRefusal(refusal) from refusal
         asks = request.top_logprobs is not None or request.returns_hidden_states
-        is_told = asks and isinstance(self.worker, TellingWorker)
+        is_told = asks and is_telling(self.worker)
         check_choice(self.worker.model.description, is_told, request)
         self.scheduler.submit(request)
 

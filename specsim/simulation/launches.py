@@ -11,7 +11,7 @@ from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.streams import Streams, Ticket
-from specsim.simulation.worker import Iteration, MapReader, TellingWorker, Worker
+from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Launcher:
         self._streams = Streams(operations, seed)
         # NOTE: asked once: each of these looks at every member of a protocol.
         self._reader = worker if seed is not None and isinstance(worker, MapReader) else None
-        self._teller = worker if isinstance(worker, TellingWorker) else None
+        self._teller = worker if is_telling(worker) else None
         self._num_launched = 0
 
     def prefill(self, batch: PrefillBatch) -> Launched:

@@ -10,7 +10,7 @@ from specsim.simulation.recording import Phases, RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.told_pairs import ToldPairs
-from specsim.simulation.worker import TellingWorker, Worker
+from specsim.simulation.worker import Worker, is_telling
 
 Compare = Callable[[int, Phases, Phases], Divergence | None]
 
@@ -49,7 +49,7 @@ def find_divergence(
         BAD_CONFIGURATION: a request asks for log-probabilities, and one of the workers tells nothing.
     """
     for worker, request in product((expected, got), requests):
-        check_told(worker.model.description, isinstance(worker, TellingWorker), request.choice)
+        check_told(worker.model.description, is_telling(worker), request.choice)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
     engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in workers]
     told = ToldPairs(expected.model.description)

@@ -1,16 +1,13 @@
 """What a worker tells a store of n-grams, and asks it for: the ends of texts, each as long as a path."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specsim.host.ngram import NgramCorpus, NgramDraft, NgramParameters, NgramStore
 from specsim.simulation.requests import Request
-
-BRANCHES = 2
-"""Stands for the branching factor where it says only that accepted nodes need not lie at the front."""
 
 
 def last_tokens(request: Request, parameters: NgramParameters) -> list[int]:
@@ -44,20 +41,34 @@ def has_same_store(one: NgramParameters, other: NgramParameters) -> bool:
 
 @runtime_checkable
 class StoringWorker(Protocol):
-    """A worker that drafts from a store."""
+    """A worker that drafts from a store, or a side that does."""
 
     parameters: NgramParameters
     store: NgramStore
 
 
-def figures_of(worker: StoringWorker) -> Mapping[str, int]:
-    """Return how much a store remembers, and how much it had to forget."""
-    store = worker.store
-    return {
-        "num_nodes": store.num_nodes,
-        "capacity": worker.parameters.capacity,
-        "num_forgotten": store.num_forgotten,
-    }
+@runtime_checkable
+class SidedWorker(Protocol):
+    """A loop that leaves its drafts to a side."""
+
+    side: Any
+
+
+def storing(worker: object) -> StoringWorker | None:
+    """Return who drafts from a store, a worker or the side of one; None if neither does."""
+    for one in (worker, worker.side) if isinstance(worker, SidedWorker) else (worker,):
+        if isinstance(one, StoringWorker):
+            return one
+    return None
+
+
+def figures_of(worker: object) -> dict[str, int]:
+    """Return how much the store of a worker remembers, and how much it had to forget; nothing without a store."""
+    drafter = storing(worker)
+    if drafter is None:
+        return {}
+    store, capacity = drafter.store, drafter.parameters.capacity
+    return {"num_nodes": store.num_nodes, "capacity": capacity, "num_forgotten": store.num_forgotten}
 
 
 class Texts:

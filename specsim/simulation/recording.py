@@ -8,7 +8,7 @@ from specsim.phases import Phase
 from specsim.simulation.logprobs import Told
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.requests import PromptChunk
-from specsim.simulation.worker import Iteration, TellingWorker, Worker
+from specsim.simulation.worker import Iteration, Worker, is_telling
 
 Phases = tuple[Phase, ...]
 
@@ -54,7 +54,7 @@ class RecordingWorker:
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration: nothing, if nothing is told."""
-        return self._worker.told() if isinstance(self._worker, TellingWorker) else ()
+        return self._worker.told() if is_telling(self._worker) else ()
 
     def take(self) -> list[Phases]:
         """Return what was handed over since somebody asked, an entry an iteration."""

@@ -15,7 +15,7 @@ from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scored import untold
-from specsim.simulation.worker import TellingWorker, Worker
+from specsim.simulation.worker import Worker, is_telling
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def simulate(
         greedy = [request for request in done if request.is_greedy]
         sampled = [request for request in done if not request.is_greedy]
         lost = [line for request in greedy for line in _mismatches(worker, request)]
-        if isinstance(worker, TellingWorker):
+        if is_telling(worker):
             asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
             lost += [line for request in asked for line in untold(worker, request)]
         changed = [] if alone is None else _changes(alone, sampled)

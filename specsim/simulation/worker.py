@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +124,18 @@ class TellingWorker(Worker, Protocol):
 
     def told(self) -> Told:
         """Return what is told of the tokens of the last prefill or iteration, everything that was accepted."""
+
+
+@runtime_checkable
+class OptionalTeller(TellingWorker, Protocol):
+    """A worker that tells nothing with some of its drafts."""
+
+    tells: bool
+
+
+def is_telling(worker: object) -> TypeGuard[TellingWorker]:
+    """Return whether a worker tells users about the tokens that it outputs."""
+    return isinstance(worker, TellingWorker) and (not isinstance(worker, OptionalTeller) or worker.tells)
 
 
 @runtime_checkable

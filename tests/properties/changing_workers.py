@@ -67,8 +67,8 @@ class StaleDraftWorker(ReferenceWorker):
     def prefill(self, rows, chunks):
         following = super().prefill(rows, chunks)
         for row in rows if self.before else ():
-            length = self.before._carried["seq_lens"][row]
-            self._carried["seq_lens"][row] = length or self._carried["seq_lens"][row]
+            length = self.before._waiting.carried["seq_lens"][row]
+            self._waiting.carried["seq_lens"][row] = length or self._waiting.carried["seq_lens"][row]
         return following
 
 
@@ -82,11 +82,19 @@ class OldWidthWorker(ReferenceWorker):
         other.width = self.config.topk
         return other
 
-    def _stash(self, phase):
-        super()._stash(phase)
-        if self.width is not None:
-            for name in ("topk_p", "topk_index"):
-                self._carried[name][phase.req_pool_indices, self.width :] = 0
+    def prefill(self, rows, chunks):
+        following = super().prefill(rows, chunks)
+        self._narrow()
+        return following
+
+    def decode_from(self, read, rows, num_steps=None):
+        iteration = super().decode_from(read, rows, num_steps)
+        self._narrow()
+        return iteration
+
+    def _narrow(self):
+        for name in ("topk_p", "topk_index") if self.width is not None else ():
+            self._waiting.carried[name][:, self.width :] = 0
 
 
 class LostRowWorker(ReferenceWorker):
@@ -96,7 +104,7 @@ class LostRowWorker(ReferenceWorker):
 
     def resized(self, config):
         other = super().resized(config)
-        (rows,) = self._carried["seq_lens"].nonzero()
+        (rows,) = self._waiting.carried["seq_lens"].nonzero()
         other.known = set(rows.tolist())
         return other
 

@@ -1,6 +1,7 @@
 """Engines of other parameters go on in the pools of NGRAM and DFLASH, and what one of them takes along is found."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -16,10 +17,7 @@ from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, Subject
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import has_same_store
 from specsim.simulation.schedule import Schedule
@@ -40,15 +38,21 @@ class OldNodes:
 
     def resized(self, parameters):
         other = super().resized(parameters)
-        other.parameters = self.parameters
+        other.before, other.side.parameters = self.config, self.side.parameters
         return other
+
+    def decode(self, rows, num_steps=None):
+        said, self.config = self.config, vars(self).get("before", self.config)
+        iteration = super().decode(rows, num_steps)
+        self.config = said
+        return iteration
 
 
 class LostPools:
     """Goes on in pools of its own."""
 
     def resized(self, parameters):
-        return type(self)(parameters, self.model, self.sizes)
+        return type(self)(parameters, self.model, self.sizes, make_side=self.side.resized)
 
 
 class OldStore:
@@ -56,7 +60,7 @@ class OldStore:
 
     def resized(self, parameters):
         other = super().resized(parameters)
-        other.store = self.store
+        other.side.store = self.side.store
         return other
 
 
@@ -65,7 +69,7 @@ class LostStore:
 
     def resized(self, parameters):
         other = super().resized(parameters)
-        other.store = type(other.store)(parameters)
+        other.side.store = type(other.side.store)(parameters)
         return other
 
 
@@ -74,13 +78,13 @@ class OldTexts:
 
     def resized(self, parameters):
         other = super().resized(parameters)
-        other.before = self._texts
+        other.before = self._waiting.texts
         return other
 
     def prefill(self, rows, chunks):
         following = super().prefill(rows, chunks)
         for row in rows if "before" in vars(self) else ():
-            self._texts._texts[row] = self.before._texts.get(row, self._texts._texts[row])
+            self._waiting.texts[row] = self.before.get(row, self._waiting.texts[row])
         return following
 
 
@@ -89,29 +93,27 @@ class OldRoots:
 
     def resized(self, parameters):
         other = super().resized(parameters)
-        other.before = self
+        other.before = self._waiting
         return other
 
     def prefill(self, rows, chunks):
         following = super().prefill(rows, chunks)
         for row in rows if "before" in vars(self) else ():
-            if self.before._draft_seq_lens[row]:
-                self._bonus_tokens[row] = self.before._bonus_tokens[row]
-                self._draft_seq_lens[row] = self.before._draft_seq_lens[row]
+            if self.before.seq_lens[row]:
+                self._waiting.bonus_tokens[row] = self.before.bonus_tokens[row]
+                self._waiting.seq_lens[row] = self.before.seq_lens[row]
         return following
 
 
 def loops(name):
-    v1, v2 = {
-        "NGRAM": (ReferenceNgramWorker, ReferenceNgramWorkerV2),
-        "DFLASH": (ReferenceDflashWorker, ReferenceDflashWorkerV2),
-    }[name]
-    return {name.lower(): v1, f"{name.lower()}_v2": v2}
+    return {one: loop_of(one) for one in (name.lower(), f"{name.lower()}_v2")}
 
 
 def faulty(name, fault):
     """Return an implementation whose workers of an algorithm have a fault."""
-    workers = {one: type(fault.__name__, (fault, loop), {}) for one, loop in loops(name).items()}
+    workers = {
+        one: partial(type(fault.__name__, (fault, loop.func), {}), **loop.keywords) for one, loop in loops(name).items()
+    }
     return Subject(replace(REFERENCE, other_workers=workers))
 
 

@@ -1,6 +1,7 @@
 """The machine of a soak finds planted faults within few steps, makes them small, and counts the same in any process."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -24,7 +25,8 @@ from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
 from specsim.properties.soak.tags import ELSEWHERE, ENDS, NOT_YET, OWN, REQUIRED, least_hits
 from specsim.properties.soak.verdict import complaints
-from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.sides.ngram import NgramSide
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.schedule import Schedule
 
@@ -172,7 +174,7 @@ def test_wide_trees_and_every_setup_but_one_in_four_stay_with_eagle():
     assert 30 < len(changed) < 70
 
 
-class CarelessWorker(ReferenceNgramWorker):
+class CarelessWorker(ReferenceWorkerV1):
     """Outputs another token than the target's now and then."""
 
     def decode(self, rows, num_steps=None):
@@ -185,7 +187,9 @@ class CarelessWorker(ReferenceNgramWorker):
 
 
 def test_a_fault_of_another_algorithm_is_found():
-    subject = Subject(replace(load("specsim.reference"), other_workers={"ngram": CarelessWorker}))
+    subject = Subject(
+        replace(load("specsim.reference"), other_workers={"ngram": partial(CarelessWorker, make_side=NgramSide)})
+    )
     setup = of_algorithm(short_setups(Random(0)), "NGRAM", Random(0))
     setup = replace(setup, is_v1=True, schedule=replace(setup.schedule, is_overlapped=False))
     actions = [Action("admit", Asked((0, 1, 2, 0, 1), 12))]

@@ -107,7 +107,7 @@ class ForgettingWorker(ReferenceWorker):
     def decode(self, rows, num_steps=None):
         iteration = super().decode(rows, num_steps)
         if not rows:
-            self._carried["seq_lens"][:] = 1
+            self._waiting.carried["seq_lens"][:] = 1
         return iteration
 
 
@@ -126,7 +126,7 @@ class LongestWorker(ReferenceWorker):
     """Asks for the longest of no requests."""
 
     def decode(self, rows, num_steps=None):
-        self.longest = self._carried["seq_lens"][list(rows)].max()
+        self.longest = self._waiting.carried["seq_lens"][list(rows)].max()
         return super().decode(rows, num_steps)
 
 

@@ -43,7 +43,7 @@ class PoolRun:
     @property
     def must_be_refused(self) -> bool:
         """Whether a side has to move that cannot."""
-        sides = sides_that_move(self.scenario.config, self.scenario.page_size, self.scenario.is_v1)
+        sides = sides_that_move(self.scenario.config.topk, self.scenario.page_size, self.scenario.is_v1)
         return any(kind is PoolKind.OTHER for kind in self.kinds[: len(sides)])
 
     def stored_in(self, target: PoolKind, draft: PoolKind) -> "PoolRun":

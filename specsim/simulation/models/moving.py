@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES, SpecConfig
+from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import (
     KVComponent,
@@ -143,12 +143,12 @@ def _same_width(indexers: Sequence[KVComponent]) -> int:
     return width
 
 
-def sides_that_move(config: SpecConfig, page_size: int, is_v1: bool) -> tuple[Side, ...]:
+def sides_that_move(topk: int, page_size: int, is_v1: bool) -> tuple[Side, ...]:
     """Return the sides whose slots a worker moves: a tree's accepted path, and the shared page of its beams.
 
     V1 gives the slots of a path to its positions, where pages do not tie slots together.
     """
-    if config.topk == 1:
+    if topk == 1:
         return ()
     return (*(() if is_v1 and page_size == 1 else (Side.TARGET,)), *((Side.DRAFT,) if page_size > 1 else ()))
 

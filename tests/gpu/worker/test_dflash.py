@@ -14,8 +14,7 @@ from specsim.host.dflash import DflashParameters
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.reference.models import load_model
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -38,7 +37,7 @@ EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": Tru
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
 
-IN_TURN, AHEAD = (ReferenceDflashWorker, GpuDflashWorker), (ReferenceDflashWorkerV2, GpuDflashWorkerV2)
+IN_TURN, AHEAD = (loop_of("dflash"), GpuDflashWorker), (loop_of("dflash_v2"), GpuDflashWorkerV2)
 KINDS = pytest.mark.parametrize("kinds", [IN_TURN, AHEAD], ids=["v1", "v2"])
 
 

@@ -16,7 +16,7 @@ from specsim.gpu.worker.frozen_kv_mtp import gpu_frozen_kv_mtp, gpu_frozen_kv_mt
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.stages import Stages
 from specsim.reference.models import load_model
-from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2
+from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -41,7 +41,7 @@ def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, n
     sizes = sizes_for(config, asked, max_batch, page_size)
     sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
     workers = (
-        reference_frozen_kv_mtp(config, load_model(model), sizes),
+        loop_of("frozen_kv_mtp")(config, load_model(model), sizes),
         gpu_frozen_kv_mtp(config, load_on_device(model), sizes, **options),
     )
     seen = set()
@@ -76,7 +76,7 @@ def test_every_phase_of_v2_is_that_of_the_reference(config, options):
     asked = requests(2, 3) if not HAS_GPU else requests(17, 12)
     sizes = sizes_for(config, asked, 3)
     workers = (
-        reference_frozen_kv_mtp_v2(config, load_model(MODEL), sizes),
+        loop_of("frozen_kv_mtp_v2")(config, load_model(MODEL), sizes),
         gpu_frozen_kv_mtp_v2(config, load_on_device(MODEL), sizes, **options),
     )
     Pair([Engine(one, 3, shuffle_seed=5) for one in workers], first_divergence, set()).play(asked)

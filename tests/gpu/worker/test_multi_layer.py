@@ -9,7 +9,7 @@ from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker.multi_layer import gpu_multi_layer, gpu_multi_layer_v1
 from specsim.reference.models import load_model
-from specsim.reference.worker.multi_layer import reference_multi_layer, reference_multi_layer_v1
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.lockstep import find_divergence
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
@@ -18,7 +18,10 @@ from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
-LOOPS = {"v1": (reference_multi_layer_v1, gpu_multi_layer_v1), "v2": (reference_multi_layer, gpu_multi_layer)}
+LOOPS = {
+    "v1": (loop_of("multi_layer_eagle_v1"), gpu_multi_layer_v1),
+    "v2": (loop_of("multi_layer_eagle_v2"), gpu_multi_layer),
+}
 BUSY = Schedule(prefill_chunk=4, has_prefix_cache=True)
 
 

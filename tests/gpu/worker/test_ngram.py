@@ -14,8 +14,7 @@ from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
@@ -35,7 +34,7 @@ SMALL = NgramParameters(max_depth=4, max_breadth=3, capacity=12, num_draft_token
 WIDE = NgramParameters(num_draft_tokens=16)
 CORPORA = replace(SMALL, corpora=(((1, 2, 0, 1, 1, 2, 2, 0, 1),),), corpus_budget=2)
 MODEL = HashModel(3, 5, 0.8)
-V1, V2 = (ReferenceNgramWorker, GpuNgramWorker), (ReferenceNgramWorkerV2, GpuNgramWorkerV2)
+V1, V2 = (loop_of("ngram"), GpuNgramWorker), (loop_of("ngram_v2"), GpuNgramWorkerV2)
 EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 

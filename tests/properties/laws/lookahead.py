@@ -3,43 +3,47 @@
 import numpy as np
 
 from specsim.host.ngram.draft import NgramDraft
-from specsim.reference.worker.sides import StepwiseSide
-from specsim.reference.worker.trees import verify_input_of
+from specsim.reference.worker.sides.ngram import verify_input_of
+from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.reference.worker.v2 import ReferenceWorker
 
 
 class Lookahead(StepwiseSide):
     """Drafts from the n-gram pool of each request: what followed its last token before."""
 
-    def join(self, rows):
-        object.__setattr__(self, "texts", {**vars(self).get("texts", {}), **{int(row): [] for row in rows}})
+    def __init__(self, setting):
+        super().__init__(setting)
+        self.texts = {}
 
-    def prefill(self, behind, pools, operations):
+    def join(self, rows):
+        self.texts |= {int(row): [] for row in rows}
+
+    def prefill(self, behind, pools):
         ends = np.cumsum(behind.lengths)
         for row, start, end, length in zip(behind.row, behind.starts, ends, behind.lengths, strict=True):
             self.hear(row, int(start), behind.input_ids[end - length : end].tolist())
-        phase = super().prefill(behind, pools, operations)
+        phase = super().prefill(behind, pools)
         for row, length, bonus in zip(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, strict=True):
             self.hear(row, int(length), [int(bonus)])
         return phase
 
     def hear(self, row, start, tokens):
         """Keep tokens from a position on; what came before may lie in a prefix cache, and was not read."""
-        text = vars(self).get("texts", {}).setdefault(int(row), [])
+        text = self.texts.setdefault(int(row), [])
         text[:] = [*text[:start], *[None] * (start - len(text)), *tokens]
 
-    def draft(self, phase, config, pools, verify_slots, operations):
-        texts, width = vars(self).get("texts", {}), config.num_draft_tokens
-        pairs = zip(phase.req_pool_indices, phase.bonus_tokens, strict=True)
+    def draft(self, start, config, pools, verify_slots):
+        texts, width = self.texts, config.num_draft_tokens
+        pairs = zip(start.req_pool_indices, start.bonus_tokens, strict=True)
         drafts = [grown(texts.get(int(row), []), int(bonus), config) for row, bonus in pairs]
-        return verify_input_of(drafts, width, phase.seq_lens, verify_slots(), operations)
+        return verify_input_of(drafts, width, start.seq_lens, verify_slots(), self._operations)
 
-    def extend(self, row, verify_input, verify_output, phase, pools, operations):
+    def extend(self, row, verify_input, verify_output, phase, pools):
         tokens = phase.input_ids.reshape(len(row), -1).tolist()
         counts = zip(row, verify_input.seq_lens, phase.num_accepted_tokens, tokens, strict=True)
         for one, length, count, own in counts:
             self.hear(one, int(length) + 1, own[: int(count)])
-        return super().extend(row, verify_input, verify_output, phase, pools, operations)
+        return super().extend(row, verify_input, verify_output, phase, pools)
 
 
 def grown(text, last, config):
@@ -60,4 +64,4 @@ class LookaheadWorker(ReferenceWorker):
     """The V2 loop with it."""
 
     def __init__(self, config, model, sizes):
-        super().__init__(config, model, sizes, make_side=Lookahead.of, name="lookahead")
+        super().__init__(config, model, sizes, make_side=Lookahead, name="lookahead")

@@ -42,13 +42,13 @@ class LateRelayWorker(ReferenceWorker):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._late = self._carried["topk_index"].copy()
+        self._late = self._waiting.carried["topk_index"].copy()
 
     def decode_from(self, read, rows, num_steps=None):
         """Run an iteration, and keep back what it found."""
         iteration = super().decode_from(read, rows, num_steps)
-        latest = self._carried["topk_index"][list(rows)].copy()
-        self._carried["topk_index"][list(rows)] = self._late[list(rows)]
+        latest = self._waiting.carried["topk_index"][list(rows)].copy()
+        self._waiting.carried["topk_index"][list(rows)] = self._late[list(rows)]
         self._late[list(rows)] = latest
         return iteration
 

@@ -12,7 +12,7 @@ from specsim.properties.matrix.plan import PROFILES, plan_matrix
 from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import Subject
-from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
 
@@ -112,7 +112,7 @@ def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
 
 
 def test_a_worker_of_another_algorithm_is_told_by_its_name():
-    subject = reference(worker=ReferenceWorker, other_workers={"ngram": ReferenceNgramWorker})
+    subject = reference(worker=ReferenceWorker, other_workers={"ngram": loop_of("ngram")})
     assert why_refused(subject, CELLS["ngram-v1-page1-topk4-mha"]) is None
     refusal = why_refused(reference(functions={}, worker=ReferenceWorker), CELLS["ngram-v1-page1-topk4-mha"])
     assert refusal == Refusal("implementation", "specsim.reference brings no V1 worker of the name ngram")

@@ -13,8 +13,9 @@ from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
 from specsim.properties.laws.support.sampled_law import HALVING, NUM_TOKENS, check_sampled_law, law_of
 from specsim.reference.models import load_model
-from specsim.reference.worker.dflash import ReferenceDflashWorker
-from specsim.reference.worker.dflash_v2 import ReferenceDflashWorkerV2
+from specsim.reference.worker.by_name import loop_of
+from specsim.reference.worker.sides.dflash import DflashSide
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -39,7 +40,7 @@ def asked_of(count=4, length=14):
 def worker_of(parameters, model, asked, page_size=1, schedule=None, **told):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
-    return ReferenceDflashWorker(parameters, load_model(model), sizes, **told)
+    return loop_of("dflash")(parameters, load_model(model), sizes, **told)
 
 
 def played(worker, asked, schedule=None):
@@ -75,7 +76,7 @@ def test_overlapped_iterations_draft_as_those_in_turn(page_size, has_prefix_cach
     for is_overlapped in (False, True):
         schedule = Schedule(is_overlapped, 8, stream_seed=3, has_prefix_cache=has_prefix_cache)
         sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
-        worker = ReferenceDflashWorkerV2(parameters, load_model(MODEL), sizes)
+        worker = loop_of("dflash_v2")(parameters, load_model(MODEL), sizes)
         reports.append(simulate(worker, asked, max_batch=3, schedule=schedule))
     assert [report.lossless for report in reports] == [True, True]
     assert reports[0].num_accepted_drafts == reports[1].num_accepted_drafts > 0
@@ -101,7 +102,7 @@ def test_every_kind_of_pool_drafts_alike(kind):
     asked, plain = asked_of(3), asked_of(3)
     model = replace(MODEL, draft_pool=kind) if kind in DRAFT_KINDS else replace(MODEL, target_pool=kind)
     sizes = sizes_for(DflashParameters(5).config, asked, 3, 4, window=model.window)
-    played(ReferenceDflashWorker(DflashParameters(5), load_model(model), sizes), asked)
+    played(loop_of("dflash")(DflashParameters(5), load_model(model), sizes), asked)
     played(worker_of(DflashParameters(5), MODEL, plain), plain)
     assert [(one.output, one.counters) for one in asked] == [(one.output, one.counters) for one in plain]
 
@@ -119,7 +120,7 @@ def test_requests_that_were_retracted_come_back(page_size):
     parameters, schedule = DflashParameters(4), Schedule(promised=Fraction(0))
     sizes = sizes_for(parameters.config, asked, 3, page_size)
     tight = replace(sizes, num_slots=page_size * (60 // page_size))
-    engine = played(ReferenceDflashWorker(parameters, load_model(MODEL), tight), asked, schedule)
+    engine = played(loop_of("dflash")(parameters, load_model(MODEL), tight), asked, schedule)
     assert sum(request.num_retractions for request in engine.scheduler.finished) > 0
     assert [one.output for one in asked] == [greedy_decode(MODEL, one.prompt, 20) for one in asked]
 
@@ -150,7 +151,7 @@ def test_an_aborted_request_outputs_one_token_of_its_verify():
     assert (len(asked[0].output) - before, asked[0].finish_reason.name) == (1, "ABORT")
 
 
-class NotesStarts(ReferenceDflashWorker):
+class NotesStarts(ReferenceWorkerV1):
     """Notes where chunks of prompts start."""
 
     starts = ()
@@ -164,7 +165,7 @@ def test_tokens_are_keys_of_the_prefix_cache():
     asked = [Request(number, list(range(10)), 1) for number in range(2)]
     schedule, parameters = Schedule(has_prefix_cache=True), DflashParameters(2)
     sizes = sizes_for(parameters.config, asked, 3, schedule=schedule)
-    worker = NotesStarts(parameters, load_model(MODEL), sizes)
+    worker = NotesStarts(parameters, load_model(MODEL), sizes, make_side=DflashSide)
     engine = Engine(worker, 1, schedule=schedule)
     for request in asked:
         engine.submit(request)
@@ -217,16 +218,16 @@ def test_models_that_draft_no_blocks_are_refused():
     model = load_model(MODEL)
     model.description = replace(model.description, draft_source=DraftSource.TOKENS)
     with pytest.raises(SpecRejection) as caught:
-        ReferenceDflashWorker(DflashParameters(4), model, sizes)
+        loop_of("dflash")(DflashParameters(4), model, sizes)
     assert caught.value.what == "description.draft_source"
     with pytest.raises(SpecRejection) as caught:
-        ReferenceDflashWorker(DflashParameters(4), object(), sizes)
+        loop_of("dflash")(DflashParameters(4), object(), sizes)
     assert caught.value.what == "model"
 
 
 @pytest.mark.parametrize(
     ("prompt", "block_size", "loop"),
-    [((1, 2), 3, ReferenceDflashWorker), ((0, 1, 0, 1), 2, ReferenceDflashWorkerV2)],
+    [((1, 2), 3, loop_of("dflash")), ((0, 1, 0, 1), 2, loop_of("dflash_v2"))],
     ids=["v1", "v2"],
 )
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, block_size, loop):
@@ -237,7 +238,7 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, block_
 def test_behind_the_first_token_top_k_keeps_no_ties():
     """The second and the third token are as probable as each other: of a top-k of 2 only the prefill keeps both."""
     model, prompt, parameters = HashModel(3, 11, 0.9), (1, 2), DflashParameters(3)
-    make_worker = partial(ReferenceDflashWorker, parameters)
+    make_worker = partial(loop_of("dflash"), parameters)
     law = law_of(make_worker, parameters.config, model, prompt, replace(HALVING, top_k=2))
 
     def shares(tokens):

@@ -11,7 +11,7 @@ from specsim.conformance.backend import load
 from specsim.phases import FrozenKVMTPDraftExtendInput, FrozenKVMTPDraftInput, FrozenKVMTPVerifyInput
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2
+from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
@@ -33,7 +33,7 @@ WITH_KV = [kind for kind in PoolKind if kind not in (PoolKind.ZERO_LAYER, PoolKi
 
 def worker_of(config, model, asked, page_size=1, **options):
     sizes = sizes_for(config, asked, 3, page_size, window_of(model))
-    return reference_frozen_kv_mtp(config, load_model(model), sizes, **options)
+    return loop_of("frozen_kv_mtp")(config, load_model(model), sizes, **options)
 
 
 def engine_of(config, model, asked, **options):
@@ -70,14 +70,14 @@ def test_v2_decodes_ahead_without_loss_and_accepts_a_perfect_draft_whole(config,
     asked = [Request(number, [5, 7, 3, 9][: 2 + number % 3], 9 + number) for number in range(4)]
     schedule = Schedule(is_overlapped=True, prefill_chunk=4, has_prefix_cache=True)
     sizes = sizes_for(config, asked, 2, page_size, schedule=schedule)
-    worker = reference_frozen_kv_mtp_v2(config, load_model(PERFECT), sizes)
+    worker = loop_of("frozen_kv_mtp_v2")(config, load_model(PERFECT), sizes)
     report = simulate(worker, asked, max_batch=2, schedule=schedule)
     assert report.lossless
     assert report.histogram[:3] == (0, 0, 0) and report.histogram[3] > 0
     assert worker.resized(CHAIN).state()["req_to_token"] is worker.state()["req_to_token"]
 
 
-@pytest.mark.parametrize("loop", [reference_frozen_kv_mtp, reference_frozen_kv_mtp_v2], ids=["v1", "v2"])
+@pytest.mark.parametrize("loop", [loop_of("frozen_kv_mtp"), loop_of("frozen_kv_mtp_v2")], ids=["v1", "v2"])
 @pytest.mark.parametrize("config", [SpecConfig(2, 2, 5), SpecConfig(1, 2, 3)], ids=["tree", "chain"])
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(config, loop):
     check_sampled_law(partial(loop, config), config, HashModel(3, 11, 0.9, kv_sharing=(0,)), (0, 1))
@@ -131,7 +131,7 @@ def test_a_worker_of_other_sizes_goes_on_in_the_same_pools():
     other = worker.resized(TREE)
     assert other.config == TREE
     assert other.state()["req_to_token"] is worker.state()["req_to_token"]
-    assert other.batch.info.topk_p.shape == (0, 2)
+    assert other.state()["topk_p"].shape[1] == 2
 
 
 def test_a_target_with_recurrent_state_is_warned_of():

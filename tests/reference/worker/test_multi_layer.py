@@ -11,7 +11,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.reference.worker.multi_layer import reference_multi_layer, reference_multi_layer_v1
+from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.memory import SlotRange
@@ -23,7 +23,7 @@ from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 
-LOOPS = {"v1": reference_multi_layer_v1, "v2": reference_multi_layer}
+LOOPS = {"v1": loop_of("multi_layer_eagle_v1"), "v2": loop_of("multi_layer_eagle_v2")}
 CHUNKS = Schedule(prefill_chunk=3)
 CACHE = Schedule(prefill_chunk=4, has_prefix_cache=True)
 
@@ -62,7 +62,7 @@ def run(engine):
 def after_fresh_prefill(model, text):
     """Return the state of a worker that prefilled one text, and the slots of its positions."""
     length = len(text)
-    worker = reference_multi_layer(config_of(model), load_model(model), PoolSizes(length + 1, 2, length))
+    worker = loop_of("multi_layer_eagle_v2")(config_of(model), load_model(model), PoolSizes(length + 1, 2, length))
     worker.assign_slots([SlotRange(1, 0, length, tuple(range(1, length + 1)))])
     worker.prefill([1], [PromptChunk.whole(list(text))])
     return worker.state(), np.arange(1, length + 1)
@@ -118,7 +118,7 @@ def test_layers_store_their_kv_in_any_form(loop, pool):
 
 def test_hot_tokens_are_mapped_before_the_next_layer_sees_them():
     model = model_of(3, agreement=1.0, hot_token_id=np.arange(39, 9, -1))
-    for request in run(engine_of(reference_multi_layer, model, asked((8, 9)))):
+    for request in run(engine_of(loop_of("multi_layer_eagle_v2"), model, asked((8, 9)))):
         assert request.output == greedy_decode(model, request.prompt, 14)
         assert request.counters.num_accepted_drafts > 3
 
@@ -150,7 +150,7 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(loop, num_laye
 )
 def test_a_model_without_such_layers_is_refused(model, config, what):
     with pytest.raises(SpecRejection, match=what) as caught:
-        reference_multi_layer(config, load_model(model), PoolSizes(40, 3, 40))
+        loop_of("multi_layer_eagle_v2")(config, load_model(model), PoolSizes(40, 3, 40))
     assert caught.value.reason is Reason.BAD_CONFIGURATION
 
 

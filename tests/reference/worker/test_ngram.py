@@ -14,8 +14,7 @@ from specsim.host.truncation import truncate_at_stop
 from specsim.properties.laws.support.constrained_runs import Automaton
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
@@ -28,11 +27,11 @@ from specsim.simulation.schedule import Schedule
 
 ORACLE = load("specsim.reference")
 DEFAULTS = NgramParameters()
-KINDS = [ReferenceNgramWorker, ReferenceNgramWorkerV2]
+V1, V2 = KINDS = [loop_of("ngram"), loop_of("ngram_v2")]
 TIGHT = NgramParameters(max_depth=3, max_breadth=3, capacity=6, num_draft_tokens=5)
 
 
-def worker_of(parameters, model, asked, page_size=1, schedule=None, kind=ReferenceNgramWorker):
+def worker_of(parameters, model, asked, page_size=1, schedule=None, kind=V1):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
     return kind(parameters, load_model(model), sizes)
@@ -52,7 +51,7 @@ def test_real_text_is_decoded_without_loss_and_drafts_are_accepted(page_size, mo
     report = simulate(worker, asked, max_batch=3)
     assert report.lossless
     assert report.num_accepted_drafts > 0
-    assert worker.store.num_nodes > 1
+    assert worker.side.store.num_nodes > 1
 
 
 @pytest.mark.parametrize("parameters", [DEFAULTS, TIGHT, NgramParameters(num_draft_tokens=1), NgramParameters(2, 1, 1)])
@@ -76,7 +75,7 @@ def test_exactly_the_committed_positions_are_owned_between_iterations():
         engine.scheduler.check_ledger()
         owned = sum(request.num_committed for request in engine.scheduler.running)
         assert engine.scheduler.slots.num_free == engine.scheduler.sizes.num_slots - 1 - owned
-    assert worker.store.num_forgotten > 0
+    assert worker.side.store.num_forgotten > 0
 
 
 def test_the_last_tokens_of_prompt_and_output_are_inserted_after_a_verify():
@@ -85,12 +84,12 @@ def test_the_last_tokens_of_prompt_and_output_are_inserted_after_a_verify():
     worker = worker_of(parameters, HashModel(4, 3, 0.7), asked)
     engine = Engine(worker, 1)
     engine.submit(asked[0])
-    assert worker.store.num_nodes == 1
+    assert worker.side.store.num_nodes == 1
     engine.step()
     text = [1, 2, 3, *asked[0].output]
     assert len(asked[0].output) == 2
     windows = {tuple(text[-4:][start : start + length]) for start in range(4) for length in range(1, 5 - start)}
-    assert worker.store.num_nodes == 1 + len(windows)
+    assert worker.side.store.num_nodes == 1 + len(windows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,7 +116,7 @@ def test_requests_of_one_batch_draft_another_number_each(kind, page_size):
         engine.submit(request)
     while engine.has_work:
         texts = [[*request.prompt, *request.output] for request in engine.scheduler.running if request.output]
-        seen.add(tuple(sorted({worker.store.draft(text).num_genuine for text in texts})))
+        seen.add(tuple(sorted({worker.side.store.draft(text).num_genuine for text in texts})))
         engine.step()
         engine.scheduler.check_ledger()
     assert any(len(counts) > 1 and counts[0] == 1 for counts in seen), seen
@@ -131,7 +130,7 @@ def test_requests_of_one_batch_draft_another_number_each(kind, page_size):
 def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, mode):
     """The first drafts are padding alone: equal siblings, each of which must not add its share again."""
     parameters = NgramParameters(max_depth=3, max_breadth=2, capacity=50, num_draft_tokens=4, mode=mode)
-    loop = ReferenceNgramWorker if mode is TreeMode.BFS else ReferenceNgramWorkerV2
+    loop = V1 if mode is TreeMode.BFS else V2
     check_sampled_law(partial(loop, parameters), parameters.config, HashModel(3, 11, 0.9), prompt)
 
 
@@ -184,7 +183,7 @@ def test_engines_that_do_not_look_again_output_one_token_behind_the_end():
     operations = ORACLE.with_function("truncate_at_stop", looks_before_the_grammar, "as engines do")
     num_longer = 0
     for seed in SEEDS:
-        request, (output, _) = constrained(TIGHT, seed, ReferenceNgramWorker, Completed(operations, ORACLE))
+        request, (output, _) = constrained(TIGHT, seed, V1, Completed(operations, ORACLE))
         assert request.output[: len(output)] == output and len(request.output) <= len(output) + 1
         num_longer += len(request.output) > len(output)
     assert num_longer > 0

@@ -14,8 +14,9 @@ from specsim.properties.laws.worker_pages import (
 )
 from specsim.properties.laws.worker_v1 import both_workers_decode_alike
 from specsim.reference.models import load_model
-from specsim.reference.worker import reclaim, sides
+from specsim.reference.worker import reclaim
 from specsim.reference.worker.pools import Pools
+from specsim.reference.worker.sides import stepwise
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
@@ -97,11 +98,11 @@ def drafting_side_by_side(phase, config, model, pools, verify_slots, operations,
     return ORIGINAL_DRAFT(phase, config, model, pools, verify_slots, operations)
 
 
-ORIGINAL_DRAFT = sides.draft
+ORIGINAL_DRAFT = stepwise.draft
 LEAKED = r"owners of page \d+ = nobody"
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
-    "beams lie side by side": (sides, "draft", drafting_side_by_side, "in front of beam 1"),
+    "beams lie side by side": (stepwise, "draft", drafting_side_by_side, "in front of beam 1"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "the first page behind was kept": (reclaim, "_move_to_the_front", freeing_all_but(4), LEAKED),
     "nothing was freed": (reclaim, "_move_to_the_front", freeing_all_but(99), LEAKED),

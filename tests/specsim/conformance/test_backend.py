@@ -9,7 +9,7 @@ from specsim.conformance.backend import BackendUnavailable, load
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.operations import RECORDS
 from specsim.reference.worker.by_name import WORKERS, loop_of
-from specsim.reference.worker.ngram import ReferenceNgramWorker
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 
 
@@ -55,9 +55,9 @@ def test_a_module_of_its_own_host_functions_takes_the_others_from_where_it_says(
 
 def test_workers_of_any_algorithm_are_found_by_their_names(module):
     home = "specsim.reference.worker"
-    module.WORKERS = {"eagle_v2": f"{home}.v2.ReferenceWorker", "ngram": f"{home}.ngram.ReferenceNgramWorker"}
+    module.WORKERS = {"eagle_v2": f"{home}.v2.ReferenceWorker", "ngram": f"{home}.v1.ReferenceWorkerV1"}
     backend = load(module.__name__)
-    assert backend.workers == {"eagle_v2": ReferenceWorker, "ngram": ReferenceNgramWorker}
+    assert backend.workers == {"eagle_v2": ReferenceWorker, "ngram": ReferenceWorkerV1}
     assert (backend.worker, backend.worker_v1) == (ReferenceWorker, None)
     module.WORKER_V1 = f"{home}.v1.ReferenceWorkerV1"
     assert set(load(module.__name__).workers) == {"eagle_v1", "eagle_v2", "ngram"}
@@ -67,7 +67,8 @@ def test_workers_of_any_algorithm_are_found_by_their_names(module):
 def test_the_loops_of_the_reference_are_no_workers_of_its_own():
     assert load("specsim.reference").workers == {}
     assert set(load("specsim.gpu").workers) <= set(WORKERS)
-    assert loop_of("ngram") is ReferenceNgramWorker
+    assert loop_of("ngram") is loop_of("ngram")
+    assert (loop_of("ngram").func, loop_of("ngram_v2").func) == (ReferenceWorkerV1, ReferenceWorker)
     with pytest.raises(NotImplementedError, match=r"specsim\.reference has no worker nothing; it has .*eagle_v1, "):
         loop_of("nothing")
 

@@ -8,8 +8,7 @@ from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSl
 from specsim.host.ngram import NgramParameters
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.reference.models import load_model
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
@@ -67,7 +66,7 @@ def test_an_engine_counts_what_its_requests_count(make, config):
     assert (expected.num_accepted_drafts, count) == (engine.counters.num_accepted_drafts, engine.counters.num_verifies)
 
 
-@pytest.mark.parametrize("make", [ReferenceNgramWorker, ReferenceNgramWorkerV2])
+@pytest.mark.parametrize("make", [loop_of("ngram"), loop_of("ngram_v2")])
 def test_trees_of_a_store_are_as_deep_as_it_knows(make):
     parameters, asked = NgramParameters(max_depth=5, max_breadth=3, num_draft_tokens=6), requests()
     worker = make(parameters, load_model(MODEL), sizes_for(parameters.config, asked, 2))

@@ -19,9 +19,7 @@ from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
 from specsim.properties.laws.support.told import check_told
 from specsim.reference.models import load_model
-from specsim.reference.worker.frozen_kv_mtp import reference_frozen_kv_mtp
-from specsim.reference.worker.ngram import ReferenceNgramWorker
-from specsim.reference.worker.ngram_v2 import ReferenceNgramWorkerV2
+from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
@@ -89,7 +87,7 @@ def test_the_device_hands_them_over_alike(name):
         check_told(MODEL, request)
 
 
-@pytest.mark.parametrize("make", [ReferenceNgramWorker, ReferenceNgramWorkerV2])
+@pytest.mark.parametrize("make", [loop_of("ngram"), loop_of("ngram_v2")])
 def test_drafts_of_a_store_change_no_state(make):
     parameters, requests = NgramParameters(3, 3, num_draft_tokens=5), asked()
     for request in ran(make(parameters, load_model(MODEL), sizes_for(parameters.config, requests, 3)), requests):
@@ -98,7 +96,7 @@ def test_drafts_of_a_store_change_no_state(make):
 
 def test_drafts_over_the_keys_of_the_target_change_no_state():
     model, requests = replace(MODEL, kv_sharing=(1, 0)), asked()
-    for request in ran(reference_frozen_kv_mtp(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
+    for request in ran(loop_of("frozen_kv_mtp")(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
         check_told(MODEL, request)
 
 

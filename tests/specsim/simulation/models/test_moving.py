@@ -101,7 +101,7 @@ def test_a_pool_without_a_move_refuses_to():
     ],
 )
 def test_a_worker_refuses_at_once_what_it_would_have_to_move(loop, config, page_size, sides):
-    told = sides_that_move(config, page_size, loop is ReferenceWorkerV1)
+    told = sides_that_move(config.topk, page_size, loop is ReferenceWorkerV1)
     assert [side.value.lower() for side in told] == sides
     for side in ("target", "draft"):
         model = load_model(HashModel(**{f"{side}_pool": PoolKind.OTHER}))

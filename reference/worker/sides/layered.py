@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from specsim.assertion import require_kind, require_present
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
-from specsim.conformance.calls import CallsByName
 from specsim.phases import (
     Batch,
     DraftExtendInput,
@@ -24,11 +23,12 @@ from specsim.reference.worker.draft import chain_of, map_hot, roots
 from specsim.reference.worker.extend import ragged_keys
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
+from specsim.reference.worker.sides.extended import ExtendedSide
 from specsim.reference.worker.verify import verify_keys
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.layered import LayeredModel, require_layered
-from specsim.simulation.sides import SideFacts
+from specsim.simulation.sides import Setting, SideFacts
 
 
 @dataclass(frozen=True)
@@ -54,33 +54,22 @@ class Window:
         return selected
 
 
-class LayeredSide:
-    """A layer a step, each with a window of its own.
+class LayeredSide(ExtendedSide):
+    """A layer a step, each with a window of its own; drafts are chains with as many steps as there are layers.
 
-    Parameters
-    ----------
-    model : LayeredModel
-        Target and layers, on NumPy arrays.
-    config : SpecConfig
-        The sizes of drafts: chains, with as many steps as there are layers.
-    sizes : PoolSizes
-        Rows are those of the requests.
-    has_dp_attention : bool
-        Other ranks wait for its forwards, which are as many whatever a batch is.
+    Other ranks wait for as many forwards whatever a batch is.
 
     Notes
     -----
     Source: semantics E.4.
     """
 
-    def __init__(
-        self, model: LayeredModel[Array], config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False
-    ) -> None:
-        del has_dp_attention
-        told = require_layered(model, config, "numpy")
-        self.facts = SideFacts(told, config.num_steps, borrows=False)
+    def __init__(self, setting: Setting) -> None:
+        config, sizes = setting.drafting, setting.sizes
+        told = require_layered(setting.model, config, "numpy")
+        super().__init__(setting, SideFacts(told, config.num_steps, borrows=False))
         self._num_layers = config.num_steps
-        self._model = model
+        self._model: LayeredModel[Array] = setting.model
         width = len(told.hidden_layers) * told.hidden_width
         self._pool = np.zeros((sizes.num_rows, self._num_layers - 1, width), dtype=told.hidden_dtype)
         self._firsts = np.zeros(sizes.num_rows, dtype=np.int64)
@@ -90,7 +79,7 @@ class LayeredSide:
         """Take note that the next chunk of these rows begins a request."""
         self._joining |= set(rows)
 
-    def prefill(self, behind: TargetPrefill, pools: Pools, operations: CallsByName) -> DraftInput:
+    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Run every layer over the chunks, each a token further; one that goes on repairs what was proposed before it.
 
         A chunk that begins its request has nothing in front that it could grow by.
@@ -101,7 +90,7 @@ class LayeredSide:
                 self._firsts[row], self._pool[row] = start, 0
         self._joining -= set(rows)
         window = Window(
-            input_ids=operations.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
+            input_ids=self._operations.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
             positions=behind.positions,
             out_cache_loc=behind.out_cache_loc,
             hidden_states=require_present("hidden_states", behind.output.hidden_states),
@@ -111,33 +100,20 @@ class LayeredSide:
             ends=behind.ends.astype(np.int64),
         )
         goes_on = bool((starts > self._firsts[behind.row]).any())
-        topk_p, topk_index = self._run(behind.row, window, behind.keys.page_table, goes_on, pools, operations)
-        self._keep(behind.row, window, behind.lengths, operations)
-        return DraftInput(
-            req_pool_indices=behind.row,
-            seq_lens=behind.ends.astype(np.int64),
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=behind.following.astype(np.int32),
-        )
+        table, bonus_tokens = behind.keys.page_table, behind.following.astype(np.int32)
+        return self._follow(behind.row, window, table, goes_on, behind.lengths, window.ends, bonus_tokens, pools)
 
     def draft(
-        self,
-        phase: DraftInput,
-        config: SpecConfig,
-        pools: Pools,
-        verify_slots: Callable[[], Array],
-        operations: CallsByName,
+        self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
     ) -> VerifyInput:
         """Make a chain of the first candidates; no forward runs."""
         del pools
-        expect_phase(phase, PhaseTag.EAGLE_DRAFT)
+        expect_phase(start, PhaseTag.EAGLE_DRAFT)
         if config.num_steps == 0:
-            return roots(phase, verify_slots())
-        candidates = map_hot(phase.topk_index, self._model, operations)
+            return roots(start, verify_slots())
+        candidates = map_hot(start.topk_index, self._model, self._operations)
         token_list = [candidates[:, step : step + 1] for step in range(config.num_steps)]
-        return chain_of(phase, config, token_list, verify_slots, operations)
+        return chain_of(start, config, token_list, verify_slots, self._operations)
 
     def extend(
         self,
@@ -146,11 +122,10 @@ class LayeredSide:
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
         pools: Pools,
-        operations: CallsByName,
     ) -> DraftInput:
         """Run layer s over the nodes and the s positions in front of them."""
         expect_phase(phase, PhaseTag.EAGLE_DRAFT_EXTEND_V2)
-        keys = verify_keys(row, verify_input, pools, operations)
+        keys = verify_keys(row, verify_input, pools, self._operations)
         width = phase.num_draft_tokens
         window = Window(
             input_ids=phase.input_ids,
@@ -162,26 +137,15 @@ class LayeredSide:
             padding=(width - phase.num_accepted_tokens).astype(np.int32),
             ends=phase.forward_seq_lens,
         )
-        topk_p, topk_index = self._run(row, window, keys.page_table, True, pools, operations)
-        self._keep(row, window, phase.num_accepted_tokens, operations)
-        return DraftInput(
-            req_pool_indices=row,
-            seq_lens=verify_input.seq_lens + phase.num_accepted_tokens,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=verify_output.bonus_tokens,
-        )
+        counts, bonus_tokens = phase.num_accepted_tokens, verify_output.bonus_tokens
+        seq_lens = verify_input.seq_lens + counts
+        return self._follow(row, window, keys.page_table, True, counts, seq_lens, bonus_tokens, pools)
 
-    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
-        """Return it as it is."""
-        return phase
-
-    def extend_ragged(self, batch: Batch, pools: Pools, operations: CallsByName) -> DraftInput:
+    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""
         expect_phase(batch.info, PhaseTag.EAGLE_DRAFT_EXTEND)
         phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
-        keys = ragged_keys(phase, pools, operations)
+        keys = ragged_keys(phase, pools, self._operations)
         row, counts = phase.req_pool_indices, phase.num_accepted_tokens
         window = Window(
             input_ids=phase.input_ids,
@@ -193,24 +157,30 @@ class LayeredSide:
             padding=np.zeros(len(row), dtype=np.int32),
             ends=phase.seq_lens,
         )
-        topk_p, topk_index = self._run(row, window, keys.page_table, True, pools, operations)
-        self._keep(row, window, counts, operations)
-        return DraftInput(
-            req_pool_indices=row,
-            seq_lens=phase.seq_lens,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=require_present("bonus_tokens", phase.bonus_tokens),
-        )
+        bonus_tokens = require_present("bonus_tokens", phase.bonus_tokens)
+        return self._follow(row, window, keys.page_table, True, counts, phase.seq_lens, bonus_tokens, pools)
 
     def state(self) -> dict[str, Any]:
         """Return the hidden states that wait, by row."""
         return {"hidden_states_pool": self._pool}
 
-    def _run(
-        self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools, operations: CallsByName
-    ) -> tuple[Array, Array]:
+    def _follow(
+        self,
+        row: Array,
+        window: Window,
+        page_table: Array,
+        grows: bool,
+        counts: Array,
+        seq_lens: Array,
+        bonus_tokens: Array,
+        pools: Pools,
+    ) -> DraftInput:
+        """Run all layers, keep the hidden states of what is committed, and return what starts the next drafts."""
+        topk_p, topk_index = self._run(row, window, page_table, grows, pools)
+        self._keep(row, window, counts)
+        return DraftInput(row, seq_lens, topk_p, topk_index, None, bonus_tokens)
+
+    def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
         """Run all layers and return what each proposes, float32 and int64 [request, layer]."""
         proposals = []
         for layer in range(self._num_layers):
@@ -231,19 +201,16 @@ class LayeredSide:
                 ),
                 pools.open(Side.DRAFT, slots),
             )
-            proposals.append(operations.fast_topk(drafted.probabilities, 1))
+            proposals.append(self._operations.fast_topk(drafted.probabilities, 1))
             if layer < self._num_layers - 1:
-                tokens = map_hot(proposals[-1].topk_index, self._model, operations)[:, 0]
-                make = self._grown if grows else rotated
-                window = make(row, window, tokens, layer, pools, operations)
+                tokens = map_hot(proposals[-1].topk_index, self._model, self._operations)[:, 0]
+                window = self._grown(row, window, tokens, layer, pools) if grows else self._rotated(window, tokens)
         topk_p = np.concatenate([one.topk_values for one in proposals], axis=1)
         return topk_p, np.concatenate([one.topk_index for one in proposals], axis=1)
 
-    def _grown(
-        self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName
-    ) -> Window:
+    def _grown(self, row: Array, window: Window, tokens: Array, layer: int, pools: Pools) -> Window:
         """Return the next layer's window, which begins one position earlier."""
-        grown = operations.assign_new_state(
+        grown = self._operations.assign_new_state(
             input_ids=window.input_ids,
             positions=window.positions,
             out_cache_loc=window.out_cache_loc,
@@ -260,15 +227,13 @@ class LayeredSide:
         )
         return Window(*grown, window.padding, window.ends)
 
-    def _keep(self, row: Array, window: Window, counts: Array, operations: CallsByName) -> None:
+    def _rotated(self, window: Window, tokens: Array) -> Window:
+        """Return the next layer's window on the same positions, a token further."""
+        input_ids = window.input_ids.copy()
+        self._operations.rotate_input_ids(input_ids, window.starts, window.lengths, tokens)
+        return replace(window, input_ids=input_ids)
+
+    def _keep(self, row: Array, window: Window, counts: Array) -> None:
         """Append the hidden states of what is committed to those that wait."""
         committed = counts.astype(np.int32)
-        operations.assign_hidden_states_pool(window.hidden_states, window.starts, committed, row, self._pool)
-
-
-def rotated(row: Array, window: Window, tokens: Array, layer: int, pools: Pools, operations: CallsByName) -> Window:
-    """Return the next layer's window on the same positions, a token further."""
-    del row, layer, pools
-    input_ids = window.input_ids.copy()
-    operations.rotate_input_ids(input_ids, window.starts, window.lengths, tokens)
-    return replace(window, input_ids=input_ids)
+        self._operations.assign_hidden_states_pool(window.hidden_states, window.starts, committed, row, self._pool)

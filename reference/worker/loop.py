@@ -1,0 +1,152 @@
+"""What both loops have: a draft side, pools, and the prefill."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specsim.config import PoolSizes
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import load
+from specsim.conformance.calls import CallsByName
+from specsim.conformance.direct import Direct
+from specsim.host.choice import TokenChoice
+from specsim.phases import Phase
+from specsim.reference.worker.choices import ChoiceRows
+from specsim.reference.worker.logprobs import tell
+from specsim.reference.worker.pools import MakePools, Pools
+from specsim.reference.worker.prefill import TargetPrefill, prefill_target
+from specsim.reference.worker.sides.stepwise import StepwiseSide
+from specsim.simulation.dflash import check_dflash_request
+from specsim.simulation.logprobs import Told, alone
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.sides import Drafting, DraftSide, Setting
+
+MakeSide = Callable[[Setting], DraftSide[Array, Pools, TargetPrefill]]
+"""Makes the draft side of a loop, and refuses what it cannot run."""
+
+
+class Loop:
+    """A worker but for its iterations; all that differs by algorithm is its draft side.
+
+    Operations are a parameter, so that the same loop runs on the oracle, on a foreign implementation, or on one with a
+    planted fault; so is the model, of which the loop knows what the protocol says.
+
+    Parameters
+    ----------
+    drafting : SpecConfig, NgramParameters or DflashParameters
+        The widest drafts, as the side takes them.
+    model : Model
+        Target and draft, on NumPy arrays.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    operations : CallsByName, optional
+        Who computes, host functions included; the oracle by default.
+    reads : Reads
+        How much of the pools the forwards of a model read that can keep what it has read.
+    make_pools : callable
+        Makes the pools.
+    make_side : callable
+        Makes what drafts.
+    name : str, optional
+        What reports call it.
+    device : str
+        Where its operations run.
+    has_dp_attention : bool
+        Other ranks wait for the forwards of this one, so that they run without requests too.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, or one that the side cannot run; NO_MOVE: one whose KV would have to move, and
+        cannot.
+    """
+
+    is_v1: ClassVar[bool]
+    default_name: ClassVar[str]
+
+    def __init__(
+        self,
+        drafting: Drafting,
+        model: Model[Array],
+        sizes: PoolSizes,
+        operations: CallsByName | None = None,
+        reads: Reads = Reads.FULL,
+        make_pools: MakePools = Pools.of,
+        make_side: MakeSide = StepwiseSide,
+        name: str | None = None,
+        device: str = "cpu",
+        has_dp_attention: bool = False,
+    ) -> None:
+        self._operations: CallsByName = operations or Direct(load("specsim.reference"))
+        self._has_dp_attention = has_dp_attention
+        self.side = make_side(Setting(model, drafting, sizes, self._operations, has_dp_attention))
+        self.name, self.device = name or self.default_name, device
+        self.parameters, self.config, self.model, self.sizes = drafting, drafting.config, model, sizes
+        facts = self.side.facts
+        self.has_plain_keys, self.tells = not facts.catches_up, facts.serves_all
+        self._branches = facts.branches(self.config)
+        require_moves(facts.description, sides_that_move(self._branches, sizes.page_size, self.is_v1))
+        self._choices = ChoiceRows(sizes.num_rows, facts.keeps_top_k_exactly)
+        self._pools = make_pools(facts.description, sizes, reads)
+        self._waiting = self.side.waiting(self.is_v1)
+        self._phases: tuple[Phase, ...] = ()
+        self._told: Told = ()
+
+    def check_request(self, request: Request) -> None:
+        """Refuse a request that the side does not serve."""
+        if not self.side.facts.serves_all:
+            check_dflash_request(request)
+
+    def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
+        """Write allocated slots into the request-to-token map."""
+        self._pools.assign_slots(ranges, self._operations)
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
+        self.side.join(rows)
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token after each.
+
+        Notes
+        -----
+        Source: semantics J.0.
+        """
+        self._pools.start_iteration()
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
+        self._waiting.keep(self.side.prefill(behind, self._pools), joins=True)
+        following, paths = behind.following.astype(np.int32), alone(len(rows))
+        self._told = tell(behind.row, behind.output, paths, following, self._choices, self._operations)
+        return [int(token) for token in following]
+
+    def resized(self, drafting: Drafting) -> Any:
+        """Return a worker of other sizes in the same pools and maps; what starts its drafts waits in its own place."""
+        return type(self)(
+            drafting,
+            self.model,
+            self.sizes,
+            self._operations,
+            make_pools=lambda *_: self._pools,
+            make_side=self.side.resized,
+            name=self.name,
+            device=self.device,
+            has_dp_attention=self._has_dp_attention,
+        )
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return self._told
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what the phases of the last iteration handed over."""
+        return self._phases
+
+    def state(self) -> dict[str, Any]:
+        """Return the carried state by name, what waits for each request by its row."""
+        return {**self._pools.state(), **self._waiting.state(), **self.side.state()}

@@ -1,0 +1,1 @@
+"""Draft sides in NumPy: what each algorithm does beside the two loops."""
