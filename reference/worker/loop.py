@@ -1,7 +1,7 @@
 """What both loops have: a draft side, pools, and the prefill."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class Loop:
         self._told = tell(behind.row, behind.output, paths, following, self._choices, self._operations)
         return [int(token) for token in following]
 
-    def resized(self, drafting: Drafting) -> Any:
+    def resized(self, drafting: Drafting) -> Self:
         """Return a worker of other sizes in the same pools and maps; what starts its drafts waits in its own place."""
         return type(self)(
             drafting,

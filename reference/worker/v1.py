@@ -20,7 +20,7 @@ class ReferenceWorkerV1(Loop):
 
     Notes
     -----
-    Source: semantics J.1.
+    Source: semantics J.1, of which an iteration runs the steps 1 to 10 in order.
     """
 
     is_v1, default_name = True, "reference-v1"

@@ -21,7 +21,7 @@ class ReferenceWorker(Loop):
 
     Notes
     -----
-    Source: semantics J.2.
+    Source: semantics J.2, of which an iteration runs the steps 2 to 11 in order.
     """
 
     is_v1, default_name = False, "reference"

@@ -22,6 +22,7 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
+from specsim.simulation.ngram import figures_of
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text
 from specsim.simulation.requests import Request
@@ -62,8 +63,8 @@ def test_every_phase_and_state_is_that_of_the_reference(page_size, kinds, option
     asked = of_few_tokens(3, 6)
     both = beside(asked, 3, CORPORA, page_size=page_size, kinds=kinds, **options)
     both.play(asked, [0, 0, 2])
-    stores = [engine.worker.store for engine in both.engines]
-    assert stores[0].num_forgotten == stores[1].num_forgotten > 0
+    stores = [figures_of(engine.worker) for engine in both.engines]
+    assert stores[0]["num_forgotten"] == stores[1]["num_forgotten"] > 0
     assert both.seen >= {Tag.REJECTED, Tag.RAGGED}
     for request in both.engines[1].scheduler.finished:
         assert request.output == greedy_decode(MODEL, request.prompt, request.max_new_tokens)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from specsim import Reason, SpecRejection
+from specsim.config import PoolSizes
 from specsim.conformance.backend import load
 from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
@@ -28,6 +29,7 @@ from specsim.simulation.report import requests_from_text, simulate
 from specsim.simulation.requests import Request
 from specsim.simulation.sampled import next_shares
 from specsim.simulation.schedule import Schedule
+from specsim.simulation.worker import is_telling
 
 ORACLE = load("specsim.reference")
 MODEL = HashModel(64, 3, 0.8)
@@ -249,3 +251,13 @@ def test_behind_the_first_token_top_k_keeps_no_ties():
         return every / sum(every)
 
     require_same_law(f"law of {prompt}", law, autoregressive(shares, NUM_TOKENS))
+
+
+def test_a_worker_of_blocks_tells_nothing():
+    workers = [
+        loop_of(name)(DflashParameters(4), load_model(MODEL), PoolSizes(9, 2, 8)) for name in ("dflash", "dflash_v2")
+    ]
+    assert [is_telling(worker) for worker in workers] == [False, False]
+    asked = replace(asked_of(1)[0], returns_hidden_states=True)
+    with pytest.raises(SpecRejection):
+        Engine(workers[0], 1).submit(asked)
