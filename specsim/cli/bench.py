@@ -16,8 +16,10 @@ COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--examples", default=200, show_default=True, type=click.IntRange(1), help="Of the check before.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the check before.")
+@click.option(
+    "--examples", default=200, show_default=True, type=click.IntRange(1), help="Examples of the check that runs first."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the check that runs first.")
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(examples: int, seed: int, markdown: bool, as_json: bool) -> None:

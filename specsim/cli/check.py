@@ -89,7 +89,9 @@ if TYPE_CHECKING:
 @excluded.strict_option
 @known.known_options
 @with_limits
-@click.option("--budget", type=SECONDS, help="Seconds of the whole run, in which every property gets its turn.")
+@click.option(
+    "--budget", type=SECONDS, help="Time limit of the whole run, in seconds; every property gets its turn in it."
+)
 @with_sizes
 @with_ci_files
 @click.option("--all", "lists_all", is_flag=True, help="List the operations that IMPL does not define, too.")
@@ -99,7 +101,7 @@ if TYPE_CHECKING:
     default=Path("specsim-cases"),
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where failing cases are written.",
+    help="Folder that failing cases are written to.",
 )
 def check(
     implementation: str,
@@ -128,8 +130,8 @@ def check(
 
     IMPL is named like an import, specsim.gpu by default. It defines functions with the names and parameters of the
     operations, on NumPy arrays or, if it says ARRAYS = "torch", on tensors. What it does not define is reported as
-    missing and does not count against it. It runs in processes of its own: who crashes, hangs or takes too much
-    fails, and the run goes on.
+    missing and does not count against it. It runs in processes of its own: a function that crashes,
+    hangs or takes too much memory fails, and the run goes on.
     """
     started, computed = time.monotonic(), time.process_time()
     notice(f"importing {implementation} …")

@@ -88,19 +88,26 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
     unrun = sum(1 for entry in report.properties.values() if entry.missing)
     failed = sum(1 for entry in report.properties.values() if entry.failed)
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
-    untried = sum(1 for entry in report.properties.values() if not (entry.examples or entry.missing or entry.failed))
-    held = len(report.properties) - unrun - failed - undecided - untried
+    unseen = [one for one in report.properties.values() if not (one.examples or one.missing or one.failed)]
+    excluded = sum(1 for entry in unseen if entry.is_excluded)
+    held = len(report.properties) - unrun - failed - undecided - len(unseen)
     say(f"\n{report.implementation} defines {_defined(report)}")
-    left_out = f", {untried} got no example" if untried else ""
-    say(f"{held} properties held, {failed} failed, {unrun} need an operation that is missing{left_out}")
+    counts = (
+        (unrun, "need an operation that is missing"),
+        (excluded, "need what is excluded"),
+        (len(unseen) - excluded, "got no example"),
+    )
+    left_out = "".join(f", {number} {what}" for number, what in counts if number)
+    say(f"{held} properties held, {failed} failed{left_out}")
     reach = [count for entry in report.properties.values() for count in entry.reach.values()]
     if reach:
         say(f"reach: {len(reach):,} classes, each at least {min(reach):,} times")
-    say(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples")
+    if report.margin_cases:
+        say(f"margin cases: {report.margin_cases:,} of {report.examples:,} examples, which rounding may decide")
 
 
 def _defined(report: "Report") -> str:
-    """Count what is defined, of the kinds that the report lists."""
+    """Count what is defined, of the kinds of which there is anything."""
     words = []
     for kind in (Kind.OPERATION, Kind.MODEL_OPERATION):
         listed = [report.operations[name] for name in names_of(kind) if name in report.operations]
@@ -108,9 +115,9 @@ def _defined(report: "Report") -> str:
             words.append(f"{sum(not entry.missing for entry in listed)} of {len(listed)} {kind}s")
     samplers_there = len(report.operations.keys() & set(names_of(Kind.SAMPLER_WITHOUT_COINS)))
     words += [f"{samplers_there} samplers without coins"] if samplers_there else []
-    of_the_host = len(report.operations.keys() & set(names_of(Kind.HOST_FUNCTION)))
-    parts = len(report.operations.keys() & set(names_of(Kind.PART)))
-    return f"{', '.join(words)}, {of_the_host} host functions and {parts} parts of an engine"
+    others = ((Kind.HOST_FUNCTION, "host functions"), (Kind.PART, "parts of an engine"))
+    counts = [(len(report.operations.keys() & set(names_of(kind))), what) for kind, what in others]
+    return ", ".join([*words, *(f"{number} {what}" for number, what in counts if number)])
 
 
 def _group_of(name: str) -> str:

@@ -83,7 +83,9 @@ def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Ite
         yield f"excluded: {words}{not_tried}"
     for words, outcome in beyond(limits, report.implementation, seconds).items() if told else ():
         if words in told:
-            yield f"tried once: {words}: {outcome}"
+            # NOTE: an outcome begins with the operation, which a limit of it names already.
+            operation, _, rest = outcome.partition(": ")
+            yield f"tried once: {words}: {rest if words.startswith(f'{operation} ') else outcome}"
     names: dict[str, list[str]] = {}
     for name, one in report.properties.items():
         if one.is_excluded:

@@ -62,14 +62,21 @@ SIZES = {"nodes": "nodes", "vocab": "words", "requests": "requests"}
 LEAST = {"nodes": 2}
 
 CALL_TIMEOUT = click.option(
-    "--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Seconds that a call may take."
+    "--call-timeout", default=20.0, show_default=True, type=SECONDS, help="Time limit of a call, in seconds."
 )
-TIMEOUT = click.option("--timeout", type=SECONDS, help="Seconds after which a property, or a case, is cut.")
+TIMEOUT = click.option("--timeout", type=SECONDS, help="Time limit of a property or a case, in seconds.")
 MAX_MEMORY = click.option(
-    "--max-memory", type=click.IntRange(64), metavar="MIB", help="That a process may hold.  [3/4 of all]"
+    "--max-memory",
+    type=click.IntRange(64),
+    metavar="MIB",
+    help="Memory limit of a worker process, in MiB.  [default: 3/4 of all]",
 )
 START_TIMEOUT = click.option(
-    "--start-timeout", default=120.0, show_default=True, type=SECONDS, help="Seconds of an import."
+    "--start-timeout",
+    default=120.0,
+    show_default=True,
+    type=SECONDS,
+    help="Time limit of the import of IMPL, in seconds.",
 )
 
 
@@ -109,7 +116,7 @@ def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
 
     for name, counted in reversed(SIZES.items()):
         least = click.IntRange(LEAST.get(name, 1))
-        called = click.option(f"--max-{name}", type=least, help=f"Draw no cases of more {counted}.")(called)
+        called = click.option(f"--max-{name}", type=least, help=f"Most {counted} of a case.")(called)
     return called
 
 

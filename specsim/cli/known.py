@@ -53,7 +53,7 @@ def known_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     writing = "Write the failures that were found as known ones, and keep the entries of --known that still hold."
     adding = (
-        "With --write-known, write an entry for each cause instead of each property, and keep those of --known that"
+        "Let --write-known write an entry for each cause instead of each property, and keep those of --known that"
         " did not come as seldom; for runs of several seeds, one after another."
     )
     command = click.option("--by-cause", is_flag=True, help=adding)(command)

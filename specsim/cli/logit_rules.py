@@ -13,13 +13,47 @@ from specsim.rejection import SpecRejection
 LARGEST_BYTE = 255
 
 _OPTIONS = (
-    click.option("--frequency-penalty", default=0.0, show_default=True, type=float, help="For each time it occurred."),
-    click.option("--presence-penalty", default=0.0, show_default=True, type=float, help="If it occurred at all."),
-    click.option("--repetition-penalty", default=1.0, show_default=True, type=float, help="Scales logits down."),
-    click.option("--logit-bias", "biases", multiple=True, metavar="BYTE:BIAS", help="Added to a logit; repeatable."),
-    click.option("--min-tokens", default=0, show_default=True, type=click.IntRange(0), help="Forbid earlier stops."),
-    click.option("--bad-word", "bad_words", multiple=True, metavar="STRING", help="No output has it; repeatable."),
-    click.option("--relaxed-penalties", is_flag=True, help="One token a verify counts, as in engines: not lossless."),
+    click.option(
+        "--frequency-penalty",
+        default=0.0,
+        show_default=True,
+        type=float,
+        help="Penalty of a token for each time it occurred.",
+    ),
+    click.option(
+        "--presence-penalty",
+        default=0.0,
+        show_default=True,
+        type=float,
+        help="Penalty of a token that occurred at all.",
+    ),
+    click.option(
+        "--repetition-penalty",
+        default=1.0,
+        show_default=True,
+        type=float,
+        help="Divisor of the logits of tokens that occurred.",
+    ),
+    click.option(
+        "--logit-bias",
+        "biases",
+        multiple=True,
+        metavar="BYTE:BIAS",
+        help="Bias that is added to the logit of a byte; repeatable.",
+    ),
+    click.option(
+        "--min-tokens",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0),
+        help="Forbid tokens that end an output before it has so many.",
+    ),
+    click.option(
+        "--bad-word", "bad_words", multiple=True, metavar="STRING", help="Text that no output may have; repeatable."
+    ),
+    click.option(
+        "--relaxed-penalties", is_flag=True, help="Count one token of each verify, as engines do: not lossless."
+    ),
 )
 
 

@@ -55,7 +55,9 @@ MOST_INTERPRETED = 4
     type=click.Choice(["ci", "full"]),
     help="ci: every pair of values; full: every triple, with more histories.",
 )
-@click.option("--layer", type=click.Choice(list(LAYERS)), help="Whose workers run, without IMPL.  [default: reference]")
+@click.option(
+    "--layer", type=click.Choice(list(LAYERS)), help="Layer whose workers run, without IMPL.  [default: reference]"
+)
 @click.option("--histories", type=HISTORIES, help="Histories of each cell, in place of those of the profile.")
 @click.option(
     "--cell",
@@ -66,10 +68,12 @@ MOST_INTERPRETED = 4
 )
 @click.option("--history", "number", type=HISTORY, help="Run this history of each cell alone, as a failure says.")
 @click.option("--law", "is_law_alone", is_flag=True, help="Go through the law of each cell alone, as a failure says.")
-@click.option("--plan", "is_planned_only", is_flag=True, help="Say how much would run, and for how long, by a sample.")
+@click.option(
+    "--plan", "is_planned_only", is_flag=True, help="Estimate by a sample how much would run, and for how long."
+)
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--replays", default=100, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
-@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Worker processes.")
 @with_limits_of_calls
 @with_ci_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

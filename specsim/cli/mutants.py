@@ -39,12 +39,22 @@ PATH = click.Path(path_type=Path, dir_okay=False)
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("ids", nargs=-1, metavar="[MUTANT]...", shell_complete=complete_mutants)
-@click.option("--seed", "--first-seed", "first_seed", type=click.IntRange(0), help="First; drawn afresh for one seed.")
-@click.option("--seeds", "num_seeds", default=1, show_default=True, type=click.IntRange(1), help="How many, from 0.")
+@click.option(
+    "--seed",
+    "--first-seed",
+    "first_seed",
+    type=click.IntRange(0),
+    help="First seed; drawn afresh where there is one seed.",
+)
+@click.option(
+    "--seeds", "num_seeds", default=1, show_default=True, type=click.IntRange(1), help="Number of seeds, from 0."
+)
 @click.option("--examples", default=30, show_default=True, type=click.IntRange(1), help="Examples of each property.")
 @click.option("--complete", is_flag=True, help="Show every mutant to every property, also those that need not see it.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
-@click.option("--with-limits", is_flag=True, help="Let every mutant declare all limits; list who cannot be seen then.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Worker processes.")
+@click.option(
+    "--with-limits", is_flag=True, help="Let every mutant declare all limits; list those that cannot be seen then."
+)
 @click.option("--record", type=PATH, help="Write killers, kills and first examples to this record of kills.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def mutants(

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -68,8 +67,8 @@ EXIT_OF_VERDICT = {
 }
 
 
-LEAST_REASON = 40
-"""Columns that a reason gets in the last line, however narrow the terminal is."""
+MOST_REASONS, LONGEST_REASON = 3, 300
+"""Reasons that the last line names, and characters of each."""
 
 
 def verdict_of(*, is_interrupted: bool, wrong: Sequence[str], because: Sequence[str]) -> str:
@@ -82,7 +81,7 @@ def verdict_of(*, is_interrupted: bool, wrong: Sequence[str], because: Sequence[
 def last_line(verdict: str, counted: str, because: Sequence[str]) -> str:
     """Return the last line of a command: the verdict, what was counted and, where it is inconclusive, why.
 
-    The first reason is cut at the width of the terminal, and the number of the others is named.
+    The first reasons are named, and how many more there are.
     """
     line = f"{verdict}: {counted}"
     if verdict != "inconclusive" or not because:
@@ -90,9 +89,9 @@ def last_line(verdict: str, counted: str, because: Sequence[str]) -> str:
     # NOTE: imported here, so that a help text imports nothing that it need not.
     from specsim.conformance.plain_text import shown
 
-    more = f" (1 of {len(because)} reasons)" if len(because) > 1 else ""
-    room = max(screen.width() - len(f"{line}, because {more}"), LEAST_REASON)
-    return f"{line}, because {textwrap.shorten(shown(because[0]), room, placeholder=' …')}{more}"
+    reasons = "; ".join(shown(reason, LONGEST_REASON) for reason in because[:MOST_REASONS])
+    rest = len(because) - MOST_REASONS
+    return f"{line}, because {reasons}" + (f"; and {rest} more reasons" if rest > 0 else "")
 
 
 def reasons_of(verdict: str, because: Sequence[str]) -> list[str]:

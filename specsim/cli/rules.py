@@ -18,49 +18,67 @@ ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, "NEXTN"])
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--algorithm", help=f"{ALGORITHMS}, in any case.")
+@click.option("--algorithm", help=f"Algorithm that drafts: {ALGORITHMS}, in any case.")
 @click.option("--topk", type=int, help="Beams of a draft.")
 @click.option("--num-steps", type=int, help=f"Depth of a draft; {STEPS_BESIDE_TOPK} beside --topk alone.")
-@click.option("--num-draft-tokens", type=int, help=f"Nodes, root included; at most {DRAFT_TOKENS_OF_A_TREE} if unset.")
+@click.option(
+    "--num-draft-tokens", type=int, help=f"Nodes of a draft, root included; at most {DRAFT_TOKENS_OF_A_TREE} if unset."
+)
 @click.option("--page-size", default=1, show_default=True, help="Slots of a page.")
-@click.option("--mode", default="auto", show_default=True, type=click.Choice(MODES), help="Worker to insist on.")
+@click.option(
+    "--mode",
+    default="auto",
+    show_default=True,
+    type=click.Choice(MODES),
+    help="Worker that has to run; auto leaves it to the rules.",
+)
 @click.option("--disable-overlap", is_flag=True, help="Schedule between iterations only.")
 @click.option("--disable-v2", is_flag=True, help="Never choose V2.")
 @click.option("--recurrent", is_flag=True, help="The target has mamba or linear-attention layers.")
 @click.option("--disable-radix-cache", is_flag=True, help="Share no prefixes.")
-@click.option("--state-strategy", default="extra_buffer", show_default=True, type=click.Choice(STATE_STRATEGIES))
+@click.option(
+    "--state-strategy",
+    default="extra_buffer",
+    show_default=True,
+    type=click.Choice(STATE_STRATEGIES),
+    help="Strategy for recurrent states.",
+)
 @click.option("--snapshot-interval", default=256, show_default=True, help="Tokens between recurrent snapshots.")
 @click.option("--max-running-requests", type=int, help="Largest batch.")
 @click.option("--mixed-chunk", is_flag=True, help="Prefill chunks and decodes share a batch.")
-@click.option("--attention-backend", default="flashinfer", show_default=True)
-@click.option("--decode-attention-backend", help="Of decodes, if another.")
-@click.option("--prefill-attention-backend", help="Of prefills, if another.")
-@click.option("--model-path", default="target", show_default=True)
-@click.option("--revision", help="Of the target.")
-@click.option("--architecture", default="", help="Of the target, for example LlamaForCausalLM.")
-@click.option("--draft-model-path")
-@click.option("--draft-revision")
-@click.option("--draft-architecture", default="", help="Of the draft model.")
+@click.option("--attention-backend", default="flashinfer", show_default=True, help="Attention backend.")
+@click.option("--decode-attention-backend", help="Attention backend of decodes, if another.")
+@click.option("--prefill-attention-backend", help="Attention backend of prefills, if another.")
+@click.option("--model-path", default="target", show_default=True, help="Path of the target model.")
+@click.option("--revision", help="Revision of the target model.")
+@click.option("--architecture", default="", help="Architecture of the target model, for example LlamaForCausalLM.")
+@click.option("--draft-model-path", help="Path of the draft model.")
+@click.option("--draft-revision", help="Revision of the draft model.")
+@click.option("--draft-architecture", default="", help="Architecture of the draft model.")
 @click.option("--draft-window", type=int, help="Sliding window of the draft.")
-@click.option("--moe-runner-backend", default="auto", show_default=True)
-@click.option("--draft-moe-runner-backend")
+@click.option("--moe-runner-backend", default="auto", show_default=True, help="Backend of expert layers.")
+@click.option("--draft-moe-runner-backend", help="Backend of the draft's expert layers, if another.")
 @click.option("--dp-attention", is_flag=True, help="Attention is data-parallel.")
 @click.option("--skip-dp-mlp-sync", is_flag=True, help="Ranks do not wait for each other in drafts.")
 @click.option("--pp-size", default=1, show_default=True, help="Pipeline stages.")
-@click.option("--multi-layer", is_flag=True, help="A layer a draft step.")
-@click.option("--two-batch-overlap", is_flag=True)
+@click.option("--multi-layer", is_flag=True, help="Each step of a draft has a layer of its own.")
+@click.option("--two-batch-overlap", is_flag=True, help="Two halves of a batch overlap.")
 @click.option("--pdmux", is_flag=True, help="Prefill and decode multiplexed on one GPU.")
-@click.option("--device", default="cuda", show_default=True)
-@click.option("--platform", default="cuda", show_default=True, type=click.Choice(PLATFORMS))
+@click.option("--device", default="cuda", show_default=True, help="Device of the server.")
+@click.option(
+    "--platform", default="cuda", show_default=True, type=click.Choice(PLATFORMS), help="Platform of the device."
+)
 @click.option("--packed-mask", is_flag=True, help="The tree mask is one word a node.")
-@click.option("--threshold-single", default=1.0, show_default=True)
-@click.option("--threshold-acc", default=1.0, show_default=True)
-@click.option("--dflash-block-size", type=int)
-@click.option("--dflash-draft-block-size", type=int, help="As the draft model's configuration says.")
-@click.option("--ngram-max-bfs-breadth", default=10, show_default=True)
-@click.option("--ngram-corpus", help="External corpus.")
+@click.option("--threshold-single", default=1.0, show_default=True, help="Acceptance threshold of a token.")
+@click.option("--threshold-acc", default=1.0, show_default=True, help="Acceptance threshold of a path.")
+@click.option("--dflash-block-size", type=int, help="Nodes of a block of DFLASH.")
+@click.option("--dflash-draft-block-size", type=int, help="Nodes of a block by the configuration of the draft model.")
+@click.option("--ngram-max-bfs-breadth", default=10, show_default=True, help="Largest breadth of an NGRAM draft.")
+@click.option("--ngram-corpus", help="External corpus of NGRAM.")
 @click.option("--ngram-sam-budget", default=0, show_default=True, help="Draft tokens for the corpus.")
-@click.option("--ngram-corpus-max-tokens", default=10_000_000, show_default=True)
+@click.option(
+    "--ngram-corpus-max-tokens", default=10_000_000, show_default=True, help="Most tokens of the external corpus."
+)
 @click.option("--adaptive", is_flag=True, help="The number of steps follows what is accepted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def rules(as_json: bool, disable_v2: bool, disable_radix_cache: bool, **settings: Any) -> None:

@@ -11,7 +11,9 @@ from specsim.host.sampling import ALL_TOKENS, LARGEST_SEED, SamplingParameters
 from specsim.rejection import SpecRejection
 
 _OPTIONS = (
-    click.option("--temperature", default=0.0, show_default=True, type=float, help="Of the hash model; 0 is greedy."),
+    click.option(
+        "--temperature", default=0.0, show_default=True, type=float, help="Temperature of the hash model; 0 is greedy."
+    ),
     click.option("--top-k", type=click.IntRange(1), help="Sample among the k likeliest tokens."),
     click.option("--top-p", default=1.0, show_default=True, type=float, help="Sample among this share of the mass."),
     click.option("--min-p", default=0.0, show_default=True, type=float, help="Least share of the likeliest token."),
@@ -20,7 +22,7 @@ _OPTIONS = (
         default=0,
         show_default=True,
         type=click.IntRange(0, LARGEST_SEED),
-        help="Of the first request; each next one has the next.",
+        help="Sampling seed of the first request; each next request has the next seed.",
     ),
 )
 

@@ -117,21 +117,35 @@ SECTIONS = {
     default="EAGLE",
     show_default=True,
     type=click.Choice(NAMES, case_sensitive=False),
-    help="What drafts. NGRAM, DFLASH and FROZEN_KV_MTP run on V1, or on V2 with --mode v2.",
+    help="Algorithm that drafts. NGRAM, DFLASH and FROZEN_KV_MTP run on V1, or on V2 with --mode v2.",
 )
 @click.option("--multi-layer", type=click.IntRange(1), metavar="N", help="EAGLE with N layers, one a step of a draft.")
-@click.option("--topk", type=click.IntRange(1), help="Beams: EAGLE 4, others 1; of NGRAM the largest breadth: 10.")
+@click.option("--topk", type=click.IntRange(1), help="Beams: EAGLE 4, others 1; the largest breadth of NGRAM: 10.")
 @click.option(
-    "--steps", type=click.IntRange(0), help="Depth: EAGLE 5, --multi-layer N, others 3; not of NGRAM; 0: no draft."
+    "--steps", type=click.IntRange(0), help="Depth: EAGLE 5, --multi-layer N, others 3, NGRAM none; 0: no draft."
 )
 @click.option(
     "--draft-tokens",
     type=click.IntRange(1),
-    help="Nodes, root included: EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps.",
+    help="Nodes of a draft, root included: EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps.",
 )
-@click.option("--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]))
-@click.option("--agreement", default=0.7, show_default=True, type=click.FloatRange(0, 1), help="Of the hash model.")
-@click.option("--worker", default="reference", show_default=True, type=click.Choice(["reference", "gpu"]))
+@click.option(
+    "--model", "kind", default="text", show_default=True, type=click.Choice(["text", "hash"]), help="Toy model."
+)
+@click.option(
+    "--agreement",
+    default=0.7,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share of right drafts of the hash model.",
+)
+@click.option(
+    "--worker",
+    default="reference",
+    show_default=True,
+    type=click.Choice(["reference", "gpu"]),
+    help="Layer of the worker.",
+)
 @click.option(
     "--mode", default="auto", show_default=True, type=click.Choice(MODES), help="V1 or V2; auto asks the rules."
 )
@@ -140,28 +154,38 @@ SECTIONS = {
 @click.option("--pool", default="mha", show_default=True, type=click.Choice(POOLS), help="KV of the target.")
 @click.option("--draft-pool", default="mha", show_default=True, type=click.Choice(DRAFT_POOLS), help="KV of the draft.")
 @click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Slots of a page.")
-@click.option("--overlap/--no-overlap", default=False, help="V2: launch before a result is in.  [default: off]")
-@click.option("--chunk", type=click.IntRange(1), help="Prompt positions that a turn runs at most; all without it.")
-@click.option("--prefix-cache", is_flag=True, help="Start prompts behind what earlier texts share with them.")
+@click.option("--overlap/--no-overlap", default=False, help="Launch before a result is in (V2).  [default: off]")
+@click.option("--chunk", type=click.IntRange(1), help="Most prompt positions of a turn; all without it.")
+@click.option("--prefix-cache", is_flag=True, help="Start prompts after the prefix that earlier texts share with them.")
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
-@click.option("--lockstep", is_flag=True, help="Also compare every phase of every iteration with the reference worker.")
+@click.option("--lockstep", is_flag=True, help="Compare every phase of every iteration with the reference worker, too.")
 @click.option("--eos", "eos_token", type=click.IntRange(0, 255), help="Byte that ends an output.")
 @click.option("--stop", "stops", multiple=True, metavar="STRING", help="Text that ends an output; may be repeated.")
-@click.option("--stop-token", "stop_tokens", multiple=True, type=click.IntRange(0, 255), help="As --eos, repeatable.")
-@click.option("--min-new-tokens", default=0, show_default=True, type=click.IntRange(0), help="No stop before these.")
+@click.option(
+    "--stop-token",
+    "stop_tokens",
+    multiple=True,
+    type=click.IntRange(0, 255),
+    help="Byte that ends an output; repeatable.",
+)
+@click.option(
+    "--min-new-tokens", default=0, show_default=True, type=click.IntRange(0), help="Least tokens before a stop."
+)
 @click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Hash model and slots.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
+)
 @with_sampling
 @with_store
 @with_logit_rules
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
-    help="Tell log-probabilities of output tokens and of so many alternatives, in --json; of the hash model.",
+    help="Return log-probabilities of output tokens and of so many alternatives, in --json; of the hash model.",
 )
-@click.option("--hidden-states", is_flag=True, help="Tell the hidden state behind each output token, in --json.")
+@click.option("--hidden-states", is_flag=True, help="Return the hidden state of each output token, in --json.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics; 0 is any free port.")
 @click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Interface of --metrics-port.")
 @click.option(

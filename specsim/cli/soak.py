@@ -49,15 +49,21 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("implementation", default=REFERENCE, metavar="[IMPL]", shell_complete=complete_modules)
-@click.option("--steps", default=20_000, show_default=True, type=STEPS, help="Applied rules, of all machines together.")
+@click.option(
+    "--steps", default=20_000, show_default=True, type=STEPS, help="Number of steps of all machines together."
+)
 @click.option("--seed", type=SEED, help="Reproduce a run; drawn afresh when absent.")
 @click.option("--machine", "number", type=MACHINE, help="Run this machine of the seed alone, as a failure says.")
 @click.option("--replays", default=400, show_default=True, type=REPLAYS, help="Tries to shorten a failing history.")
-@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Processes.")
+@click.option("--jobs", default=1, show_default=True, type=JOBS, help="Worker processes.")
 @click.option("--exhaustive", is_flag=True, help="Explore every short history of small engines instead.")
-@click.option("--max-states", default=100_000, show_default=True, type=STATES, help="With --exhaustive: where to stop.")
-@click.option("--max-seconds", default=3_600, show_default=True, type=SECONDS, help="With --exhaustive: when to stop.")
-@click.option("--mutants", is_flag=True, help="With --exhaustive: show it the mutants of memory and scheduling.")
+@click.option(
+    "--max-states", default=100_000, show_default=True, type=STATES, help="Most states that --exhaustive visits."
+)
+@click.option(
+    "--max-seconds", default=3_600, show_default=True, type=SECONDS, help="Time limit of --exhaustive, in seconds."
+)
+@click.option("--mutants", is_flag=True, help="Show --exhaustive the mutants of memory and scheduling.")
 @with_limits_of_calls
 @with_ci_files
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -193,7 +199,7 @@ def _document(
 
 
 def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"], lines: dict[int, str]) -> None:
-    from specsim.properties.soak.tags import ENDS, MEANINGS, OWN, REQUIRED
+    from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, MEANINGS, OWN, REQUIRED
     from specsim.properties.soak.verdict import not_required
 
     table = plain_table("condition", "#times", "meaning")
@@ -209,7 +215,9 @@ def _print(soaked: "Soaked", wrong: list[str], shortest: dict[int, "BrokenUnit"]
         table.add_row(name, f"{hits:,}", meaning)
     print_table(table)
     if soaked.num_steps:
-        say(f"{soaked.seconds * 20_000 / soaked.num_steps:.0f} seconds for 20,000 steps")
+        say(f"at this speed 20,000 steps take {soaked.seconds * 20_000 / soaked.num_steps:.0f} seconds")
+    if soaked.num_steps < FEWEST_JUDGED:
+        say(f"in fewer than {FEWEST_JUDGED:,} steps no condition has to be reached")
     for what, because in (soaked.untried | not_required(soaked)).items():
         say(f"not tried: {what}, because {because}")
     for line in lines_of(soaked.brings, soaked.ran):

@@ -165,18 +165,18 @@ class Limits:
         lines = [words for words, is_declared in zip(SWITCHES.values(), declared, strict=True) if is_declared]
         lines += [words for words, is_free in self._freedoms() if is_free]
         for operation, taken in self.values.items():
-            lines += [f"{operation} with another {name} than {spelt(values)}" for name, values in taken.items()]
+            lines += [left_out(operation, name, values) for name, values in taken.items()]
         return list(dict.fromkeys([*lines, *(words for _, _, words in self.largest_sizes())]))
 
 
 NO_LIMITS = Limits()
 
 
-def spelt(values: Values) -> str:
-    """Return sizes or values as words."""
+def left_out(operation: str, name: str, values: Values) -> str:
+    """Return the calls that do not have one of these sizes or values as words."""
     if isinstance(values, range) and len(values) > 1:
-        return f"{values[0]} to {values[-1]}"
-    return " or ".join(map(str, values))
+        return f"{operation} with {name} outside {values[0]} to {values[-1]}"
+    return f"{operation} with {name} other than {' or '.join(map(str, values))}"
 
 
 def limits_from(told: Mapping[str, Any]) -> Limits:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.conformance.limits import SWITCHES, Limits, spelt
+from specsim.conformance.limits import SWITCHES, Limits, left_out
 from specsim.contracts.binding import Bindings, arrays_of, bind, defined_mask
 from specsim.contracts.contract import Unit
 from specsim.operations.record import Operation
@@ -39,7 +39,7 @@ def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, An
     for name, values in limits.declared_of(operation.name).items():
         got = arguments[name] if name in arguments else bindings.get(name)
         if got is not None and int(got) not in values:
-            return f"{operation.name} with another {name} than {spelt(values)}"
+            return left_out(operation.name, name, values)
     for axis, size, words in limits.largest_sizes():
         if int(bindings.get(axis, 0)) > size:
             return words

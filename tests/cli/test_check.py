@@ -48,7 +48,8 @@ def test_a_module_that_conforms(specsim, module):
     lines = got.stdout.splitlines()
     assert lines[0].startswith(f"{name} on ") and lines[0].endswith("seed 3")
     assert lines[-1].startswith("conforms: ") and lines[-1].endswith("seed 3")
-    assert f"{name} defines 1 of {len(TABLE)} operations" in got.stdout
+    assert f"{name} defines 1 of {len(TABLE)} operations\n" in got.stdout
+    assert f"missing: {len(TABLE) - 1} of {len(TABLE)}; --all lists them\n" in got.stdout
 
 
 def test_operations_of_the_toy_models_are_missed_only_by_who_is_asked_for_them(specsim, module):
@@ -62,8 +63,11 @@ def test_operations_of_the_toy_models_are_missed_only_by_who_is_asked_for_them(s
     assert unasked["verdict"] == asked["verdict"] == "conforms"
     whole_runs = {one.name for one in all_properties() if one.fills_missing}
     assert whole_runs <= unasked["properties"].keys(), "whole runs take the models from the reference"
-    words = specsim("check", name, "--models", "--examples", 1, "--slow-examples", 1, "--seed", 3).stdout
-    assert f"defines 1 of {len(TABLE)} operations, 0 of {len(MODEL_TABLE)} model operations, 0 host" in words
+    words = specsim("check", name, "--models", "--examples", 1, "--slow-examples", 1, "--seed", 3, "--all").stdout
+    listed = [line.split()[0] for line in words.splitlines() if line.endswith(" missing")]
+    assert {"build_tree", "target_forward"} <= {*listed} and len(listed) == len(TABLE) + len(MODEL_TABLE) - 1
+    assert "--all lists them" not in words
+    assert f"defines 1 of {len(TABLE)} operations, 0 of {len(MODEL_TABLE)} model operations\n" in words
 
 
 def test_who_brings_a_worker_or_one_operation_of_the_models_is_checked_with_them(module, monkeypatch, tmp_path):

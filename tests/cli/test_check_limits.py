@@ -40,12 +40,12 @@ def test_what_is_declared_is_excluded(specsim, module):
     assert document["excluded"]["declared"] == [
         "an empty batch",
         "strided arguments",
-        "map_hot_tokens with another draft_vocab than 1 to 4",
+        "map_hot_tokens with draft_vocab outside 1 to 4",
     ]
     beyond = document["excluded"]["beyond"]
     assert beyond["an empty batch"] == "map_hot_tokens: right answer"
     assert beyond["strided arguments"] == "map_hot_tokens: rejects cleanly (ValueError: too much)"
-    assert beyond["map_hot_tokens with another draft_vocab than 1 to 4"].endswith("crashes (the process ends with 7)")
+    assert beyond["map_hot_tokens with draft_vocab outside 1 to 4"].endswith("crashes (the process ends with 7)")
     of_properties = document["excluded"]["properties"]
     assert of_properties["empty.map_hot_tokens"] == {"whole": True, "examples": {"an empty batch": 1}}
     assert of_properties["strided.map_hot_tokens"]["whole"]

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from specsim.cli.list import KINDS
 from specsim.cli.output import EXIT_CODES
 from specsim.installation import DISTRIBUTION
 from specsim.operations import RECORDS
@@ -103,3 +104,16 @@ def test_bench_needs_a_gpu(specsim, monkeypatch):
     got = specsim("bench")
     assert (got.exit_code, got.stdout) == (4, "")
     assert got.stderr == "specsim: latencies are measured on a GPU, and the device here is CPU, interpreted\n"
+
+
+def test_list_prints_the_names_of_each_kind(specsim):
+    counts = json.loads(specsim("list", "--json").stdout)
+    assert counts.keys() == KINDS.keys()
+    for kind, number in counts.items():
+        document = json.loads(specsim("list", kind, "--json").stdout)
+        names = [row["name"] for row in document[kind]]
+        assert document.keys() == {kind} and len({*names}) == len(names) == number > 0
+        text = specsim("list", kind).stdout
+        assert text.splitlines()[0].startswith("name") and all(name in text for name in names)
+    listed = {line.split()[0]: line.split()[1].replace(",", "") for line in specsim("list").stdout.splitlines()[1:6]}
+    assert listed == {kind: str(number) for kind, number in counts.items()}

@@ -13,6 +13,10 @@ from specsim.cli.registry import FOLDER, command_texts, import_command
 NAMES = ["bench", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
 
 
+FRAGMENTS = ("Also", "As", "For", "How", "If", "Of", "That", "What", "When", "Where", "Whether", "Who", "With")
+"""Words that begin a part of a sentence."""
+
+
 def test_every_module_that_defines_a_command_of_its_name_is_listed():
     assert list(command_texts()) == NAMES
     defined = {path.stem for path in FOLDER.glob("*.py") if "\n@click.command" in path.read_text(encoding="utf-8")}
@@ -26,6 +30,13 @@ def test_a_listed_command_says_of_itself_what_the_list_says(name):
         name,
         click.Command(name, help=command_texts()[name]).get_short_help_str(),
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_an_option_is_a_phrase_of_its_own(name):
+    options = [one for one in import_command(name).params if isinstance(one, click.Option)]
+    helps = {one.name: (one.help or "").partition("  [")[0] for one in options}
+    assert {name: text for name, text in helps.items() if not text.endswith(".") or text.split()[0] in FRAGMENTS} == {}
 
 
 def test_the_list_is_that_which_click_writes(specsim):

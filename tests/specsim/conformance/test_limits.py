@@ -19,9 +19,9 @@ def test_values_of_scalars_are_listed_and_sizes_of_axes_lie_between_two():
     assert limits.in_words() == [
         "an empty batch",
         "ties that are broken otherwise than by the contract",
-        "build_tree with another mask_mode than 0 or 1",
-        "build_tree with another node than 1 to 64",
-        "build_tree with another topk than 1 or 2 or 3",
+        "build_tree with mask_mode other than 0 or 1",
+        "build_tree with node outside 1 to 64",
+        "build_tree with topk other than 1 or 2 or 3",
     ]
 
 

@@ -42,7 +42,7 @@ def of_tree(**taken: tuple[int, ...]) -> Limits:
 
 
 def test_sizes_and_scalars_have_to_be_taken() -> None:
-    assert why(of_tree(node=(1, 2)), "verify_tree_greedy", TREE) == "verify_tree_greedy with another node than 1 to 2"
+    assert why(of_tree(node=(1, 2)), "verify_tree_greedy", TREE) == "verify_tree_greedy with node outside 1 to 2"
     assert why(of_tree(num_steps=(0, 2)), "verify_tree_greedy", TREE) is not None
     assert why(of_tree(node=(3, 9), num_steps=(1,), request=(1, 1)), "verify_tree_greedy", TREE) is None
 
@@ -91,7 +91,7 @@ def test_such_a_call_is_not_made() -> None:
 
     backend = Backend("mine", {"verify_tree_greedy": never}, ORACLE.arrays, limits=of_tree(node=(1, 2)))
     for call in (backend.run, lambda name, case: backend.call(name, **case)):
-        with pytest.raises(OutsideLimits, match="another node than 1 to 2"):
+        with pytest.raises(OutsideLimits, match="with node outside 1 to 2"):
             call("verify_tree_greedy", TREE)
     expected = ORACLE.verify_tree_greedy(**TREE)
     for got, wanted in zip(Completed(backend, ORACLE).verify_tree_greedy(**TREE), expected, strict=True):
