@@ -1,7 +1,7 @@
 """Lines and tables as wide as the terminal, with verdicts in colour; lines are broken between words.
 
-Of rich only the widths of characters are used: it cuts or folds words where a table is too narrow, and has neither hanging
-indents, nor lines that a shell takes as one command, nor rows that become paragraphs.
+Of rich only the widths of characters are used: it cuts or folds words where a table is too narrow, and has neither
+hanging indents, nor lines that a shell takes as one command, nor rows that become paragraphs.
 """
 
 import os
