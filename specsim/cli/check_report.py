@@ -92,12 +92,12 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
     excluded = sum(1 for entry in unseen if entry.is_excluded)
     held = len(report.properties) - unrun - failed - undecided - len(unseen)
     say(f"\n{report.implementation} defines {_defined(report)}")
-    counts = (
+    unheld = (
         (unrun, "need an operation that is missing"),
         (excluded, "need what is excluded"),
         (len(unseen) - excluded, "got no example"),
     )
-    left_out = "".join(f", {number} {what}" for number, what in counts if number)
+    left_out = "".join(f", {number} {what}" for number, what in unheld if number)
     say(f"{held} properties held, {failed} failed{left_out}")
     reach = [count for entry in report.properties.values() for count in entry.reach.values()]
     if reach:
