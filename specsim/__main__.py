@@ -26,7 +26,7 @@ def leave_working_directory() -> None:
 
 def run() -> None:
     """Run the command line; what interrupts it while it is imported ends it as later on."""
-    from specsim.cli.interrupts import CODE, end_now, listen
+    from specsim.cli.interrupts import end_now, listen
 
     listen()
     try:
@@ -36,14 +36,15 @@ def run() -> None:
     except KeyboardInterrupt:
         end_now()
     except SystemExit as left:
-        if left.code != CODE:
+        if not isinstance(left.code, int) or sys.getprofile() is not None:
             raise
-        # NOTE: an interpreter that has imported all of this takes seconds to take itself apart.
+        # NOTE: an interpreter that has imported all of this takes seconds to take itself apart, in which a signal would
+        # end it with another code.
         with suppress(OSError, AttributeError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
         atexit._run_exitfuncs()
-        os._exit(CODE)
+        os._exit(left.code)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,8 @@ def try_one(arguments: tuple[str, ...], number: int, seconds: float) -> tuple[st
         wrong.append(f"raw error: {told.strip().splitlines()[-1][:200]}")
     if was_running and code == 130 and "interrupted" not in told:
         wrong.append("does not say that it was interrupted")
+    if wrong and "-v" in sys.argv:
+        wrong.append(f"\n{told[-3000:]}")
     return "running" if was_running else "ended", wrong
 
 
@@ -115,6 +117,7 @@ def main() -> int:
     """Interrupt every command, or those whose names hold some words, and print what came of it."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("words", nargs="*", help="Only commands whose names hold one of these.")
+    options.add_argument("-v", action="store_true", help="Print what mishandled commands printed.")
     options.add_argument("--moments", type=float, nargs="*", default=MOMENTS)
     given = options.parse_args()
     chosen = {name for name in COMMANDS if not given.words or any(word in name for word in given.words)}

@@ -529,6 +529,7 @@ def main() -> int:
         print(f"{count:6} {kind}")
     for line in figures.found[: chosen.shown]:
         print(line)
+    print(f"mutated calls: {figures.counts['tried']:,} tried, {len(figures.found):,} mishandled")
     return 1 if figures.found else 0
 
 

@@ -35,3 +35,14 @@ def test_bad_calls_have_faults_of_many_kinds(operation):
         assert sum(reasons[reason] for reason in OF_ANY_ARGUMENT) >= 10, reasons
         assert sum(reasons[reason] for reason in reasons.keys() - OF_ANY_ARGUMENT) >= 5, reasons
         assert max(reasons.values()) <= 30, reasons
+
+
+def test_an_interrupt_before_a_case_is_drawn_stays_one(monkeypatch):
+    """Hypothesis fails by an assertion of its own there."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hypothesis.core.function_digest", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        draw_cases(property_named("agreement.fast_topk"), 1, 2)
