@@ -40,6 +40,18 @@ try:
 except BaseException:
     os.abort()
 """
+ENDING = """
+import os
+
+class Kept:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+kept = Kept()
+sys.argv = ["specsim", "--version"]
+from specsim.__main__ import run
+run()
+"""
 
 
 def run(script, folder):
@@ -64,3 +76,8 @@ def test_an_interrupt_does_not_wait_for_a_long_import(tmp_path):
     (tmp_path / "signalled.py").write_text(SIGNALLED.format(name="SIGTERM", seconds=5))
     shortened = f"interrupts.MOST_SECONDS_OF_IMPORTS = 0.1\n{IMPORTED}"
     assert run(shortened, tmp_path) == (130, "", "specsim: interrupted\n")
+
+
+def test_an_interrupt_after_the_end_changes_no_exit_code(tmp_path):
+    code, told, remarks = run(ENDING, tmp_path)
+    assert (code, told.startswith("specsim, version "), remarks) == (0, True, "")

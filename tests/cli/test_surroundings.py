@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from specsim.cli.device import STORAGE, need_suite
+
 ROOT = Path(__file__).parents[2]
 NO_TEXT = "\udcff\udcfe"
 """What an argument is whose bytes are no UTF-8."""
@@ -152,3 +154,21 @@ def test_the_package_is_the_command(arguments, code, start):
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stdout[: len("Usage: specsim ")]) == (code, start)
     assert ran.stderr == ("specsim: no is neither an operation nor a case file\n" if code else "")
+
+
+def test_runs_share_no_name_in_the_temporary_folder(tmp_path, monkeypatch):
+    """Notes of Hypothesis go to the user's cache, and to a fresh folder where there is none."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    (tmp_path / "file").touch()
+    folders = []
+    for cache in ("cache", "cache", "file", "file"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        monkeypatch.delenv(STORAGE, raising=False)
+        need_suite()
+        folders.append(Path(os.environ[STORAGE]))
+    mine, mine_again, *fresh = folders
+    assert mine == mine_again == tmp_path / "cache" / "specsim" / "hypothesis"
+    assert len({*fresh}) == 2 and {one.parent for one in fresh} == {temporary}
+    assert all(one.stat().st_mode & 0o077 == 0 for one in fresh)
