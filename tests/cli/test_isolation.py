@@ -51,7 +51,7 @@ FAULTS = {
     "garbage": ("return {'what': print}", "FAILED", ""),
     "mutation": ("num_accepted_tokens[:] = 1", "FAILED", "fill_bonus_tokens: "),
 }
-QUICK = ("abort", "quiet exit", "hang in C", "interrupt", "garbage", "mutation")
+QUICK = ("abort", "hang in C", "interrupt", "garbage", "mutation")
 GROUPS = ("agreement", "strided", "mutation", "poison")
 OPERATIONS = ("fill_bonus_tokens", "per_step_draft_out_cache_loc")
 CHOSEN = tuple(f"--property={group}.{name}" for group in GROUPS for name in OPERATIONS)

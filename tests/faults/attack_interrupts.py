@@ -41,6 +41,9 @@ COMMANDS = {
     "list": ("list", "properties"),
     "bench": ("bench",),
 }
+SHORT = {"show": 0, "rules": 0, "env": 0, "list": 0, "bench": 4}
+"""Commands that end by themselves within seconds, and how: an interrupt may come when their results are there."""
+
 MOMENTS = (0.15, 0.4, 0.8, 1.6, 3.0, 6.0, 12.0)
 """Seconds after which a command is interrupted: while Python starts, while modules are imported, in the middle."""
 
@@ -84,7 +87,7 @@ def try_one(arguments: tuple[str, ...], number: int, seconds: float) -> tuple[st
         )
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds * SLOWNESS)
-        was_running = process.poll() is None
+        is_running = process.poll() is None
         process.send_signal(number)
         began = time.monotonic()
         try:
@@ -92,6 +95,7 @@ def try_one(arguments: tuple[str, ...], number: int, seconds: float) -> tuple[st
         except subprocess.TimeoutExpired:
             code = None
     took = time.monotonic() - began
+    was_running = is_running and code != SHORT.get(arguments[0])
     left = processes_left(mark)
     end_all(mark)
     process.wait()
