@@ -87,6 +87,11 @@ def _classes(*dimensions: Dimension) -> Callable[[Backend], tuple[str, ...]]:
     return lambda backend: tuple(map(str, classes_of(dimensions, largest_power(backend))))
 
 
+def _depths(backend: Backend) -> tuple[str, ...]:
+    """Return the depths of paths that have to be accepted: none of drafts that no reference drafts."""
+    return () if backend.limits.has_own_drafts else _classes(Dimension.STEPS)(backend)
+
+
 PROPERTIES = tuple(
     Property(
         f"sizes.{law.__name__}",
@@ -107,7 +112,7 @@ PROPERTIES = tuple(
             batches_of_every_size_are_decoded,
             _classes(Dimension.GROWN, Dimension.SHRUNK, Dimension.FULL, Dimension.PADDED),
         ),
-        (paths_of_every_depth_are_accepted, _classes(Dimension.STEPS)),
+        (paths_of_every_depth_are_accepted, _depths),
         (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
         (rows_are_used_again_after_every_end, lambda backend: tuple(map(str, all_reuses()))),
     )

@@ -88,14 +88,20 @@ def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
 
 
 def count_events(machine: Machine) -> Counter[str]:
-    """Return what a machine has come to; of drafts that have one token only, rejecting that counts as a part."""
+    """Return what a machine has come to.
+
+    Of drafts that have one token only, rejecting that counts as a part; of those that no reference drafts, rejecting
+    anything: how much of them is accepted is not known.
+    """
     reach = machine.reach.counts
-    rejected = Tag.REJECTED if reach[Tag.STEPS] else Tag.ZERO
+    num_rejected = reach[Tag.REJECTED if reach[Tag.STEPS] else Tag.ZERO]
+    if machine.has_own_drafts:
+        num_rejected = reach[Tag.REJECTED] + reach[Tag.ZERO]
     ended = [request.finish_reason for request in machine.engine.scheduler.finished]
     return Counter(
         requests=len(machine.asked),
         iterations=machine.num_decodes,
-        partial_rejections=reach[rejected],
+        partial_rejections=num_rejected,
         finishes=len(ended) - ended.count(FinishReason.ABORT),
         chunks=reach[Tag.CHUNK],
         prefix_hits=reach[Tag.PREFIX],

@@ -4,6 +4,7 @@ A tiny model's output has few values, and all coins that lead to them can be gon
 first tokens is exact. It is that of decoding token by token, whatever drafts, pages and schedule.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +16,10 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed
 from specsim.conformance.calls import CallsByName
 from specsim.counts import ceil_to
+from specsim.properties.distribution import Outcome
+from specsim.properties.laws.sampled_engine import ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH
 from specsim.properties.laws.support.forks import Run, seeds_of, total
+from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
@@ -55,7 +59,7 @@ class LawResult:
     num_with_drafts : int
         Ways in which a draft is accepted.
     num_seeded : int
-        Those of them that the worker ran by a seed that leads there.
+        Those of them that the worker ran by a seed that leads there; of drafts of its own, the texts that it output.
     error : str or None
         What does not hold.
     refused : str
@@ -97,7 +101,8 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
     """Go through all coins of a sampled request, and let the worker run by seeds that lead to each of its ways.
 
     The coins are set where the reference's loop verifies, on the operations that are tried. By seeds runs whatever loop
-    is tried, with coins that it draws itself; ``most_seeded`` of them if that is not None.
+    is tried, with coins that it draws itself; ``most_seeded`` of them if that is not None. Where drafts are the
+    implementation's own, the same seed leads elsewhere, and how often each text comes of many seeds is judged.
     """
     tried = LawResult(cell, mode)
     try:
@@ -110,12 +115,16 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
         sampled.require_law(total(runs))
         require(num_with_drafts > 0, "ways in which a draft is accepted", num_with_drafts, "at least one")
         chosen = sorted(runs, key=lambda run: -run.weight)[:most_seeded]
-        _check_seeds(subject, setup, sampled, chosen)
+        if subject.has_own_drafts(setup):
+            num_seeded = _check_frequencies(subject, setup, sampled, seed)
+        else:
+            _check_seeds(subject, setup, sampled, chosen)
+            num_seeded = len(chosen)
     except WorkerRefusal as refusal:
         return replace(tried, refused=refusal.limit)
     except Exception as error:  # NOTE: an implementation may fail in any way, and a crash is a failure too.
         return replace(tried, error=describe(error))
-    return replace(tried, num_seeded=len(chosen))
+    return replace(tried, num_seeded=num_seeded)
 
 
 def draw_law(cell: Cell, seed: int) -> tuple[Setup, Sampled]:
@@ -170,3 +179,24 @@ def _check_seeds(subject: Subject, setup: Setup, sampled: Sampled, runs: Sequenc
             expected, weight = runs[place].outcome, runs[place].weight
             what = f"output of seed {seeds[place]}, one of the {weight} that lead to one text"
             require(got == expected, what, list(got), list(expected))
+
+
+def _check_frequencies(subject: Subject, setup: Setup, sampled: Sampled, seed: int) -> int:
+    """Return how many texts a worker outputs; raise AssertionError if they contradict decoding token by token."""
+    seen: set[Outcome] = set()
+    roomy = with_room(setup, SEEDS_IN_A_BATCH + 1)
+
+    def sample(most: int, look: int) -> Counter[Outcome]:
+        found = Counter[Outcome]()
+        for start in range(0, most, SEEDS_IN_A_BATCH):
+            first = seed % 2**16 + (look << 20) + start
+            engine = engine_around(subject.worker(roomy), roomy, roomy.schedule, subject)
+            found.update(sampled.play(engine, range(first, first + min(SEEDS_IN_A_BATCH, most - start))))
+        seen.update(found)
+        return found
+
+    law = sequential_law(sample, sampled.expected_law(), alpha=ALPHA, effect=EFFECT_OF_RUNS)
+    what = f"chi-square of the outputs of {law.sample_size} seeds, prompt {list(sampled.prompt)}"
+    told = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
+    require(law.verdict != "differs", what, told, f"one of chance above {ALPHA:.0e}")
+    return len(seen)

@@ -54,6 +54,8 @@ class Machine:
     """One engine, or an implementation's and the reference's in lockstep, with counts of what they came to.
 
     Lockstep needs iterations that are resolved when they are launched; overlapped, outputs and contents alone tell.
+    Where drafts are the implementation's own, nothing that depends on them is compared: no phases, nothing that a
+    draft starts from, and no output of a seed, whose coins fall elsewhere.
     """
 
     def __init__(self, subject: Subject, setup: Setup) -> None:
@@ -74,9 +76,11 @@ class Machine:
         self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
         self._fresh = {setup.drafting: Fresh(setup)}
+        self._has_own_drafts = subject.has_own_drafts(setup)
         is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
+        is_compared = is_compared and not self._has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
-        self._sampled = SampledOutputs()
+        self._sampled = SampledOutputs(is_repeatable=not self._has_own_drafts)
         self._is_told_anew = False
         self._num_looks = 0
         self._num_checked = 0
@@ -96,6 +100,11 @@ class Machine:
     def untried(self) -> str | None:
         """Why the worker that is tried gives no other one its place, if it does not."""
         return self._sides.untried
+
+    @property
+    def has_own_drafts(self) -> bool:
+        """Whether outputs are compared alone, because no reference drafts the same."""
+        return self._has_own_drafts
 
     @property
     def has_work(self) -> bool:
@@ -165,7 +174,7 @@ class Machine:
             self._is_told_anew = False
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
-        if rows and carried and resolved is not None:
+        if rows and carried and resolved is not None and not self._has_own_drafts:
             check_hand_over(carried, rows, started_from(self.engine.worker.phases()))
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
@@ -276,12 +285,14 @@ class Machine:
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
-            check_contents(state, request, expected, self.setup.drafter.has_own_tags)
+            check_contents(state, request, expected, self.setup.drafter.has_own_tags and not self._has_own_drafts)
             check_window(state, request, scheduler.memory, self._is_overlapped, expected)
             if not self._is_overlapped:
                 check_relay(state, request)
                 check_states(state, request, expected)
         self._num_looks += 1
+        if self._has_own_drafts:
+            return
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
             request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.drafting]
             check_proposal(state, request, fresh)

@@ -25,8 +25,8 @@ from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWor
 class Sides:
     """One engine, or an implementation's and the reference's in lockstep.
 
-    Lockstep needs iterations that are resolved when they are launched; padded ones run beside plain ones of the
-    reference. An engine of other sizes is made of the worker
+    Lockstep needs iterations that are resolved when they are launched, and drafts that the reference drafts; padded
+    iterations run beside plain ones of the reference. An engine of other sizes is made of the worker
     that runs (``ResizableWorker``); ``untried`` says why there is none, if there is none.
     """
 
@@ -37,7 +37,8 @@ class Sides:
         self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
-        if (subject.has_own_worker(setup) or setup.is_padded) and not self.schedule.is_overlapped:
+        has_twin = (subject.has_own_worker(setup) or setup.is_padded) and not subject.has_own_drafts(setup)
+        if has_twin and not self.schedule.is_overlapped:
             workers.append(reference_loop(setup, reads=Reads.KEPT))
             self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
         self.engines = self._around(workers)

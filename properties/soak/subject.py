@@ -28,6 +28,10 @@ class Subject:
         """Whether the implementation brings the loop that a setup needs."""
         return setup.worker_name in self.backend.workers
 
+    def has_own_drafts(self, setup: Setup) -> bool:
+        """Whether the loop that a setup needs drafts what no reference drafts, so that outputs alone are compared."""
+        return self.backend.limits.has_own_drafts and self.has_own_worker(setup)
+
     @property
     def is_reference(self) -> bool:
         """Whether the functions of the reference are tried, as they are."""

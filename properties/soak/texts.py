@@ -28,9 +28,13 @@ class Watch:
 
 
 class SampledOutputs:
-    """Sampled outputs that wait until several can be decoded again together: an engine for each takes longer."""
+    """Sampled outputs that wait until several can be decoded again together: an engine for each takes longer.
 
-    def __init__(self) -> None:
+    ``is_repeatable`` says whether the reference drafts the same, so that the same coins lead to the same output.
+    """
+
+    def __init__(self, is_repeatable: bool = True) -> None:
+        self.is_repeatable = is_repeatable
         self._waiting: list[Request] = []
 
     def add(self, setup: Setup, request: Request) -> None:
@@ -60,7 +64,13 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     if request.is_greedy:
         rules = StopRules(max(len(request.output), 1)) if is_aborted else request.fresh().rules
         _compare(request, *_decoded_plainly(setup, request, rules))
-    elif setup.candidates or setup.drafter.has_memory or request.num_retractions or _may_be_cut(setup, request):
+    elif (
+        not sampled.is_repeatable
+        or setup.candidates
+        or setup.drafter.has_memory
+        or request.num_retractions
+        or _may_be_cut(setup, request)
+    ):
         # NOTE: the coins of an output depend on where its verifies began, which only an undisturbed run repeats.
         _check_end(request)
     else:

@@ -60,29 +60,31 @@ def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[EndingRun]:
 def play_ends(backend: Backend, run: EndingRun) -> None:
     """Raise AssertionError unless a run is the reference's in every phase, and every output what it is alone.
 
-    Who schedules both is the implementation's scheduler, where it has one.
+    A worker that drafts what no reference drafts runs alone: its requests end in other iterations. Who schedules is
+    the implementation's scheduler, where it has one.
     """
     scenario, history = run.scenario, RowHistory(run)
-    believed, tried = (
-        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=backend.make_scheduler(Scheduler))
-        for worker in (believed_worker(scenario), own_worker(backend, scenario))
-    )
-    for engine in (believed, tried):
+    is_alone = backend.limits.has_own_drafts
+    workers = [own_worker(backend, scenario), *([] if is_alone else [believed_worker(scenario)])]
+    make_scheduler = backend.make_scheduler(Scheduler)
+    engines = [
+        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=make_scheduler) for worker in workers
+    ]
+    for engine in engines:
         for request in ending_requests(run):
             engine.submit(request)
-    number = 0
+    tried, number = engines[0], 0
     while tried.has_work:
         num_checked = len(tried.scheduler.finished)
-        if backend.limits.has_own_drafts:
-            believed.step()
-            tried.step()
+        got, *expected = [engine.step() for engine in engines]
+        if is_alone:
             tried.scheduler.check_ledger()
         else:
-            compare_step(number, believed, tried, believed.step(), tried.step())
+            compare_step(number, engines[1], tried, expected[0], got)
         for request in tried.scheduler.finished[num_checked:]:
             check_ended(run, request)
         history.watch(tried)
-        history.disturb((believed, tried))
+        history.disturb(engines)
         number += 1
 
 
@@ -141,7 +143,7 @@ class RowHistory:
             self._owners[request.row] = number
             self._left[request.row] = End.LENGTH if request.num_retractions else self._ends[number]
 
-    def disturb(self, engines: tuple[Engine, ...]) -> None:
+    def disturb(self, engines: Sequence[Engine]) -> None:
         """Abort and retract those that end so, once each."""
         for number in [request.request_id for request in engines[0].scheduler.running]:
             if self._ends[number] not in (End.ABORT, End.RETRACTION) or number in self._disturbed:

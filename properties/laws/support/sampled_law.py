@@ -82,8 +82,11 @@ class Sampled:
 
     def require_law(self, law: Distribution) -> None:
         """Raise AssertionError unless a law is that of decoding token by token."""
-        expected = autoregressive(lambda tokens: next_shares(self.model, [*self.prompt, *tokens]), self.num_tokens)
-        require_same_law(f"law of prompt {list(self.prompt)}", law, expected)
+        require_same_law(f"law of prompt {list(self.prompt)}", law, self.expected_law())
+
+    def expected_law(self) -> Distribution:
+        """Return the law of decoding token by token."""
+        return autoregressive(lambda tokens: next_shares(self.model, [*self.prompt, *tokens]), self.num_tokens)
 
 
 def law_of(

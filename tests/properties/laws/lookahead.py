@@ -39,7 +39,7 @@ class Lookahead(StepwiseSide):
         return verify_input_of(drafts, width, start.seq_lens, verify_slots(), self._operations)
 
     def extend(self, row, verify_input, verify_output, phase, pools):
-        tokens = phase.input_ids.reshape(len(row), -1).tolist()
+        tokens = phase.input_ids.reshape(len(row), verify_input.num_draft_tokens).tolist()
         counts = zip(row, verify_input.seq_lens, phase.num_accepted_tokens, tokens, strict=True)
         for one, length, count, own in counts:
             self.hear(one, int(length) + 1, own[: int(count)])
@@ -47,13 +47,14 @@ class Lookahead(StepwiseSide):
 
 
 def grown(text, last, config):
-    """Return a chain of what followed the last token before, and other children of the root."""
+    """Return a chain of what followed the last token before, after other children of the root."""
     width = config.num_draft_tokens
     found = next((place for place in range(len(text) - 2, -1, -1) if text[place] == last), None)
     follow = [] if found is None else [token for token in text[found + 1 :] if token is not None]
     chain = (follow + [last] * config.num_steps)[: config.num_steps]
-    parents = [-1, *range(len(chain)), *[0] * width][:width]
-    tokens = [last, *chain, *[(last + place) % 2 for place in range(width)]][:width]
+    num_others = width - 1 - len(chain)
+    parents = [-1, *[0] * num_others, 0, *range(num_others + 1, width - 1)]
+    tokens = [last, *[(last + place) % 2 for place in range(num_others)], *chain]
     mask = np.eye(width, dtype=bool)
     for node in range(1, width):
         mask[node] |= mask[parents[node]]
@@ -63,5 +64,5 @@ def grown(text, last, config):
 class LookaheadWorker(ReferenceWorker):
     """The V2 loop with it."""
 
-    def __init__(self, config, model, sizes):
-        super().__init__(config, model, sizes, make_side=Lookahead, name="lookahead")
+    def __init__(self, config, model, sizes, operations=None):
+        super().__init__(config, model, sizes, operations, make_side=Lookahead, name="lookahead")
