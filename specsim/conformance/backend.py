@@ -26,7 +26,7 @@ from specsim.conformance.isolation.beats import begin_call, end_call, stay
 from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
 from specsim.conformance.outside import OutsideLimits, require_inside
-from specsim.conformance.plain_text import words_of
+from specsim.conformance.plain_text import said, words_of
 from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.discovery import import_class, modules_that_say
@@ -306,12 +306,13 @@ class Completed(CallsByName):
 def load(name: str) -> Backend:
     """Import ``package.module`` and take its functions that are named as in the catalogue.
 
-    A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays. One
-    that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the class,
-    ``WORKER = "package.module.Class"``, that of its V1 worker ``WORKER_V1``, of its scheduler ``SCHEDULER``; workers of
-    any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose host functions stand in another
-    module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from says
-    ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of`` reads it.
+    A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays.
+    One that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the
+    class, ``WORKER = "package.module.Class"``, or gives it, that of its V1 worker ``WORKER_V1``, of its scheduler
+    ``SCHEDULER``; workers of any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose
+    host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One
+    that is slow to sample from says ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of``
+    reads it.
 
     Raises
     ------
@@ -330,9 +331,9 @@ def load(name: str) -> Backend:
             raise BackendUnavailable(f"{name}.ARRAYS is {kind!r}, but should be one of {sorted(carriers)}")
         arrays = importlib.import_module(carriers[kind])
         own = ("WORKER", "WORKER_V1", "SCHEDULER")
-        paths = map(vars(module).get, own)
-        worker, worker_v1, scheduler = (None if path is None else import_class(path) for path in paths)
-        workers = {name: import_class(path) for name, path in dict(vars(module).get("WORKERS", {})).items()}
+        worker, worker_v1, scheduler = (_class_of(f"{name}.{one}", vars(module).get(one)) for one in own)
+        given = dict(vars(module).get("WORKERS", {}))
+        workers = {one: _class_of(f"{name}.WORKERS[{one!r}]", path) for one, path in given.items()}
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
@@ -360,3 +361,12 @@ def load(name: str) -> Backend:
         other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
         limits=limits,
     )
+
+
+def _class_of(what: str, given: Any) -> Any:
+    """Return the class that a module names, or has; None where it has none."""
+    if given is None or callable(given):
+        return given
+    if not isinstance(given, str) or "." not in given:
+        raise BackendUnavailable(f'{what} is {said(given)}, but should be a class or its name, "package.module.Class"')
+    return import_class(given)

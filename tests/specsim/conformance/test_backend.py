@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specsim.conformance.backend import BackendUnavailable, load
+from specsim.conformance.backend import Backend, BackendUnavailable, load
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.operations import RECORDS
 from specsim.reference.worker.by_name import WORKERS, loop_of
@@ -76,6 +76,17 @@ def test_the_loops_of_the_reference_are_no_workers_of_its_own():
 def test_a_module_that_does_not_import():
     with pytest.raises(BackendUnavailable, match="no_such_module does not import: ModuleNotFoundError"):
         load("no_such_module")
+
+
+def test_a_worker_is_a_class_or_its_name(module):
+    module.WORKER = Backend
+    module.WORKERS = {"ngram": f"{Backend.__module__}.Backend"}
+    loaded = load(module.__name__)
+    assert (loaded.worker, loaded.other_workers) == (Backend, {"ngram": Backend})
+    module.WORKERS = {"ngram": "Backend"}
+    expected = r"""WORKERS\['ngram'\] is 'Backend', but should be a class or its name, "package.module.Class"$"""
+    with pytest.raises(BackendUnavailable, match=expected):
+        load(module.__name__)
 
 
 def test_unknown_arrays_are_refused(module):
