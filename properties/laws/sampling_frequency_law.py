@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
@@ -38,8 +39,8 @@ EFFECT = 0.15
 
 SAMPLER_OF_TREES = TREE_SAMPLER + SUFFIX
 SAMPLER_OF_CHAINS = CHAIN_SAMPLER + SUFFIX
-BATCH = 1024
-"""Requests of one call."""
+BATCH = 256
+"""Requests of one call, which may take no longer than any other: an interpreted program takes milliseconds."""
 
 NUM_VERIFIES = 2048
 """Verifies whose accepted drafts are counted."""
@@ -84,7 +85,8 @@ def trees_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tup
     require_acceptance(
         backend,
         describe_tree(scene),
-        lambda count: play_tree(backend, scene, count, seed),
+        partial(play_tree, backend, scene),
+        seed,
         walk_law(scene),
         scene.num_steps,
     )
@@ -96,7 +98,8 @@ def chains_accept_no_fewer_drafts_than_token_by_token(backend: Backend, case: tu
     require_acceptance(
         backend,
         describe_chain(scene),
-        lambda count: play_chain(backend, scene, seed, count, seed),
+        partial(play_chain, backend, scene, seed),
+        seed,
         emission_law(scene),
         scene.num_drafts,
     )
@@ -142,9 +145,7 @@ def _token_of(row: Row, random: np.random.Generator) -> int:
     return int(random.choice(len(row), p=[float(share) for share in row]))
 
 
-def require_acceptance(
-    backend: Backend, what: str, play: Callable[[int], list[Outcome]], expected: Distribution, most: int
-) -> None:
+def require_acceptance(backend: Backend, what: str, play: Play, seed: int, expected: Distribution, most: int) -> None:
     """Raise AssertionError if fewer drafts are accepted than a law says, by more than chance: one alarm in a billion.
 
     Parameters
@@ -156,11 +157,18 @@ def require_acceptance(
     """
     count = min(NUM_VERIFIES, backend.max_samples or NUM_VERIFIES)
     wanted = float(sum((share * (len(outcome) - 1) for outcome, share in expected.items()), Fraction(0)))
-    got = sum(len(outcome) - 1 for outcome in play(count)) / count
+    outcomes = played(play, count, seed)
+    got = sum(len(outcome) - 1 for outcome in outcomes) / count
     # NOTE: by Hoeffding's inequality, whatever the law of the counts, which lie between 0 and the most.
     slack = most * math.sqrt(-math.log(ALPHA) / (2 * count))
     least = f"at least {wanted:.3f} but for {slack:.3f} by chance"
     require(got >= wanted - slack, f"accepted drafts a verify, {what}, over {count} verifies", round(got, 3), least)
+
+
+def played(play: Play, number: int, seed: int) -> list[Outcome]:
+    """Return so many outcomes, a batch a call, each batch with a seed of its own."""
+    starts = range(0, number, BATCH)
+    return [one for start in starts for one in play(min(BATCH, number - start), (seed + start) % 2**32)]
 
 
 def emission_law(scene: ChainScene) -> Distribution:
@@ -188,10 +196,7 @@ def require_frequencies(
     """Raise AssertionError if the counts contradict the law, and Inconclusive if there are too few to tell."""
 
     def sample(number: int, look: int) -> Counter[Outcome]:
-        counts: Counter[Outcome] = Counter()
-        for start in range(0, number, BATCH):
-            counts.update(play(min(BATCH, number - start), (seed + 977 * look + start) % 2**32))
-        return counts
+        return Counter(played(play, number, seed + 977 * look))
 
     found = sequential_law(sample, expected, alpha=ALPHA, effect=EFFECT, most_samples=backend.max_samples)
     if found.verdict == "differs":

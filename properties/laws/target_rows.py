@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
-from specsim.contracts.rounding import rounding_bound
+from specsim.contracts.rounding import largest_exponents, rounding_bound
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
@@ -30,13 +30,14 @@ _CLEAR = 1e-4
 def rows_are_those_of_a_plain_sampler(backend: Backend, case: Case) -> None:
     """Softmax at the request's temperature, then top-k, top-p and min-p, each renormalised before the next."""
     got = outputs_of(backend, "target_probabilities", case)["target_probs"]
+    exponents = largest_exponents(case["logits"], case["temperature"])
     for row, logits in enumerate(case["logits"].astype(np.float64)):
         request = row // case["num_draft_tokens"]
         temperature, *filters = (float(case[name][request]) for name in _PARAMETERS)
         if temperature > 0 and not may_keep_any(logits):
             expected, clearance = sampled_row(logits / temperature, *filters)
             if clearance > _CLEAR:
-                require_rounded(f"row {row}", got[row : row + 1], expected[None])
+                require_rounded(f"row {row}", got[row : row + 1], expected[None], exponents[row])
 
 
 def greedy_requests_get_one_hot_rows(backend: Backend, case: Case) -> None:
@@ -53,7 +54,8 @@ def shifting_logits_changes_nothing(backend: Backend, case: Case) -> None:
     plain = {**case, "logits": case["logits"].astype(np.float32)}
     shifted = {**plain, "logits": plain["logits"] + np.float32(_SHIFT)}
     rows = [outputs_of(backend, "target_probabilities", one)["target_probs"] for one in (plain, shifted)]
-    require_rounded("target_probs of shifted logits", rows[1], rows[0])
+    exponents = largest_exponents(shifted["logits"], case["temperature"])[:, None]
+    require_rounded("target_probs of shifted logits", rows[1], rows[0], 2 * exponents)
 
 
 def reversing_tokens_reverses_rows(backend: Backend, case: Case) -> None:

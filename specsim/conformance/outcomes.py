@@ -14,7 +14,7 @@ from specsim.conformance.plain_text import words_of
 from specsim.conformance.stored_arrays import is_storable
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
-from specsim.contracts.rounding import is_rounded, is_rounded_logprob
+from specsim.contracts.rounding import is_rounded, is_rounded_logprob, largest_exponents
 from specsim.operations import RECORDS
 from specsim.rejection import SpecRejection
 
@@ -130,7 +130,7 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
     if is_floating(expected.dtype):
         differs &= ~(np.isnan(expected) & np.isnan(observed))
         if spec.unit == Unit.PROBABILITY and spec.name not in call.writes and differs.any():
-            differs &= ~is_rounded(expected, observed)
+            differs &= ~is_rounded(expected, observed, _exponents(call.arrays))
         if spec.unit == Unit.LOGPROB and differs.any():
             differs &= ~is_rounded_logprob(expected, observed, call.bindings["vocab"])
     if differs.any():
@@ -141,6 +141,13 @@ def _differ_in_array(spec: ArraySpec, label: str, expected: Any, observed: Any, 
         where = ", ".join(str(index) for index in place)
         return f"{label}[{where}] = {observed[tuple(place)]}, but should be {expected[tuple(place)]}"
     return None
+
+
+def _exponents(arrays: Mapping[str, Any]) -> NDArray[np.float64] | float:
+    """Return the largest exponents of the rows of a call that makes probabilities of logits, or 0."""
+    if "logits" not in arrays or "temperature" not in arrays:
+        return 0.0
+    return largest_exponents(arrays["logits"], arrays["temperature"])[:, None]
 
 
 def _form(value: Any) -> str:

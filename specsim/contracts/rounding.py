@@ -70,16 +70,36 @@ def is_rounded_state(expected: NDArray[np.floating], got: NDArray[np.floating], 
     )
 
 
-def is_rounded(expected: NDArray[np.floating], got: NDArray[np.floating]) -> NDArray[np.bool_]:
+def largest_exponents(logits: NDArray[np.floating], temperature: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the largest finite exponent of each row by size, 0 where a row has none: its logits by its temperature.
+
+    Parameters
+    ----------
+    logits : floating [num_rows, vocab]
+    temperature : floating [num_requests]
+        Each request's rows stand together, equally many of each; 0 of a greedy request, whose rows are exact.
+    """
+    size = np.abs(logits.astype(np.float64))
+    largest = np.max(size, axis=1, initial=0.0, where=np.isfinite(size))
+    warmth = np.repeat(temperature.astype(np.float64), len(logits) // max(len(temperature), 1))
+    return np.divide(largest, warmth, out=np.zeros_like(largest), where=warmth > 0)
+
+
+def is_rounded(
+    expected: NDArray[np.floating], got: NDArray[np.floating], exponents: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.bool_]:
     """Return where probabilities differ by no more than two correct softmaxes and filters of their rows may.
 
     Parameters
     ----------
     expected, got : floating [..., vocab]
         A probability of p came out of an exponent of at least ``log p``.
+    exponents : float64 [..., 1] or float
+        The largest exponents of the rows where they come from logits: who divides by the temperature before the
+        largest is subtracted rounds two numbers of that size, each by half a spacing.
     """
     wanted, found = expected.astype(np.float64), got.astype(np.float64)
     exponent = -np.log(np.clip(wanted, UNDERFLOW, 1.0))
-    bound = rounding_bound(expected.shape[-1]) + EPSILON * exponent
+    bound = rounding_bound(expected.shape[-1]) + EPSILON * (exponent + exponents)
     close: NDArray[np.bool_] = np.abs(found - wanted) <= bound * wanted + UNDERFLOW
     return close

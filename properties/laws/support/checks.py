@@ -61,12 +61,12 @@ def require_equal(what: str, got: Any, expected: Any) -> None:
         raise AssertionError(f"{what}{index} = {got[place]}, but should be {expected[place]}")
 
 
-def require_rounded(what: str, got: Any, expected: Any) -> None:
-    """Raise AssertionError unless two arrays of probabilities agree but for the rounding of their rows."""
+def require_rounded(what: str, got: Any, expected: Any, exponents: Any = 0.0) -> None:
+    """Raise AssertionError unless two arrays of probabilities agree but for rounding of rows and exponents."""
     got, expected = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     if got.shape != expected.shape:
         raise AssertionError(f"{what} has shape {got.shape}, but should have {expected.shape}")
-    for place in np.argwhere(~is_rounded(expected, got))[:1]:
+    for place in np.argwhere(~is_rounded(expected, got, exponents))[:1]:
         index = f"[{', '.join(map(str, place))}]"
         raise AssertionError(f"{what}{index} = {got[tuple(place)]}, but should be {expected[tuple(place)]}")
 

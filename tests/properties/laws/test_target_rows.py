@@ -1,12 +1,14 @@
 """Where ties are free a filter may keep any of several equal tokens, and nothing else."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.limits import Limits
+from specsim.properties.laws.probabilities import min_p_keeps_what_reaches_the_share
 from specsim.properties.laws.target_rows import reversing_tokens_reverses_rows, rows_are_those_of_a_plain_sampler
 from specsim.properties.strategies.limits import drawing_within
 
@@ -46,3 +48,25 @@ def test_a_tie_may_fall_either_way_where_ties_are_free(law):
 def first_alone(logits, **_):
     """Return rows that keep the first token alone, whatever its logit."""
     return np.eye(logits.shape[1], dtype=np.float32)[np.zeros(len(logits), dtype=int)]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_probability_that_is_its_share_is_a_tie_too(keeps):
+    """An engine that filters logarithms rounds it to one side or the other."""
+    row, share = np.array([[0.5, 0.25, 0.25 - 2**-10, 2**-10]], np.float32), np.array([0.5], np.float32)
+    case = {"probabilities": row, "min_p": share}
+
+    def filtered(probabilities, min_p, least=0.25):
+        kept = np.where(probabilities >= least if keeps else probabilities > least, probabilities, 0)
+        return kept / kept.sum(axis=1, keepdims=True)
+
+    reference = load("specsim.reference")
+    engine = replace(reference, functions={**reference.functions, "min_p_renorm": filtered})
+    faulty = replace(reference, functions={**reference.functions, "min_p_renorm": partial(filtered, least=0.2)})
+    with drawing_within(Limits(ties_are_free=True), ("min_p_renorm",)):
+        min_p_keeps_what_reaches_the_share(engine, case)
+        with pytest.raises(AssertionError):
+            min_p_keeps_what_reaches_the_share(faulty, case)
+    if not keeps:
+        with pytest.raises(AssertionError):
+            min_p_keeps_what_reaches_the_share(engine, case)
