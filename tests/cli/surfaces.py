@@ -18,8 +18,9 @@ from contextlib import contextmanager
 
 import specsim.properties.conformance.isolated
 import specsim.properties.soak.run
-from specsim.__main__ import run
 from specsim.cli import check, excluded, soak
+from specsim.cli.interrupts import listen
+from specsim.cli.main import main
 
 
 def once(function):
@@ -116,8 +117,9 @@ def started_on(stream, surface):
 def ended():
     """Run the command with streams of its own, and return its exit code."""
     sys.stdout, sys.stderr = map(_stream, (1, 2))
+    listen()
     try:
-        run()
+        main(prog_name="specsim")
     except SystemExit as left:
         return left.code or 0
     finally:
