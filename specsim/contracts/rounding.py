@@ -82,7 +82,8 @@ def largest_exponents(logits: NDArray[np.floating], temperature: NDArray[np.floa
     size = np.abs(logits.astype(np.float64))
     largest = np.max(size, axis=1, initial=0.0, where=np.isfinite(size))
     warmth = np.repeat(temperature.astype(np.float64), len(logits) // max(len(temperature), 1))
-    return np.divide(largest, warmth, out=np.zeros_like(largest), where=warmth > 0)
+    exponents: NDArray[np.float64] = np.divide(largest, warmth, out=np.zeros_like(largest), where=warmth > 0)
+    return exponents
 
 
 def is_rounded(
