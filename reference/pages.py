@@ -9,27 +9,28 @@ from specsim.validation.checking import check_call
 
 
 def align_evict_mask_to_page_size(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size: int) -> None:
-    """Keep every slot on the page of a chain's last accepted node, so that whole pages are freed.
+    """Keep every slot on the page that the kept ones reach, so that whole pages are freed.
 
     Parameters
     ----------
     seq_lens : int64 or int32 [request]
         Committed lengths before verify.
     evict_mask : bool [request*node]
-        False at the accepted nodes, the first ones of each request; written in place.
+        False where a slot is kept, at the accepted nodes; written in place.
     num_draft_tokens : int
-        Nodes of a chain.
+        Nodes of a verify.
     page_size : int
         Slots a page.
 
     Raises
     ------
     SpecRejection
-        MALFORMED_PATH: the accepted nodes are not the first ones.
+        MALFORMED_PATH: a request keeps no entry.
 
     Notes
     -----
-    Source: semantics C.7. With one slot a page nothing changes.
+    Source: semantics C.7. A row counts how many entries are kept, wherever they are: of a chain these are the first
+    ones. With one slot a page such a row stays as it is.
     """
     axes = check_call("align_evict_mask_to_page_size", locals())
     num_nodes, page_size = axes["node"], axes["page_size"]

@@ -25,6 +25,17 @@ def kept_slots_end_with_their_page(backend: Backend, case: Case) -> None:
         require_equal(f"evict_mask of request {request}", mask[request], expected)
 
 
+def the_page_that_kept_entries_reach_is_kept(backend: Backend, case: Case) -> None:
+    """One page is kept whole, which as many positions as are kept reach; every other entry stays, wherever it is."""
+    mask = outputs_of(backend, _ALIGN[0], case)["evict_mask"].reshape(-1, case["num_draft_tokens"])
+    given = case["evict_mask"].reshape(mask.shape)
+    for request, length in enumerate(case["seq_lens"].tolist()):
+        pages = (length + np.arange(case["num_draft_tokens"])) // case["page_size"]
+        last = length + case["num_draft_tokens"] - int(given[request].sum()) - 1
+        expected = given[request] & (pages != last // case["page_size"])
+        require_equal(f"evict_mask of request {request}", mask[request], expected)
+
+
 def freed_slots_lie_on_pages_of_their_own(backend: Backend, case: Case) -> None:
     """No page holds a committed or accepted position and one that is given back; and nothing accepted is given back."""
     mask = outputs_of(backend, _ALIGN[0], case)["evict_mask"].reshape(-1, case["num_draft_tokens"])
@@ -163,10 +174,15 @@ _FILTER = ("create_num_accepted_drafts_filter",)
 _KEEP = ("filter_finished_cache_loc",)
 
 PROPERTIES = (
-    state("pages", kept_slots_end_with_their_page, pages_strategies.align_evict_mask_to_page_size, _ALIGN, "P42"),
+    state("pages", kept_slots_end_with_their_page, pages_strategies.chains_on_pages, _ALIGN, "P42"),
     state(
-        "pages", freed_slots_lie_on_pages_of_their_own, pages_strategies.align_evict_mask_to_page_size, _ALIGN, "P38"
+        "pages",
+        the_page_that_kept_entries_reach_is_kept,
+        pages_strategies.align_evict_mask_to_page_size,
+        _ALIGN,
+        "P42",
     ),
+    state("pages", freed_slots_lie_on_pages_of_their_own, pages_strategies.chains_on_pages, _ALIGN, "P38"),
     state("pages", sources_are_slots_of_the_paths, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P40"),
     state("pages", what_is_kept_ends_with_a_page, pages_strategies.get_src_tgt_cache_loc, _SOURCES, "P38"),
     state(

@@ -38,6 +38,18 @@ def _wraps(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size:
     evict_mask[...] = mask.reshape(-1)
 
 
+def _by_the_last_one_kept(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size: int) -> None:
+    for row, length in zip(evict_mask.reshape(-1, num_draft_tokens), seq_lens.tolist(), strict=True):
+        start = _floored(length + int(np.flatnonzero(~row)[-1]), int(page_size)) - length
+        row[max(start, 0) : max(min(start + int(page_size), num_draft_tokens), 0)] = False
+
+
+def _as_a_chain(seq_lens: Array, evict_mask: Array, num_draft_tokens: int, page_size: int) -> None:
+    place = np.arange(num_draft_tokens)
+    for row, length in zip(evict_mask.reshape(-1, num_draft_tokens), seq_lens.tolist(), strict=True):
+        row[...] = length + place >= _end_of_page(length + num_draft_tokens - int(row.sum()), int(page_size))
+
+
 def _kept_until(keep_len_of: Callable[[int, int, int, int], int]) -> Any:
     """Return a count of freed slots by where ``keep_len_of`` says that kept ones end: of L, a, N and page size."""
 
@@ -161,6 +173,8 @@ MUTANTS = (
         "A page that ends behind the window keeps slots of the next request.",
         _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
     ),
+    Mutant("OWN-3141", _ALIGN, "The last kept entry decides, not how many are kept.", instead(_by_the_last_one_kept)),
+    Mutant("OWN-3142", _ALIGN, "What is kept is taken to be in front.", instead(_as_a_chain)),
     Mutant(
         "OWN-714",
         _SOURCES,

@@ -55,8 +55,8 @@ def accepted_near_a_page(draw: DrawFn, page_size: int, most: int) -> tuple[int, 
 
 
 @composite
-def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw chains whose first nodes were accepted."""
+def chains_on_pages(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw masks of chains whose first nodes were accepted."""
     page_size, count = draw(page_sizes()), draw(num_nodes())
     requests = draw(batch(accepted_near_a_page(page_size, count), max_requests))
     kept = np.array([tokens for _, tokens in requests], dtype=np.int64)
@@ -66,6 +66,16 @@ def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS
         "num_draft_tokens": count,
         "page_size": page_size,
     }
+
+
+@composite
+def align_evict_mask_to_page_size(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
+    """Draw masks of chains, and in every third case masks that keep as many entries anywhere."""
+    case = draw(chains_on_pages(max_requests))
+    if draw(st.sampled_from((False, False, True))):
+        source, rows = draw(bulk()), case["evict_mask"].reshape(-1, case["num_draft_tokens"])
+        case["evict_mask"] = np.array([row[source.order(len(row))] for row in rows], dtype=np.bool_).reshape(-1)
+    return case
 
 
 @composite
@@ -148,10 +158,12 @@ def _lengths(draw: DrawFn, values: list[int]) -> Array:
     return np.array(values, dtype=draw(st.sampled_from(LENGTH_DTYPES)))
 
 
-def _kept_behind_a_gap(arguments: Arguments, where: int) -> Arguments:
-    """One node is evicted that was kept, or the other way round."""
-    mask = arguments["evict_mask"]
-    return with_entry(arguments, "evict_mask", where, not mask[where % mask.size] if mask.size else False)
+def _nothing_kept(arguments: Arguments, where: int) -> Arguments:
+    """A request keeps no entry."""
+    mask = arguments["evict_mask"].reshape(-1, arguments["num_draft_tokens"]).copy()
+    if len(mask):
+        mask[where % len(mask)] = True
+    return {**arguments, "evict_mask": mask.reshape(-1)}
 
 
 def _node_of_another_path(arguments: Arguments, where: int) -> Arguments:
@@ -167,7 +179,7 @@ def _more_freed_than_there_are(arguments: Arguments, where: int) -> Arguments:
 
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
-    "align_evict_mask_to_page_size": (_kept_behind_a_gap,),
+    "align_evict_mask_to_page_size": (_nothing_kept,),
     "get_src_tgt_cache_loc": (
         one_more("accept_indices"),
         one_less("accept_indices"),

@@ -122,6 +122,7 @@ TARGETS = (
         "V1 keeps whole pages for what was accepted and gives the rest back once, whoever has ended",
         properties=(
             "pages.kept_slots_end_with_their_page",
+            "pages.the_page_that_kept_entries_reach_is_kept",
             "pages.freed_slots_lie_on_pages_of_their_own",
             "pages.what_is_kept_ends_with_a_page",
             "pages.windows_are_kept_in_front_and_freed_behind",

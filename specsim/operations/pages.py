@@ -14,7 +14,7 @@ OPERATIONS = (
     Operation(
         name="align_evict_mask_to_page_size",
         group="pages",
-        summary="Keep every slot on the page of a chain's last accepted node, so that whole pages are freed.",
+        summary="Keep every slot on the page that the kept ones reach, so that whole pages are freed.",
         contract=Contract(
             parameters=(
                 seq_lens(),

@@ -497,7 +497,7 @@ class Operations(Protocol[ArrayT]):
         num_draft_tokens: int,
         page_size: int,
     ) -> None:
-        """Keep every slot on the page of a chain's last accepted node, so that whole pages are freed."""
+        """Keep every slot on the page that the kept ones reach, so that whole pages are freed."""
 
     def get_src_tgt_cache_loc(
         self,

@@ -7,21 +7,18 @@ from numpy.typing import NDArray
 
 from specsim.counts import count_tokens
 from specsim.rejection import Reason
-from specsim.validation.common import fault_in, first_place, lengths_add_up
+from specsim.validation.common import fault_in, lengths_add_up
 from specsim.validation.rule import Arguments, Fault, rule
 
 
-@rule(Reason.MALFORMED_PATH, "a chain accepts its first nodes, and its root always")
-def _the_first_nodes_are_kept(arguments: Arguments, axes: Arguments) -> Fault | None:
-    """False entries of `evict_mask` are the first ones of a request, and there is one."""
+@rule(Reason.MALFORMED_PATH, "a verify always accepts the root")
+def _every_request_keeps_an_entry(arguments: Arguments, axes: Arguments) -> Fault | None:
+    """Of each request at least one entry of `evict_mask` is False."""
     mask = arguments["evict_mask"].reshape(-1, axes["node"])
-    behind = np.concatenate([np.zeros_like(mask[:, :1]), mask[:, :-1]], axis=1)
-    is_wrong = behind & ~mask
-    is_wrong[:, 0] = mask[:, 0]
-    place = first_place(is_wrong)
-    if place is None:
-        return None
-    return Fault(f"evict_mask[{place[0] * axes['node'] + place[1]}]", bool(mask[place]), str(not mask[place]))
+    for request in np.flatnonzero(mask.all(axis=1))[:1]:
+        first = request * axes["node"]
+        return Fault(f"evict_mask[{first}:{first + axes['node']}]", "all True", "an entry that is False")
+    return None
 
 
 def _num_tokens(arguments: Arguments) -> NDArray[Any]:
@@ -75,7 +72,7 @@ def _no_more_is_kept_than_accepted(arguments: Arguments, axes: Arguments) -> Fau
 
 
 RULES = {
-    "align_evict_mask_to_page_size": (_the_first_nodes_are_kept,),
+    "align_evict_mask_to_page_size": (_every_request_keeps_an_entry,),
     "get_src_tgt_cache_loc": (
         lengths_add_up(
             "The accepted tokens of all requests are the length of `accept_indices`.",

@@ -96,11 +96,26 @@ def test_views_are_read_and_written_where_they_lie(agrees):
     )
 
 
-def test_a_mask_without_a_front_is_rejected(rejection):
+@LENGTHS
+@pytest.mark.parametrize(("num_nodes", "page_size"), [(8, 4), (33, 16), (1024, 64)])
+def test_masks_keep_entries_anywhere(agrees, num_nodes, page_size, dtype):
+    source = np.random.default_rng(num_nodes)
+    mask = source.random((5, num_nodes)) < 0.7
+    mask[np.arange(5), source.integers(0, num_nodes, 5)] = False
+    agrees(
+        "align_evict_mask_to_page_size",
+        seq_lens=source.integers(0, 3 * page_size, 5).astype(dtype),
+        evict_mask=mask.reshape(-1),
+        num_draft_tokens=num_nodes,
+        page_size=page_size,
+    )
+
+
+def test_a_mask_that_keeps_nothing_is_rejected(rejection):
     reason = rejection(
         "align_evict_mask_to_page_size",
         seq_lens=np.array([9]),
-        evict_mask=np.array([False, True, False]),
+        evict_mask=np.array([True, True, True]),
         num_draft_tokens=3,
         page_size=4,
     )

@@ -70,6 +70,14 @@ def test_verifies_end_in_every_way(operation: str, way: str) -> None:
     calls_of(operation).first(VERIFIED[way])
 
 
+def test_masks_keep_entries_behind_a_gap() -> None:
+    def has_a_gap(case: Case) -> Any:
+        mask = case["evict_mask"].reshape(-1, case["num_draft_tokens"])
+        return case["page_size"] > 1 and (mask[:, :-1] & ~mask[:, 1:]).any()
+
+    calls_of(PAGED[0]).first(has_a_gap)
+
+
 @pytest.mark.parametrize(("goes_on", "of"), [(0, 3), (3, 3), (1, 3), (1, 1), (0, 1)])
 def test_requests_end_alone_together_or_not_at_all(goes_on: int, of: int) -> None:
     calls_of("create_num_accepted_drafts_filter").first(

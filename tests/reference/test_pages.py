@@ -34,13 +34,28 @@ def test_with_one_slot_a_page_a_mask_stays(i32):
     assert mask.tolist() == chain(4, 1, 3).tolist()
 
 
-@pytest.mark.parametrize("mask", [[True, True], [True, False], [False, True, False]])
-def test_a_mask_that_keeps_no_front_is_rejected(i64, mask):
-    given = np.array(mask)
+@pytest.mark.parametrize(
+    ("length", "kept", "freed"),
+    [
+        (8, [6], [4, 5, 7]),
+        (9, [2, 5], [3, 4, 6, 7]),
+        (11, [0, 7], [5, 6]),
+        (9, [3, 4, 6, 7], [0, 1, 2]),
+        (8, [1, 3, 5, 6, 7], [0, 2]),
+    ],
+)
+def test_entries_that_are_kept_may_stand_anywhere(i64, length, kept, freed):
+    mask = ~np.isin(np.arange(8), kept)
+    reference.align_evict_mask_to_page_size(i64([length]), mask, 8, 4)
+    assert np.flatnonzero(mask).tolist() == freed
+
+
+def test_a_mask_that_keeps_nothing_of_a_request_is_rejected(i64):
+    given = np.array([False, True, True, True])
     with pytest.raises(SpecRejection) as caught:
-        reference.align_evict_mask_to_page_size(i64([3]), given, len(mask), 4)
+        reference.align_evict_mask_to_page_size(i64([3, 3]), given, 2, 4)
     assert caught.value.reason is Reason.MALFORMED_PATH
-    assert given.tolist() == mask
+    assert given.tolist() == [False, True, True, True]
 
 
 def test_lengths_grow_for_all_and_tokens_count_for_those_who_go_on(i32, i64):
