@@ -18,11 +18,15 @@ Verdict = Literal["conforms", "fails", "inconclusive", "nothing selected", "inte
 
 @dataclass(frozen=True)
 class OperationReport:
-    """Examples and failures of the properties that name an operation; whether the implementation lacks it."""
+    """Examples and failures of the properties that name an operation; whether the implementation lacks it.
+
+    ``is_called`` says whether one of these examples called it.
+    """
 
     examples: int
     failures: int
     missing: bool
+    is_called: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class PropertyReport:
     were through, ``not_run`` why it got none at all, or is empty. ``is_borrowed`` says that the loop of its whole runs
     is the reference's: where that is cut, other properties have examined the operations. ``ran`` counts the runs of
     each worker of the implementation, and of its scheduler. ``not_compared`` counts the examples
-    of which nothing could be compared: rounding decides everywhere, or a law had too few samples.
+    of which nothing could be compared: rounding decides everywhere, or a law had too few samples. ``uncalled`` names
+    the functions of the implementation that the property is about and that no example called.
     """
 
     examples: int
@@ -51,6 +56,7 @@ class PropertyReport:
     is_borrowed: bool = False
     ran: dict[str, int] = field(default_factory=dict)
     not_compared: int = 0
+    uncalled: tuple[str, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -110,8 +116,8 @@ class Report:
 
     @property
     def ran(self) -> Counter[str]:
-        """Count the examples of each operation, and the runs of each worker and of the scheduler."""
-        ran = Counter({name: entry.examples for name, entry in self.operations.items()})
+        """Count the examples of each operation that was called, the runs of each worker and of the scheduler."""
+        ran = Counter({name: entry.examples for name, entry in self.operations.items() if entry.is_called})
         for one in self.properties.values():
             ran.update(one.ran)
         return ran
@@ -140,7 +146,7 @@ def assemble(
         Names of its workers that the run had to play, and of its scheduler.
     """
     by_operation = {
-        name: _operation_report(has, [reports[one.name] for one in chosen if has and name in one.operations])
+        name: _operation_report(name, has, [reports[one.name] for one in chosen if has and name in one.operations])
         for name, has in reported.items()
     }
     examples = sum(report.examples for report in reports.values())
@@ -199,6 +205,9 @@ def unexamined(operations: Mapping[str, OperationReport]) -> Iterator[str]:
     without = [name for name, one in operations.items() if one.examples == 0 and not one.missing]
     if without:
         yield f"no example of {named(without)}"
+    never = [name for name, one in operations.items() if one.examples > 0 and not one.is_called]
+    if never:
+        yield f"no example called {named(never)}"
 
 
 def unplayed(report: Report) -> Iterator[str]:
@@ -209,9 +218,10 @@ def unplayed(report: Report) -> Iterator[str]:
         yield from brings.reasons(brings.with_alike(report.ran), WORKER_NAMES, dict.fromkeys(brings.makes, refused))
 
 
-def _operation_report(has: bool, named: Sequence[PropertyReport]) -> OperationReport:
+def _operation_report(name: str, has: bool, named: Sequence[PropertyReport]) -> OperationReport:
     return OperationReport(
         examples=sum(report.examples for report in named),
         failures=sum(report.failed for report in named),
         missing=not has,
+        is_called=any(report.examples > 0 and name not in report.uncalled for report in named),
     )

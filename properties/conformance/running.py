@@ -50,8 +50,20 @@ def run_property(
 
     Entries are checked at every call, where the layer can: what no contract allows is named instead of read. A run
     that is cut has nothing that it must reach; ``must_reach`` says whether others have. Unless ``is_shrunk``,
-    the case of a failure is the first that has one.
+    the case of a failure is the first that has one. Where a property holds, the report names the functions of the
+    implementation that it is about and never called.
     """
+    before = backend.uses.copy()
+    report, failure = _run(one, backend, seed, max_examples, must_reach, is_shrunk)
+    if report.examples and failure is None:
+        has = [name for name in one.operations if backend.has(name)]
+        report = replace(report, uncalled=tuple(name for name in has if backend.uses[name] == before[name]))
+    return report, failure
+
+
+def _run(
+    one: Property, backend: Backend, seed: int | str, max_examples: int, must_reach: bool, is_shrunk: bool
+) -> tuple[PropertyReport, Failure | None]:
     if max_examples < 1 or not is_runnable(one, backend):
         return PropertyReport(0, False, missing=not is_runnable(one, backend)), None
     excluded = why_excluded(one, backend.limits)
@@ -174,6 +186,10 @@ def call_law(one: Property, backend: Backend, case: Any) -> None:
     except OutsideLimits as outside:
         if backend.limits.are_none:
             raise RuntimeError(f"{one.operations[0]} raises OutsideLimits: {outside}") from outside
+        raise
+    except WorkerRefusal as refusal:
+        if not backend.workers:
+            raise RuntimeError(f"{one.operations[0]} raises WorkerRefusal: {refusal.limit}") from refusal
         raise
 
 

@@ -136,6 +136,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         reach.update(report.reach)
         left_out.update(report.left_out)
     examples = sum(report.examples for report in reports)
+    uncalled = [set(report.uncalled) for report in reports if report.examples]
     return PropertyReport(
         examples=examples,
         failed=any(report.failed for report in reports),
@@ -147,6 +148,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
         ran=dict(ran),
         cut=any(report.cut for report in reports),
         not_compared=sum(report.not_compared for report in reports),
+        uncalled=tuple(sorted(set.intersection(*uncalled))) if uncalled else (),
         not_run="" if examples else next((report.not_run for report in reports if report.not_run), ""),
     )
 

@@ -24,7 +24,7 @@ from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of,
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
 from specsim.conformance.isolation.beats import begin_call, end_call, stay
 from specsim.conformance.lacking import without_lacking
-from specsim.conformance.limits import NO_LIMITS, Limits, limits_of
+from specsim.conformance.limits import NO_LIMITS, Limits, limits_of, missing_of
 from specsim.conformance.outside import OutsideLimits, require_inside
 from specsim.conformance.plain_text import said, words_of
 from specsim.conformance.raised import Undefined
@@ -312,7 +312,7 @@ def load(name: str) -> Backend:
     ``SCHEDULER``; workers of any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose
     host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One
     that is slow to sample from says ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of``
-    reads it.
+    reads it, and names that it has but does not implement are listed in ``MISSING``.
 
     Raises
     ------
@@ -347,7 +347,12 @@ def load(name: str) -> Backend:
     from_host = {name: vars(host)[name] for name in names_of(Kind.HOST_FUNCTION) if callable(vars(host).get(name))}
     from_parts = {name: vars(parts)[name] for name in names_of(Kind.PART) if callable(vars(parts).get(name))}
     defined = {**from_host, **from_parts, **at_home, **functions_with_outputs(vars(module), name, arrays, limits)}
-    functions = {name: defined[name] for name in (*CATALOGUE, *WITH_OUTPUTS) if name in defined}
+    missing = missing_of(vars(module), name, CATALOGUE)
+    functions = {
+        name: defined[name]
+        for name in (*CATALOGUE, *WITH_OUTPUTS)
+        if name in defined and name not in missing and WITH_OUTPUTS.get(name) not in missing
+    }
     most = vars(module).get("MAX_SAMPLES")
     return Backend(
         name=name,

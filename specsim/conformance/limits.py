@@ -1,6 +1,6 @@
 """What a module declares that it does not do: ``LIMITS`` and a few conventions, read once when it is loaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -230,6 +230,29 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
         takes_thresholds=chosen["THRESHOLDS"],
         writes_scratch=chosen["SCRATCH"],
     )
+
+
+def missing_of(module: Mapping[str, Any], name: str, known: Collection[str]) -> frozenset[str]:
+    """Return the names that a module lists in ``MISSING``: it has something of the name, but no implementation.
+
+    Parameters
+    ----------
+    known : collection of str
+        Every name that a module may define.
+
+    Raises
+    ------
+    BadLimits
+        The list is none, or has a name that nothing is called by.
+    """
+    listed = module.get("MISSING", ())
+    if isinstance(listed, str) or not isinstance(listed, Collection):
+        raise BadLimits(f"{name}.MISSING is {said(listed)}, but should list names of functions")
+    for one in listed:
+        if not isinstance(one, str) or one not in known:
+            close = "".join(f"; did you mean {guess}?" for guess in nearest(bounded(str(one), 80), known)[:1])
+            raise BadLimits(f"{name}.MISSING has {said(one)}, but should have names of the catalogue{close}")
+    return frozenset(listed)
 
 
 def axes_of(operation: Operation) -> list[str]:

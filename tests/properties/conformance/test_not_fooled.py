@@ -17,7 +17,7 @@ from specsim.properties.conformance.runner import check, run_property
 from specsim.properties.generated.margin_cases import _COUNT
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 
 ORACLE = load("specsim.reference")
 
@@ -82,12 +82,34 @@ def verdict_of(*properties):
     return report.verdict, report.inconclusive_because
 
 
+def test_a_function_that_no_example_calls_is_not_examined():
+    def vain(backend, case):
+        assert backend.has("fast_topk")
+
+    def calls(backend, case):
+        backend.host("fast_topk")
+
+    never = Property("one.never", "", ("fast_topk",), st.booleans, vain)
+    assert verdict_of(never) == ("inconclusive", ("no example called fast_topk",))
+    assert verdict_of(never, replace(never, name="one.law", law=calls)) == ("conforms", ())
+
+
+@pytest.mark.parametrize("function", ["clip_drafts", "find_stop"])
+def test_a_function_is_no_worker_that_could_refuse(function):
+    def refuses(*arguments, **named):
+        raise WorkerRefusal(SpecRejection(Reason.BAD_CONFIGURATION, what="a", got="b", expected="c", because="d"))
+
+    backend = replace(ORACLE, functions={function: refuses})
+    report = check(backend, seed=0, max_examples=4, operations=[function], slow_examples=1)
+    assert report.verdict == "fails"
+
+
 def test_examples_of_which_none_is_compared_decide_nothing():
     def near(backend, case):
         count = _COUNT.get()
         count.calls, count.empty_calls = 1, 1
 
-    sound = Property("one.law", "", ("fast_topk",), st.booleans, lambda backend, case: None)
+    sound = Property("one.law", "", ("fast_topk",), st.booleans, lambda backend, case: backend.host("fast_topk"))
     vain = replace(sound, name="one.vain", law=near)
     never = replace(sound, name="one.never", strategy=st.nothing)
     assert verdict_of(sound) == ("conforms", ())

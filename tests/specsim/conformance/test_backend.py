@@ -7,6 +7,7 @@ import pytest
 
 from specsim.conformance.backend import Backend, BackendUnavailable, load
 from specsim.conformance.catalogue import Kind, names_of
+from specsim.conformance.limits import BadLimits
 from specsim.operations import RECORDS
 from specsim.reference.worker.by_name import WORKERS, loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
@@ -38,6 +39,29 @@ def test_a_module_may_define_one_operation(module):
     assert backend.has("fill_bonus_tokens") and not backend.has("build_tree")
     with pytest.raises(NotImplementedError, match=r"borrowed_kernels does not define build_tree; .* tree\.py"):
         backend.call("build_tree")
+
+
+def test_a_module_may_list_what_it_has_and_does_not_implement(module):
+    module.fill_bonus_tokens = module.fast_topk_out = module.build_tree = module.find_stop = lambda **_: None
+    module.verify_tree_greedy = None
+    module.MISSING = ["build_tree", "fast_topk", "find_stop"]
+    assert list(load(module.__name__).functions) == ["fill_bonus_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        ("build_tree", "is 'build_tree', but should list names of functions"),
+        (7, "is 7, but should list names of functions"),
+        (["build_tre"], "has 'build_tre', but should have names of the catalogue; did you mean build_tree?"),
+        ([["build_tree"]], "has ['build_tree'], but should have names of the catalogue"),
+    ],
+)
+def test_a_list_of_what_is_missing_has_names(module, listed, message):
+    module.MISSING = listed
+    with pytest.raises(BadLimits) as refused:
+        load(module.__name__)
+    assert str(refused.value).startswith(f"borrowed_kernels.MISSING {message}")
 
 
 def test_a_module_of_its_own_host_functions_takes_the_others_from_where_it_says(module):
