@@ -100,8 +100,10 @@ class Engine:
             window=worker.model.description.window,
             num_ahead=worker.model.description.num_ahead,
         )
+        self._ledger: IterationLedger | None = None
         if isinstance(worker, SynchronousWorker):
-            worker.keep_books(IterationLedger(self.scheduler))
+            self._ledger = IterationLedger(self.scheduler)
+            worker.keep_books(self._ledger)
         self._launcher = Launcher(worker, self._operations, schedule.stream_seed if schedule.is_overlapped else None)
         self._in_flight: deque[Launched] = deque()
         self._last_sizes: SpecConfig | None = None
@@ -272,7 +274,8 @@ class Engine:
     def _resolve_iteration(self, launched: Launched, iteration: Iteration) -> None:
         if not launched.requests:
             return
-        if self.is_v1:
+        if self._ledger is not None:
+            self._ledger.check_tokens(iteration.tokens)
             for request, told in zip(launched.requests, told_by(launched), strict=True):
                 request.tell(told)
         else:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from specsim.assertion import require
 from specsim.counts import draft_end
 from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
@@ -21,6 +22,19 @@ class IterationLedger:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self._appended: Sequence[Sequence[int]] = ()
+
+    def check_tokens(self, tokens: NDArray[np.int32]) -> None:
+        """Raise AssertionError unless a worker returns for each request the tokens that its iteration has output.
+
+        Parameters
+        ----------
+        tokens : int32 [request, node]
+            What ``decode`` returned; each request's output tokens stand at the front.
+        """
+        for place, appended in enumerate(self._appended):
+            got = tokens[place, : len(appended)].tolist()
+            require(got == [*appended], f"tokens of request {place} that decode returns", got, [*appended])
 
     def borrow_draft_slots(self, topk: int, num_steps: int) -> list[SlotRange]:
         """Return the slots of each request's draft, owned by nobody: the allocator is as it was before.
@@ -84,6 +98,7 @@ class IterationLedger:
             TOKEN_TEXT,
             [request.matcher for request in requests],
         )
+        self._appended = truncation.appended
         for place, request in enumerate(requests):
             request.output = [*request.output, *truncation.appended[place]]
             request.finish = truncation.finishes[place]

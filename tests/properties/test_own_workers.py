@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from specsim.conformance.backend import load
@@ -21,6 +22,7 @@ from specsim.properties.soak.history import play
 from specsim.properties.soak.own import draw_machine
 from specsim.properties.soak.subject import Subject
 from specsim.reference.worker.by_name import loop_of
+from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
 
 sys.path.append(str(Path(__file__).parents[2] / "docs" / "examples"))
@@ -104,6 +106,21 @@ def test_check_soak_and_matrix_find_what_is_wrong_with_a_worker(name, build, is_
     if is_right:
         assert soaked[0].ran[name] >= 1
         assert tried.counts["iterations"] >= 8
+
+
+class Zeroed(ReferenceWorkerV1):
+    """What it returns is not what it has output."""
+
+    def decode(self, *arguments):
+        """Return other tokens."""
+        iteration = super().decode(*arguments)
+        return replace(iteration, tokens=np.zeros_like(iteration.tokens))
+
+
+def test_tokens_that_a_v1_worker_returns_are_those_that_it_has_output():
+    backend = replace(ALONE, worker_v1=Zeroed)
+    tried = try_history(Subject(backend), cell_named("v1-page4-topk1-mha"), 1, 0)
+    assert "of request 0 that decode returns = [0" in tried.failure.error
 
 
 def test_a_law_of_sampled_requests_is_not_tried_on_a_worker_that_refuses_them():

@@ -34,9 +34,9 @@ def first_token(accept_tokens: np.ndarray, num_accepted_tokens: np.ndarray) -> n
     return accept_tokens[:, 0].copy()
 
 
-def test_the_reference_conforms_to_itself() -> None:
+def test_the_reference_conforms_to_itself_but_for_what_only_whole_runs_call() -> None:
     report = check(ORACLE, seed=0, max_examples=3, slow_examples=0)
-    assert report.verdict == "conforms"
+    assert report.inconclusive_because == ("no example called PaddedModel, Meeting, OneVoiceModel",)
     assert report.failures == ()
     assert all(one.examples and not one.missing for one in report.operations.values())
     assert list(report.operations) == [*RECORDS, *names_of(Kind.HOST_FUNCTION, Kind.PART)]
@@ -144,7 +144,7 @@ def test_nothing_selected() -> None:
 
 
 def test_an_operation_without_examples_is_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = Property("one.law", "", ("fast_topk",), st.none, lambda backend, case: None)
+    only = Property("one.law", "", ("fast_topk",), st.none, lambda backend, case: backend.host("fast_topk"))
     never = Property("one.other", "", ("build_tree",), st.nothing, lambda backend, case: None)
     monkeypatch.setattr(runner, "all_properties", lambda: (only, never))
     chosen = ["fast_topk", "build_tree"]

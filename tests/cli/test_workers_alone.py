@@ -1,0 +1,62 @@
+"""A module that brings a worker and nothing else: each command runs that worker, and finds what is wrong with it."""
+
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = str(Path(__file__).parents[2] / "docs" / "examples")
+MODULE = """
+import sys
+from dataclasses import replace
+
+sys.path.append({examples!r})
+from my_worker import ChainWorker
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+
+
+class Zeroed({base}):
+    def decode(self, *arguments):
+        iteration = super().decode(*arguments)
+        tokens = iteration.tokens.copy()
+        tokens[:, :1] = 0
+        return replace(iteration, tokens=tokens)
+
+
+{attribute}
+"""
+KINDS = {
+    "WORKER": ("ChainWorker", "WORKER = {build}", "v2-page4-topk1-mha", "engine.output_equals_autoregressive_decoding"),
+    "WORKER_V1": (
+        "ReferenceWorkerV1",
+        "WORKER_V1 = {build}",
+        "v1-page4-topk1-mha",
+        "scheduled_engine.schedules_change_no_token",
+    ),
+    "WORKERS": (
+        "ChainWorker",
+        'WORKERS = {{"standalone_v2": {build}}}',
+        "standalone-v2-page4-topk1-mha",
+        "draft_sides_engine.drafts_are_right_as_far_as_they_know",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("is_right", "code"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_command_runs_a_worker_that_stands_alone(specsim, tmp_path, kind, is_right, code):
+    base, attribute, cell, law = KINDS[kind]
+    attribute = attribute.format(build=base if is_right else "Zeroed")
+    name = f"{kind.lower()}_{'right' if is_right else 'wrong'}"
+    (tmp_path / f"{name}.py").write_text(MODULE.format(examples=EXAMPLES, base=base, attribute=attribute))
+    commands = (
+        ("check", name, "--property", law, "--examples", 9, "--slow-examples", 9, "--seed", 1, "--jobs", 1),
+        ("soak", name, "--steps", 100, "--seed", 1, "--jobs", 1),
+        ("matrix", name, "--cell", cell, "--history", 0, "--seed", 1, "--jobs", 1),
+    )
+    for command in commands:
+        got = specsim(*command)
+        assert got.exit_code == code, (command, got.stdout, got.stderr)
+        assert got.stdout.splitlines()[-1].startswith("conforms: " if is_right else "fails: ")
+        if is_right:
+            assert f"ran of {name}: workers " in got.stdout
