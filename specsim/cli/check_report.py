@@ -68,6 +68,8 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
 
     Operations that are missing are counted in one line, unless all are listed.
     """
+    from specsim.properties.property import FEWEST_FOR_WEIGHTY
+
     table = plain_table("operation", "group", "#examples", "#failures")
     for name, entry in report.operations.items():
         if lists_all or not entry.missing:
@@ -90,12 +92,14 @@ def print_report(report: "Report", cases: CaseFolder, options: str, *, lists_all
     undecided = sum(1 for entry in report.properties.values() if entry.inconclusive and not entry.failed)
     unseen = [one for one in report.properties.values() if not (one.examples or one.missing or one.failed)]
     excluded = sum(1 for entry in unseen if entry.is_excluded)
+    long = sum(1 for one in unseen if not (one.is_excluded or one.cut or one.not_run or one.inconclusive))
     held = len(report.properties) - unrun - failed - undecided - len(unseen)
     say(f"\n{report.implementation} defines {_defined(report)}")
     unheld = (
         (unrun, "need an operation that is missing"),
         (excluded, "need what is excluded"),
-        (len(unseen) - excluded, "got no example"),
+        (long, f"are long and run from --examples {FEWEST_FOR_WEIGHTY} on"),
+        (len(unseen) - excluded - long, "got no example"),
     )
     left_out = "".join(f", {number} {what}" for number, what in unheld if number)
     say(f"{held} properties held, {failed} failed{left_out}")

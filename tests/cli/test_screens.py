@@ -43,6 +43,8 @@ from specsim.reference import (
     verify_tree_greedy,
 )
 """
+LONGEST = 10_000
+"""Characters of a line in a file."""
 FEW = ("--examples", "3", "--seed", "1")
 WALKS = ("agreement.verify_tree_greedy", "agreement.fast_topk", "strided.verify_tree_greedy")
 COMMANDS = {
@@ -52,12 +54,13 @@ COMMANDS = {
     "soak": (("soak", "--steps", "200", "--seed", "1"), 0),
 }
 SURFACES = {
-    f"{columns}-{name}": {"columns": columns, "is_terminal": name != "file", "environment": environment}
+    f"{columns}-{name}": {"columns": columns, "is_terminal": "file" not in name, "environment": environment}
     for columns in (80, 200)
     for name, environment in (
         ("colour", {}),
         ("plain", {"NO_COLOR": "1"}),
         ("file", {"COLUMNS": str(columns)}),
+        ("file-colour", {"COLUMNS": str(columns), "FORCE_COLOR": "1"}),
     )
 }
 
@@ -110,15 +113,19 @@ def test_the_first_screen(folder, name, tmp_path):
     for surface, (ended, written) in shown.items():
         columns, is_terminal = SURFACES[surface]["columns"], SURFACES[surface]["is_terminal"]
         assert ended == code, written
-        picture = texts[surface] = normalised(picture_of(written, columns) if is_terminal else written)
+        picture = texts[surface] = normalised(
+            picture_of(written, columns) if is_terminal else picture_of(written.replace("\n", "\r\n"), LONGEST)
+        )
         compare(f"{name}-{surface}", picture)
         assert ("<" in picture) == surface.endswith("colour") or name == "help", surface
         if is_terminal:
             assert all(len(line) <= columns for line in uncoloured(picture).splitlines()), surface
     assert normalised(picture_of(first, 80)) == texts["80-colour"], "what ran is what was shown again"
     for columns in (80, 200):
-        colour, plain, file = (texts[f"{columns}-{kind}"] for kind in ("colour", "plain", "file"))
+        kinds = ("colour", "plain", "file", "file-colour")
+        colour, plain, file, coloured_file = (texts[f"{columns}-{kind}"] for kind in kinds)
         assert uncoloured(colour) == plain, "the same but for colours"
+        assert uncoloured(coloured_file) == file, "the same but for colours"
         assert plain.replace(" \\\n", "").split() == file.split(), "the same words, none of them folded"
 
 
