@@ -115,8 +115,8 @@ class Stages:
             graph.replay()
             self._graphs[stage], memory = graph, graph.pool()
         if len(self._parts) == 1:
-            # NOTE: nobody reads logits inside of a graph, so that later ones may have their memory.
-            del self.output
+            # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.
+            del self.output, self._verified
         return memory
 
     def _run_part(self, part: Sequence[str]) -> None:

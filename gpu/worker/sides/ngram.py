@@ -1,7 +1,7 @@
 """The draft side of NGRAM on the device: drafts come from a store on the host, so that there is no draft model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,10 @@ from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.transfer import pinned
-from specsim.host.ngram import NgramDraft, NgramParameters, NgramStore, draft_with_corpora
+from specsim.host.ngram import NgramStore
 from specsim.phases import EagleDraftExtendInput, VerifyInput, VerifyOutput
-from specsim.simulation.models.description import Side
-from specsim.simulation.models.protocol import require_model
-from specsim.simulation.ngram import has_same_store, make_corpora, masks_of
-from specsim.simulation.sides import Followed, Setting, SideFacts
+from specsim.simulation.ngram import StoringSide, masks_of
+from specsim.simulation.sides import Followed, Setting
 from specsim.simulation.worker import Iteration
 
 Texts = Sequence[list[int]]
@@ -70,7 +68,7 @@ class WaitingTexts(DeviceWaiting):
         return {}
 
 
-class NgramSide:
+class NgramSide(StoringSide):
     """Continue each text as the store knows that others went on, and insert the ends of texts after a verify.
 
     V1 inserts what the verify output. V2 inserts what was there before it, while the device is busy with it. Source:
@@ -78,28 +76,13 @@ class NgramSide:
     """
 
     def __init__(self, setting: Setting, store: NgramStore | None = None) -> None:
-        description = require_model(setting.model, "torch")
-        own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self.facts = SideFacts(
-            replace(description, kv_components=own),
-            num_candidates=0,
-            borrows=False,
-            proposes_by_tree=True,
-            narrows=False,
-            drafts_on_host=True,
-        )
-        self.parameters: NgramParameters = setting.drafting
-        self.store = NgramStore(self.parameters) if store is None else store
-        self._corpora = make_corpora(self.parameters)
+        super().__init__(setting, "torch", store=store)
         self._fan = torch.eye(self.parameters.num_draft_tokens, dtype=torch.bool, device=DEVICE)
         self._fan[:, :1] = True
 
     def waiting(self, is_v1: bool) -> DeviceWaiting:
         """Return texts by row."""
         return WaitingTexts(self._grow)
-
-    def join(self, rows: Sequence[int]) -> None:
-        """Keep nothing of a request but its text."""
 
     def prefill(self, behind: TargetPrefill, pools: Pools) -> Texts:
         """Return the texts up to the ends of chunks, and the token after each."""
@@ -148,14 +131,6 @@ class NgramSide:
         self._insert(start.texts)
         return Followed(start)
 
-    def resized(self, setting: Setting) -> "NgramSide":
-        """Return a side of other parameters, on the same store if it fits."""
-        return type(self)(setting, self.store if has_same_store(self.parameters, setting.drafting) else None)
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: the store is no state of a row."""
-        return {}
-
     def _grow(self, rows: Sequence[int], texts: Texts) -> GrownTrees:
         """Return a tree after each text, on the host: the stages of the batch bring it to the device."""
         drafts, num_nodes = self._continue([self._end(text) for text in texts]), self.parameters.num_draft_tokens
@@ -167,17 +142,3 @@ class NgramSide:
             pinned(masks_of(drafts, num_nodes)),
             texts,
         )
-
-    def _continue(self, texts: Texts) -> list[NgramDraft]:
-        """Return a draft after the end of each text."""
-        sizes = self.parameters.num_draft_tokens, self.parameters.corpus_budget
-        return [draft_with_corpora(self.store, self._corpora, text, *sizes) for text in texts]
-
-    def _insert(self, texts: Texts) -> None:
-        """Insert the ends of texts into the store."""
-        for text in texts:
-            self.store.insert(self._end(text))
-
-    def _end(self, text: list[int]) -> list[int]:
-        """Return the end of a text that fills a path of the store."""
-        return text[-self.parameters.max_depth :]
