@@ -76,7 +76,7 @@ class GpuWorkerV1(Loop):
         )
         self._waiting.hear(rows, iteration)
         followed = side.follow_ragged(start, everyone, going_on, config, pools)
-        unfinished = [row for row, finish in zip(rows, truncation.finishes, strict=True) if finish is None]
+        unfinished = [one for one, finish in zip(rows, truncation.finishes, strict=True) if finish is None]
         self._waiting.keep(followed.start, rows=unfinished)
         self._last = stages, followed, live
         return iteration
