@@ -29,18 +29,23 @@ REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
 WORKERS = {
-    "dflash": "specsim.gpu.worker.dflash.GpuDflashWorker",
-    "dflash_v2": "specsim.gpu.worker.dflash_v2.GpuDflashWorkerV2",
     "eagle_v1": WORKER_V1,
     "eagle_v2": WORKER,
-    "frozen_kv_mtp": "specsim.gpu.worker.frozen_kv_mtp.gpu_frozen_kv_mtp",
-    "multi_layer_eagle_v1": "specsim.gpu.worker.multi_layer.gpu_multi_layer_v1",
-    "multi_layer_eagle_v2": "specsim.gpu.worker.multi_layer.gpu_multi_layer",
-    "frozen_kv_mtp_v2": "specsim.gpu.worker.frozen_kv_mtp.gpu_frozen_kv_mtp_v2",
-    "ngram": "specsim.gpu.worker.ngram.GpuNgramWorker",
-    "ngram_v2": "specsim.gpu.worker.ngram_v2.GpuNgramWorkerV2",
     "standalone_v1": WORKER_V1,
     "standalone_v2": WORKER,
+    **{
+        name: f"specsim.gpu.worker.by_name.{name}"
+        for name in (
+            "dflash",
+            "dflash_v2",
+            "frozen_kv_mtp",
+            "frozen_kv_mtp_v2",
+            "multi_layer_eagle_v1",
+            "multi_layer_eagle_v2",
+            "ngram",
+            "ngram_v2",
+        )
+    },
 }
 
 __all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "WORKERS", "WORKER_V1", "KVBuffers"]

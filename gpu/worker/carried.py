@@ -1,31 +1,95 @@
-"""What the V1 worker carries between iterations: the draft input of its batch, and on the host whose rows it holds."""
+"""What waits between iterations to start drafts: by request row, or as a batch that requests leave and join.
 
-from collections.abc import Sequence
+The host knows which rows a batch has, so that it never waits for the device to learn them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.transfer import upload
+from specsim.assertion import require
+from specsim.config import PoolSizes
+from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker.transfer import pinned, upload
 from specsim.phases import DraftInput, filter_batch, merge_batch
-from specsim.simulation.sides import SideFacts
+from specsim.simulation.sides import SideFacts, Waiting
+from specsim.simulation.worker import Iteration
+
+CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
+"""What a draft input waits with, by request row, between iterations."""
+
+
+class DeviceWaiting(Waiting, Protocol):
+    """What waits on the device or the host.
+
+    ``take`` returns a dataclass of tensors [request, ...], of which ``req_pool_indices`` is one; what else is in it
+    stays on the host. The tensors are copied to where the stages of a batch read them.
+    """
+
+    def read(self, batch: Any) -> Any:
+        """Return what starts the drafts of the batch that was taken; in a graph, from memory that stays in place."""
+        return batch
+
+    def keep(self, start: Any, joins: bool = False, rows: Sequence[int] = ()) -> None:
+        """Keep what starts the next drafts; ``rows`` are its request rows, which no graph knows."""
+
+    def hear(self, rows: Sequence[int], iteration: Iteration) -> None:
+        """Take note of what the requests of these rows output, as soon as the host knows it."""
+        return None
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """The rows of a batch, int64 [request], on the host."""
+
+    req_pool_indices: Tensor
+
+
+class WaitingRows(DeviceWaiting):
+    """What starts drafts by request row, as V2 relays it; the row that pads batches keeps its length of 1.
+
+    Parameters
+    ----------
+    carried : mapping
+        A tensor [row, ...] a field.
+    make : callable
+        Makes of the fields of a batch what starts its drafts.
+    """
+
+    def __init__(self, carried: Mapping[str, Tensor], make: Callable[..., Any]) -> None:
+        self.carried, self._make = carried, make
+        carried["seq_lens"][:1].fill_(1)
+
+    def take(self, rows: Sequence[int]) -> BatchRows:
+        """Return the rows, which every entry of a graph's batch is read by."""
+        return BatchRows(pinned(np.array(rows, dtype=np.int64)))
+
+    def read(self, batch: BatchRows) -> Any:
+        """Gather what starts the drafts of a batch."""
+        rows = batch.req_pool_indices
+        return self._make(rows, **{name: values.index_select(0, rows) for name, values in self.carried.items()})
+
+    def keep(self, start: Any, joins: bool = False, rows: Sequence[int] = ()) -> None:
+        """Keep what starts the next draft of each request."""
+        for name, values in self.carried.items():
+            values.index_copy_(0, start.req_pool_indices, getattr(start, name))
+        self.carried["seq_lens"][:1].fill_(1)
+
+    def state(self) -> dict[str, Any]:
+        """Return the rows by name, as NumPy arrays."""
+        return {name: to_numpy(values) for name, values in self.carried.items()}
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A draft input on the device; ``rows`` are its request rows, so that nobody waits for the device to learn them."""
+    """A draft input on the device, and on the host the request rows that it is of."""
 
     rows: tuple[int, ...]
     phase: DraftInput
-
-    @classmethod
-    def idle(cls, facts: SideFacts) -> "Carried":
-        """Return what an empty batch carries."""
-        told = facts.description
-        width = told.draft_hidden_width if told.has_draft_hidden else None
-        empty = facts.draft_input.create_idle_input(facts.num_candidates, width, told.hidden_dtype, device_zeros)
-        return cls((), empty)
 
     def keep(self, rows: Sequence[int], has_been_filtered: bool = False) -> "Carried":
         """Let all requests leave but those in these rows, in their order (semantics D.8).
@@ -35,25 +99,89 @@ class Carried:
         """
         places = [self.rows.index(row) for row in rows]
         if has_been_filtered:
-            return Carried(self.rows, filter_batch(self.phase, places, True, take=_take_all))
+            return Carried(self.rows, filter_batch(self.phase, places, True, take=lambda values, _: values))
         if tuple(rows) == self.rows:
             return self
-        (index,) = upload([places], DEVICE)
-
-        def take(values: Tensor, _: Sequence[int]) -> Tensor:
-            return values.index_select(0, index)
-
-        return Carried(tuple(rows), filter_batch(self.phase, places, take=take))
+        return Carried(tuple(rows), filter_batch(self.phase, places, take=take_entries))
 
     def joined_by(self, other: "Carried") -> "Carried":
         """Put the requests of another batch behind these."""
         return Carried(self.rows + other.rows, merge_batch(self.phase, other.phase))
 
 
+class WaitingBatch(DeviceWaiting):
+    """The draft input of the batch of V1, which requests leave by ``filter_batch`` and join by ``merge_batch``."""
+
+    def __init__(self, facts: SideFacts, sizes: PoolSizes) -> None:
+        self._sizes, self._idle = sizes, Carried((), idle_input(facts))
+        self.carried = self.joining = self._idle
+
+    def take(self, rows: Sequence[int]) -> DraftInput:
+        """Let those requests leave that ended or were retracted, and those join that were prefilled.
+
+        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
+        """
+        joining = [row for row in rows if row in self.joining.rows]
+        staying = [row for row in rows if row in self.carried.rows and row not in joining]
+        carried = self.carried.keep(staying, len(staying) == len(self.carried.rows))
+        self.carried = carried.joined_by(self.joining.keep(joining))
+        self.joining = self._idle
+        require(self.carried.rows == tuple(rows), "rows of the batch", self.carried.rows, tuple(rows))
+        return self.carried.phase
+
+    def keep(self, start: DraftInput, joins: bool = False, rows: Sequence[int] = ()) -> None:
+        """Keep the batch, or put what was prefilled after what waits to join; its rows have lost their owners."""
+        kept = Carried(tuple(rows), start)
+        if joins:
+            self.joining = self.joining.keep([row for row in self.joining.rows if row not in rows]).joined_by(kept)
+        else:
+            self.carried = kept
+
+    def state(self) -> dict[str, Any]:
+        """Return the carried fields of requests, each by request row, as NumPy arrays."""
+        by_row = {}
+        for name in CARRIED:
+            values = [getattr(one.phase, name) for one in (self.carried, self.joining)]
+            if values[0] is None:
+                continue
+            first = to_numpy(values[0])
+            by_row[name] = np.zeros((self._sizes.num_rows, *first.shape[1:]), dtype=first.dtype)
+            for one, given in zip((self.carried, self.joining), values, strict=True):
+                by_row[name][list(one.rows)] = to_numpy(given)
+        return by_row
+
+
+def carried_rows(facts: SideFacts, sizes: PoolSizes) -> WaitingRows:
+    """Return rows of draft inputs, without hidden states where no draft forward takes any."""
+    told, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
+    carried = {
+        "seq_lens": torch.ones(rows, dtype=torch.int64, device=DEVICE),
+        "bonus_tokens": device_zeros((rows,), "int32"),
+        "topk_p": device_zeros((rows, topk), "float32"),
+        "topk_index": device_zeros((rows, topk), "int64"),
+    }
+    if told.has_draft_hidden:
+        carried["hidden_states"] = device_zeros((rows, told.draft_hidden_width), told.hidden_dtype)
+    return WaitingRows(carried, _draft_input)
+
+
+def _draft_input(rows: Tensor, hidden_states: Tensor | None = None, **values: Tensor) -> DraftInput:
+    return DraftInput(req_pool_indices=rows, hidden_states=hidden_states, **values)
+
+
+def idle_input(facts: SideFacts) -> DraftInput:
+    """Return a draft input of no request, which others can merge with."""
+    told = facts.description
+    width = told.draft_hidden_width if told.has_draft_hidden else None
+    return facts.draft_input.create_idle_input(facts.num_candidates, width, told.hidden_dtype, device_zeros)
+
+
+def take_entries(values: Tensor, places: Sequence[int]) -> Tensor:
+    """Return some entries of a tensor, by places that go up without waiting."""
+    (index,) = upload([places], DEVICE)
+    return values.index_select(0, index)
+
+
 def device_zeros(shape: tuple[int, ...], dtype: str) -> Tensor:
     """Return zeros on the device."""
     return torch.zeros(shape, dtype=getattr(torch, dtype), device=DEVICE)
-
-
-def _take_all(values: Tensor, _: Sequence[int]) -> Tensor:
-    return values

@@ -1,34 +1,19 @@
-"""After verify: KV, tokens, hidden states and recurrent state of the accepted path go where they stay."""
-
-from torch import Tensor
+"""After verify, for V2: KV, ids and hidden states of the accepted path go where they stay."""
 
 from specsim import gpu
-from specsim.gpu.worker.pools import Buffers, Pools
+from specsim.gpu.worker.pools import Pools
 from specsim.phases import DraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.description import Side
 
 
-def compact(
-    rows: Tensor,
-    verify_input: VerifyInput,
-    phase: VerifyOutput,
-    is_chain: bool,
-    num_steps: int,
-    pools: Pools,
-    scratch: Buffers,
-) -> DraftExtendInput:
-    """Bring everything of the accepted path to the front of its request; a chain already has it there.
+def compact(verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool) -> DraftExtendInput:
+    """Bring ids and hidden states of the accepted path to the front of its request; a chain has them there.
 
-    ``scratch`` holds the recurrent state after every node. Semantics C.4, C.5, C.6, C.9.
+    Semantics C.5, D.6.
     """
     num_nodes = verify_input.num_draft_tokens
     predict, hidden_states = phase.predict, phase.hidden_states
-    if pools.states:
-        pools.commit_states(
-            scratch, rows, verify_input.seq_lens, phase.accept_index, phase.num_accepted_tokens, num_nodes
-        )
     if not is_chain:
-        move_accepted(verify_input, phase, num_steps, pools)
         predict = gpu.compact_accepted_to_front(predict, phase.accept_index)
         if hidden_states is not None:
             hidden_states = gpu.compact_accepted_to_front(hidden_states, phase.accept_index)

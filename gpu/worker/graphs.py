@@ -1,4 +1,4 @@
-"""CUDA graphs by batch-size bucket: which buckets there are, how one is captured, how a batch is padded to one."""
+"""CUDA graphs by batch-size bucket: which buckets there are, how one is captured."""
 
 import gc
 from bisect import bisect_left
@@ -32,15 +32,6 @@ class Kind:
     def wants(self) -> tuple[bool, bool, bool]:
         """What is asked of the target beside greedy choices, as ``Asked.wants`` tells it."""
         return self.is_sampled, self.hands_states, self.has_rules
-
-
-@dataclass(frozen=True)
-class CapturedGraph:
-    """A graph, the rows that it reads, and the outputs that every replay overwrites."""
-
-    graph: torch.cuda.CUDAGraph
-    rows: torch.Tensor
-    outputs: Any
 
 
 def bucket_sizes(max_batch: int) -> tuple[int, ...]:
@@ -95,24 +86,13 @@ def require_graphs(name: str, is_capturable: bool) -> None:
         )
 
 
-def pad_rows(rows: Sequence[int], size: int) -> torch.Tensor:
-    """Return request rows on the host, padded with row 0: every entry is written anew for each batch."""
-    padded = torch.zeros(size, dtype=torch.int64)
-    padded[: len(rows)] = torch.tensor(rows, dtype=torch.int64)
-    return padded
-
-
-def capture(
-    iterate: Callable[[torch.Tensor], Any], rows: torch.Tensor, device: torch.device, pool: Any | None
-) -> CapturedGraph:
-    """Capture one bucket.
+def capture(run: Callable[[], None], pool: Any | None) -> torch.cuda.CUDAGraph:
+    """Capture what a function launches on one bucket.
 
     Parameters
     ----------
-    iterate : callable
-        Takes int64 [request] rows and returns device arrays, without synchronising.
-    rows : int64 [request]
-        What every replay reads, as many as the bucket holds; padding rows while it is captured.
+    run : callable
+        Reads and writes memory that stays in place, without synchronising; padding while it is captured.
     pool : graph pool handle or None
         Memory shared with the graphs captured before; capture larger buckets first.
 
@@ -121,17 +101,17 @@ def capture(
     Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else. Python collects no garbage
     during the capture: a graph of a worker that nobody holds any more cannot be destroyed there, and would end it.
     """
-    stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream(device))
+    stream: torch.cuda.Stream = torch.cuda.Stream(DEVICE)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(DEVICE))
     with torch.cuda.stream(stream):
         for _ in range(NUM_WARM_UPS):
-            iterate(rows)
-    torch.cuda.current_stream(device).wait_stream(stream)
-    torch.cuda.synchronize(device)
+            run()
+    torch.cuda.current_stream(DEVICE).wait_stream(stream)
+    torch.cuda.synchronize(DEVICE)
     graph = torch.cuda.CUDAGraph()
     with _keeping_garbage(), torch.cuda.graph(graph, pool=pool):
-        outputs = iterate(rows)
-    return CapturedGraph(graph=graph, rows=rows, outputs=outputs)
+        run()
+    return graph
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What requests carry between iterations: the maps, the KV pools, recurrent state, and the start of the next draft.
+"""What a worker keeps of its requests: the maps, the KV pools and recurrent state.
 
 Row 0 absorbs the requests that pad a batch, slot 0 what they write.
 """
@@ -13,37 +13,31 @@ from torch import Tensor
 from specsim import gpu
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import to_numpy
-from specsim.phases import DraftInput
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.batches import WindowKeys
+from specsim.simulation.models.batches import PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.moving import layer_by_layer, pool_of
 from specsim.simulation.models.poison import poison_of
 
 Buffers = Mapping[str, Sequence[Tensor]]
 
-CARRIED = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
-"""What a draft input waits with, by request row, between iterations."""
-
 
 class Pools:
-    """The buffers of every component of a model, and one row a request of what starts its next draft.
+    """The request-to-token map, and the buffers of every component of a model.
 
     Parameters
     ----------
     description : ModelDescription
         What the model declares.
-    topk, num_nodes : int
-        Branching factor and widest tree.
+    num_nodes : int
+        Nodes of the widest tree.
     sizes : PoolSizes
         Slots, rows and row width.
     device : torch.device
         Where they lie.
     """
 
-    def __init__(
-        self, description: ModelDescription, topk: int, num_nodes: int, sizes: PoolSizes, device: torch.device
-    ) -> None:
+    def __init__(self, description: ModelDescription, num_nodes: int, sizes: PoolSizes, device: torch.device) -> None:
         rows = sizes.num_rows
         self.req_to_token = torch.zeros((rows, sizes.row_width), dtype=torch.int32, device=device)
         self.kv = {
@@ -66,19 +60,12 @@ class Pools:
         }
         self._state_buffers = gpu.KVBuffers(layer_by_layer(self.states))
         self._description = description
-        self._make_rows(topk, num_nodes)
+        self.verify_keys: PagedKeys[Tensor] | None = None
+        self._make_scratch(num_nodes)
 
-    def _make_rows(self, topk: int, num_nodes: int) -> None:
-        """Make what depends on the sizes of drafts: what starts one, by row, and the states after its nodes."""
-        description, rows, device = self._description, len(self.req_to_token), self.req_to_token.device
-        self.seq_lens = torch.ones(rows, dtype=torch.int64, device=device)
-        self.bonus_tokens = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.topk_p = torch.zeros((rows, topk), dtype=torch.float32, device=device)
-        self.topk_index = torch.zeros((rows, topk), dtype=torch.int64, device=device)
-        self.hidden_states: Tensor | None = None
-        if description.has_draft_hidden:
-            shape, dtype = (rows, description.draft_hidden_width), getattr(torch, description.hidden_dtype)
-            self.hidden_states = torch.zeros(shape, dtype=dtype, device=device)
+    def _make_scratch(self, num_nodes: int) -> None:
+        """Make what depends on the sizes of drafts: room for the states after every node."""
+        rows, device = self.req_to_token.shape[0], self.req_to_token.device
         self._steps: dict[tuple[int, ...], gpu.KVBuffers] = {}
         self._scratch: Buffers = {
             one.name: [
@@ -90,14 +77,20 @@ class Pools:
                 )
                 for _ in range(one.num_layers)
             ]
-            for one in description.state_components
+            for one in self._description.state_components
         }
 
-    def resized(self, topk: int, num_nodes: int) -> "Pools":
-        """Return the same maps, KV and states for drafts of other sizes, which start from rows of their own."""
+    def resized(self, num_nodes: int) -> "Pools":
+        """Return the same maps, KV and states for trees of another width."""
         resized = copy(self)
-        resized._make_rows(topk, num_nodes)
+        resized._make_scratch(num_nodes)
         return resized
+
+    def after(self, verify_keys: PagedKeys[Tensor]) -> "Pools":
+        """Return the same pools as a verify left them, for a draft that fills its window again."""
+        verified = copy(self)
+        verified.verify_keys = verify_keys
+        return verified
 
     def move_kv(self, side: Side, target_slots: Tensor, source_slots: Tensor) -> None:
         """Copy all that a side stores by slot: every buffer with a row a slot in one launch (semantics C.6).
@@ -161,28 +154,6 @@ class Pools:
         steps = self._steps[_size_of(scratch)]
         gpu.commit_recurrent_states(self._state_buffers, steps, rows, commit_step, rows, snapshot_step)
 
-    def stash(self, phase: DraftInput) -> None:
-        """Keep what starts the next draft; the padding row keeps its length of 1."""
-        rows = phase.req_pool_indices
-        self.seq_lens.index_copy_(0, rows, phase.seq_lens)
-        self.seq_lens[:1].fill_(1)
-        self.bonus_tokens.index_copy_(0, rows, phase.bonus_tokens)
-        self.topk_p.index_copy_(0, rows, phase.topk_p)
-        self.topk_index.index_copy_(0, rows, phase.topk_index)
-        if self.hidden_states is not None:
-            self.hidden_states.index_copy_(0, rows, phase.hidden_states)
-
-    def draft_input(self, rows: Tensor) -> DraftInput:
-        """Gather what starts the draft of a batch."""
-        return DraftInput(
-            req_pool_indices=rows,
-            seq_lens=self.seq_lens.index_select(0, rows),
-            topk_p=self.topk_p.index_select(0, rows),
-            topk_index=self.topk_index.index_select(0, rows),
-            hidden_states=None if self.hidden_states is None else self.hidden_states.index_select(0, rows),
-            bonus_tokens=self.bonus_tokens.index_select(0, rows),
-        )
-
     def read_slots(self, rows: Tensor, seq_lens: Tensor, count: int) -> Tensor:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""
         num_locations = rows.shape[0] * count
@@ -190,24 +161,16 @@ class Pools:
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, as NumPy arrays."""
-        carried = {
-            "req_to_token": self.req_to_token,
-            "seq_lens": self.seq_lens,
-            "bonus_tokens": self.bonus_tokens,
-            "topk_p": self.topk_p,
-            "topk_index": self.topk_index,
-        }
-        if self.hidden_states is not None:
-            carried["hidden_states"] = self.hidden_states
+        maps = {"req_to_token": self.req_to_token}
         pools = {
             "target_kv": layer_by_layer(self.kv[Side.TARGET]),
             "draft_kv": layer_by_layer(self.kv[Side.DRAFT]),
             "states": [state for layers in self.states.values() for state in layers],
         }
         if self.swa_kv:
-            carried["full_to_swa"] = self.full_to_swa
+            maps["full_to_swa"] = self.full_to_swa
             pools["swa_kv"] = layer_by_layer(self.swa_kv)
-        return {name: to_numpy(value) for name, value in carried.items()} | {
+        return {name: to_numpy(value) for name, value in maps.items()} | {
             name: [to_numpy(buffer) for buffer in buffers] for name, buffers in pools.items()
         }
 

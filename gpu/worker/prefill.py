@@ -1,7 +1,8 @@
-"""The prefill on the device: chunks of prompts through the target and, shifted by one, through the draft."""
+"""The prefill on the device: chunks of prompts through the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.rules import writable
 from specsim.gpu.worker.sampling import first_tokens, greedy_choices
 from specsim.host.choice import any_rules
-from specsim.phases import DraftInput
-from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
+from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.told_states import layers_to_ask, part_states
@@ -28,13 +28,13 @@ from specsim.topology import NONE
 class TargetPrefill:
     """Chunks behind the target, and what a draft needs to follow them.
 
-    The host knows ``rows`` and ``starts``, the row of each request and where its chunk starts, and what they ask. On
-    the device are ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and
-    ``out_cache_loc`` [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    The host knows ``rows`` and ``chunks``, the row of each request and its chunk, and what they ask. On the device are
+    ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and ``out_cache_loc``
+    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
     """
 
-    rows: tuple[int, ...]
-    starts: tuple[int, ...]
+    rows: Sequence[int]
+    chunks: Sequence[PromptChunk]
     asked: Asked
     row: Tensor
     ends: Tensor
@@ -47,28 +47,11 @@ class TargetPrefill:
     following: Tensor
     output: TargetOutput[Tensor]
 
-
-def prefill_draft(behind: TargetPrefill, topk: int, model: Model[Tensor], pools: Pools) -> DraftInput:
-    """Run the draft over chunks that the target is through with, shifted by one (semantics D.7)."""
-    draft_batch = DraftExtendBatch(
-        req_pool_indices=behind.row,
-        input_ids=gpu.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
-        positions=behind.positions,
-        out_cache_loc=behind.out_cache_loc,
-        keys=behind.keys,
-        hidden_states=behind.output.hidden_states,
-        select=behind.last,
-    )
-    drafted = model.draft_extend(draft_batch, pools.kv[Side.DRAFT])
-    topk_p, topk_index = gpu.fast_topk(drafted.probabilities, topk)
-    return DraftInput(
-        req_pool_indices=behind.row,
-        seq_lens=behind.ends,
-        topk_p=topk_p,
-        topk_index=topk_index,
-        hidden_states=drafted.hidden_states,
-        bonus_tokens=behind.following.int(),
-    )
+    @cached_property
+    def tokens(self) -> list[int]:
+        """The token behind each chunk on the host, which waits for the device once."""
+        tokens: list[int] = self.following.tolist()
+        return tokens
 
 
 def prefill_target(
@@ -125,21 +108,9 @@ def prefill_target(
     if any(token is not None for token in own):
         is_last = device_array([token is None for token in own], device, torch.bool)
         following = torch.where(is_last, following, device_array([token or 0 for token in own], device))
-    lengths, own_starts = (end - start).int(), tuple(chunk.start for chunk in chunks)
+    lengths = (end - start).int()
     return TargetPrefill(
-        tuple(rows),
-        own_starts,
-        asked,
-        row,
-        end,
-        lengths,
-        input_ids,
-        positions,
-        out_cache_loc,
-        keys,
-        last,
-        following,
-        output,
+        rows, chunks, asked, row, end, lengths, input_ids, positions, out_cache_loc, keys, last, following, output
     )
 
 

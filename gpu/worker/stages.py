@@ -1,133 +1,191 @@
-"""Draft, target and acceptance of a V1 batch: between them the host writes slots and changes logits."""
+"""What a batch runs on the device, stage after stage: between them the host writes slots and changes logits."""
 
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from specsim.assertion import require_present
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.carried import device_zeros
+from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.graphs import Kind
+from specsim.gpu.worker.compact import move_accepted
+from specsim.gpu.worker.graphs import Kind, capture
 from specsim.gpu.worker.pools import Buffers, Pools
-from specsim.gpu.worker.sides import DraftSide
-from specsim.gpu.worker.staged import Staged
+from specsim.gpu.worker.prefill import TargetPrefill
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
-from specsim.phases import DraftInput, VerifyInput, VerifyOutput
+from specsim.phases import VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import TargetOutput
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.sides import SideFacts
+from specsim.simulation.sides import DraftSide, Followed
+
+Batch = TypeVar("Batch")
+DeviceSide = DraftSide[Tensor, Pools, TargetPrefill, DeviceWaiting]
+
+Parts = tuple[tuple[str, ...], ...]
+"""The stages of a batch, in order: those of a part run without the host, and are one graph."""
+
+BORROWING: Parts = (("draft",), ("target",), ("accept",))
+"""Stages of V1, where the host writes the slots of the verify over those that the draft borrows."""
+
+SETTLING: Parts = (("draft", "target"), ("accept",))
+"""Stages of V1 with a draft that borrows nothing."""
+
+HALVES: Parts = (("draft", "target"), ("accept", "settle"))
+"""Stages of V2, where the host changes logits or goes on from them."""
+
+WHOLE: Parts = (("draft", "target", "accept", "settle"),)
+"""Stages of V2 that the host leaves alone."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What all batches of a worker share.
-
-    ``page_size`` counts the slots of a page; ``side`` drafts the trees of a V1 batch, and is None where others do.
-    """
+class Shared:
+    """What all batches of a worker share; ``branches`` is the branching factor of its drafts."""
 
     config: SpecConfig
     model: Model[Tensor]
     pools: Pools
     choices: ChoiceRows
-    page_size: int
-    side: DraftSide | None = None
+    side: DeviceSide
+    waiting: DeviceWaiting
+    branches: int
 
 
 class Stages:
     """The stages of one batch, run in order, each when it is asked for; the attributes are what they left.
 
-    Once captured, a stage replays, and reads whatever ``load`` has brought.
+    Once captured, a part replays, and reads whatever ``load`` has brought.
 
     Parameters
     ----------
-    phase : DraftInput
-        What starts the draft.
-    window : int64 [request*node]
-        Slots that the target writes.
+    shared : Shared
+        The worker's.
+    kind : Kind
+        How deep drafts are, and what requests ask for.
+    parts : Parts
+        Which stages run together.
+    like : dataclass
+        A batch as ``take`` of what waits returns it, of any number of requests.
+    size : int
+        Requests of this one, those that pad it included.
+    is_v1 : bool
+        Whether the host brings the slots that the target writes; otherwise the map has them.
     """
 
+    start: Any
     verify_input: VerifyInput
     output: TargetOutput[Tensor]
     scratch: Buffers
     verify_output: VerifyOutput
+    followed: Followed[Tensor]
 
-    def __init__(self, setting: Setting, kind: Kind, phase: DraftInput, window: Tensor) -> None:
-        self._setting = setting
-        self._side = require_present("side", setting.side)
-        self._config = setting.config.at_steps(kind.num_steps)
-        self._kind = kind
-        self._phase = phase
-        self._window = window
-        self._staged = Staged({"draft": self._draft, "target": self._target, "accept": self._accept})
+    def __init__(self, shared: Shared, kind: Kind, parts: Parts, like: Any, size: int, is_v1: bool) -> None:
+        self._shared, self._kind = shared, kind
+        self._config = shared.side.facts.sizes_at(shared.config, kind.num_steps)
+        self._parts = {part[-1]: part for part in parts}
+        self._batch = padding_of(like, size)
+        num_slots = size * self._config.num_draft_tokens
+        self._window = torch.zeros(num_slots, dtype=torch.int64, device=DEVICE) if is_v1 else None
+        self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
 
-    @classmethod
-    def of_padding(cls, setting: Setting, kind: Kind, size: int) -> "Stages":
-        """Return the stages of so many padding requests, to be loaded."""
-        config = setting.config.at_steps(kind.num_steps)
-        padding = _padding(require_present("side", setting.side).facts, size)
-        return cls(setting, kind, padding, device_zeros((size * config.num_draft_tokens,), "int64"))
-
-    def load(self, phase: DraftInput, window: Tensor) -> None:
+    def load(self, batch: Any, window: Tensor | None = None) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays behind it."""
-        live = phase.num_requests
-        for field in fields(phase):
-            held, given = getattr(self._phase, field.name), getattr(phase, field.name)
-            if held is not None:
-                held[:live].copy_(given)
-                if self._side.facts.zeroes_padding:
-                    held[live:].zero_()
-        self._phase.req_pool_indices[live:].zero_()
-        self._phase.seq_lens[live:].fill_(1)
-        self._window[: len(window)].copy_(window)
-        self._window[len(window) :].zero_()
+        load(self._batch, batch)
+        if self._window is not None and window is not None:
+            self._window[: len(window)].copy_(window)
+            self._window[len(window) :].zero_()
 
-    def draft(self) -> None:
-        """Draft the trees from what is carried and from the borrowed slots in the map."""
-        self._staged.run("draft")
+    def run(self, stage: str) -> None:
+        """Run the part that ends with a stage; nothing where the stage is inside of a part."""
+        if stage in self._graphs:
+            self._graphs[stage].replay()
+        elif stage in self._parts:
+            self._run_part(self._parts[stage])
 
-    def target(self) -> None:
-        """Run the target over the trees; the slots of the window are in the map."""
-        self._staged.run("target")
+    def capture(self, memory: Any | None) -> Any:
+        """Capture every part into the memory that all graphs of the worker share, and return that memory.
 
-    def accept(self) -> None:
-        """Accept along the trees by logits that are final."""
-        self._staged.run("accept")
+        A capture runs nothing, so each graph is replayed once: the warm-up of the next part reads what it leaves.
+        """
+        for stage, part in self._parts.items():
+            graph = capture(partial(self._run_part, part), memory)
+            graph.replay()
+            self._graphs[stage], memory = graph, graph.pool()
+        if len(self._parts) == 1:
+            # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.
+            del self.output, self._verified
+        return memory
 
-    def capture(self, pool: Any | None) -> Any:
-        """Capture every stage into the memory that all graphs of the worker share, and return that memory."""
-        return self._staged.capture(self._phase.req_pool_indices, pool)
+    def _run_part(self, part: Sequence[str]) -> None:
+        for stage in part:
+            {"draft": self._draft, "target": self._target, "accept": self._accept, "settle": self._settle}[stage]()
 
     def _draft(self) -> None:
-        self.verify_input = self._side.draft(self._phase, self._config, self._setting.pools, lambda: self._window)
+        """Draft from what waits and, where the draft borrows slots, on those that the map has."""
+        shared, window = self._shared, self._window
+        start = self.start = shared.waiting.read(self._batch)
+        width = self._config.num_draft_tokens
+
+        def verify_slots() -> Tensor:
+            return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width)
+
+        slots = verify_slots if window is None else lambda: window
+        self.verify_input = shared.side.draft(start, self._config, shared.pools, slots)
 
     def _target(self) -> None:
-        rows, setting = self._phase.req_pool_indices, self._setting
-        keys = verify_keys(rows, self.verify_input, setting.pools)
+        """Run the target over what is drafted; the slots that it writes are in the map."""
+        shared, rows = self._shared, self.start.req_pool_indices
+        keys = verify_keys(rows, self.verify_input, shared.pools)
+        self._verified = shared.pools.after(keys)
         self.output, self.scratch = run_target(
-            rows, self.verify_input, keys, setting.model, setting.pools, *self._kind.wants
+            rows, self.verify_input, keys, shared.model, shared.pools, *self._kind.wants
         )
 
     def _accept(self) -> None:
-        decided_by = self._setting.choices.deciding(self._kind.is_sampled, self._kind.has_rules)
+        """Accept along the trees by logits that are final."""
+        decided_by = self._shared.choices.deciding(self._kind.is_sampled, self._kind.has_rules)
         self.verify_output = verify(
-            self._phase.req_pool_indices, self.verify_input, self.output, self._config.num_steps, *decided_by
+            self.start.req_pool_indices, self.verify_input, self.output, self._config.num_steps, *decided_by
         )
 
+    def _settle(self) -> None:
+        """Keep states and KV of the accepted paths, and let a draft follow that is not the host's."""
+        shared, pools, rows = self._shared, self._shared.pools, self.start.req_pool_indices
+        phase, accepted, num_nodes = self.verify_input, self.verify_output, self._config.num_draft_tokens
+        if pools.states:
+            counts = accepted.num_accepted_tokens
+            pools.commit_states(self.scratch, rows, phase.seq_lens, accepted.accept_index, counts, num_nodes)
+        if shared.branches > 1:
+            move_accepted(phase, accepted, self._config.num_steps, pools)
+        if not shared.side.facts.drafts_on_host:
+            self.followed = shared.side.follow(self.start, phase, accepted, self._config, self._verified)
+            shared.waiting.keep(self.followed.start)
 
-def _padding(facts: SideFacts, size: int) -> DraftInput:
-    """Return a draft input of padding requests: row 0, length 1."""
-    told, count = facts.description, facts.num_candidates
-    return facts.draft_input(
-        req_pool_indices=device_zeros((size,), "int64"),
-        seq_lens=torch.ones(size, dtype=torch.int64, device=DEVICE),
-        topk_p=device_zeros((size, count), "float32"),
-        topk_index=device_zeros((size, count), "int64"),
-        hidden_states=device_zeros((size, told.draft_hidden_width), told.hidden_dtype)
-        if told.has_draft_hidden
-        else None,
-        bonus_tokens=device_zeros((size,), "int32"),
-    )
+
+def padding_of(batch: Batch, size: int) -> Batch:
+    """Return a batch of requests that are padding: zeros, in row 0 and of length 1, as many as are asked for."""
+    padding: dict[str, Any] = {}
+    for name, values in _tensors(batch).items():
+        padding[name] = torch.zeros((size, *values.shape[1:]), dtype=values.dtype, device=DEVICE)
+        if name == "seq_lens":
+            padding[name].fill_(1)
+    changed: Batch = replace(batch, **padding)  # type: ignore[type-var]
+    return changed
+
+
+def load(held: Any, batch: Any) -> None:
+    """Copy a batch into the front of a larger one, without waiting; the rest of that becomes padding."""
+    for name, values in _tensors(batch).items():
+        there = getattr(held, name)
+        there[: len(values)].copy_(values, non_blocking=True)
+        if len(values) < len(there):
+            there[len(values) :].fill_(int(name == "seq_lens"))
+
+
+def _tensors(batch: Any) -> dict[str, Tensor]:
+    """Return the tensors of a batch by name."""
+    values = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}

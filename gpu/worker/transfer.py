@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from specsim.gpu.arrays import to_numpy
-from specsim.phases import Phase
+from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.phases import DflashDraftInput, Phase
 
 _ALIGNMENT = 16
 """Numbers of 8 bytes between the starts of two arrays, so that each lies as a fresh one would."""
@@ -38,8 +38,13 @@ def upload(arrays: Sequence[Any], device: torch.device) -> tuple[Tensor, ...]:
 
 def send(array: NDArray[Any], device: torch.device) -> Tensor:
     """Bring an array of the host to the device in a copy that nobody waits for."""
+    return pinned(array, device).to(device, non_blocking=True)
+
+
+def pinned(array: NDArray[Any], device: torch.device = DEVICE) -> Tensor:
+    """Return a tensor of the host that a copy to the device need not wait for."""
     tensor = torch.from_numpy(array)
-    return (tensor.pin_memory() if device.type == "cuda" and len(array) else tensor).to(device, non_blocking=True)
+    return tensor.pin_memory() if device.type == "cuda" and len(array) else tensor
 
 
 def download(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
@@ -50,7 +55,10 @@ def download(tensors: Sequence[Tensor]) -> list[NDArray[Any]]:
 
 
 def on_host(phase: Phase, num_live: int | None = None) -> Phase:
-    """Copy a phase object to the host; with ``num_live``, cut the requests that pad it off every array."""
+    """Copy a phase object to the host; with ``num_live``, cut the requests that pad it off every array.
+
+    Features that have one width a request are cut to those of its accepted tokens.
+    """
     changed: dict[str, Any] = {}
     for field in fields(phase):
         value = getattr(phase, field.name)
@@ -59,4 +67,8 @@ def on_host(phase: Phase, num_live: int | None = None) -> Phase:
                 batch = phase.num_requests
                 value = value[: num_live * (value.shape[0] // batch if batch else 0)]
             changed[field.name] = to_numpy(value)
+    if isinstance(phase, DflashDraftInput) and num_live and changed.get("target_hidden") is not None:
+        features, counts = changed["target_hidden"], changed["ctx_lens"]
+        is_accepted = np.arange(len(features) // num_live) < counts[:, None]
+        changed["target_hidden"] = features[is_accepted.reshape(-1)]
     return replace(phase, **changed)

@@ -24,9 +24,9 @@ from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.sides import Drafting, DraftSide, Setting
+from specsim.simulation.sides import Drafting, DraftSide, Setting, Waiting
 
-MakeSide = Callable[[Setting], DraftSide[Array, Pools, TargetPrefill]]
+MakeSide = Callable[[Setting], DraftSide[Array, Pools, TargetPrefill, Waiting]]
 """Makes the draft side of a loop, and refuses what it cannot run."""
 
 

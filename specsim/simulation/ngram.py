@@ -1,20 +1,16 @@
-"""What a worker tells a store of n-grams, and asks it for: the ends of texts, each as long as a path."""
+"""Drafts from a store of n-grams: what their sides have in both layers, and what is asked about stores."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.host.ngram import NgramCorpus, NgramDraft, NgramParameters, NgramStore
-from specsim.simulation.requests import Request
-
-
-def last_tokens(request: Request, parameters: NgramParameters) -> list[int]:
-    """Return the end of a text, prompt and output, that fills a path of the store."""
-    depth = parameters.max_depth
-    output = request.output[-depth:]
-    return [*request.prompt, *output][-depth:] if len(output) < depth else list(output)
+from specsim.host.ngram import NgramCorpus, NgramDraft, NgramParameters, NgramStore, draft_with_corpora
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import require_model
+from specsim.simulation.sides import Setting, SideFacts
 
 
 def masks_of(drafts: Sequence[NgramDraft], num_nodes: int) -> NDArray[np.bool_]:
@@ -71,28 +67,71 @@ def figures_of(worker: object) -> dict[str, int]:
     return {"num_nodes": store.num_nodes, "capacity": capacity, "num_forgotten": store.num_forgotten}
 
 
-class Texts:
-    """The texts of the requests of a worker that keeps no books, by row."""
+class StoringSide:
+    """What draft sides of both layers have whose drafts come from a store: it continues texts, and takes in their ends.
 
-    def __init__(self, parameters: NgramParameters) -> None:
-        self._depth = parameters.max_depth
-        self._texts: dict[int, list[int]] = {}
+    Parameters
+    ----------
+    setting : Setting
+        What the side is made for; of its model, the draft is never asked.
+    arrays : str
+        What the model computes on.
+    make_store, make_corpus, draft : callable
+        The host functions that are run.
+    store : NgramStore or None
+        One that was made for these parameters, but for the number of nodes; None for an empty one.
+    """
 
-    def begin(self, row: int, prompt: Sequence[int], following: int) -> None:
-        """Begin with a prompt and the token behind it; whoever had the row before is forgotten."""
-        self._texts[row] = [*prompt, following]
+    def __init__(
+        self,
+        setting: Setting,
+        arrays: str,
+        make_store: Callable[[NgramParameters], NgramStore] = NgramStore,
+        make_corpus: Callable[..., NgramCorpus] = NgramCorpus,
+        draft: Callable[..., NgramDraft] = draft_with_corpora,
+        store: NgramStore | None = None,
+    ) -> None:
+        description = require_model(setting.model, arrays)
+        own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
+        self.facts = SideFacts(
+            replace(description, kv_components=own),
+            num_candidates=0,
+            borrows=False,
+            proposes_by_tree=True,
+            narrows=False,
+            drafts_on_host=True,
+        )
+        self.parameters: NgramParameters = setting.drafting
+        self.store = make_store(self.parameters) if store is None else store
+        self._corpora = make_corpora(self.parameters, make_corpus)
+        self._draft = draft
 
-    def go_on(self, row: int, tokens: Sequence[int]) -> None:
-        """Go on with what a verify output."""
-        self._texts[row].extend(tokens)
+    def join(self, rows: Sequence[int]) -> None:
+        """Keep nothing of a request but its text."""
 
-    def num_committed(self, row: int) -> int:
-        """Return how many positions have KV: those of all tokens but the last."""
-        return len(self._texts[row]) - 1
+    def resized(self, setting: Setting) -> Self:
+        """Return a side of other parameters, on the same store if it fits."""
+        make: Any = type(self)
+        side: Self = make(setting, self.store if has_same_store(self.parameters, setting.drafting) else None)
+        return side
 
-    def last_tokens(self, row: int) -> list[int]:
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the store is no state of a row."""
+        return {}
+
+    def _continue(self, texts: Sequence[list[int]]) -> list[NgramDraft]:
+        """Return a draft after the end of each text."""
+        sizes = self.parameters.num_draft_tokens, self.parameters.corpus_budget
+        return [self._draft(self.store, self._corpora, text, *sizes) for text in texts]
+
+    def _insert(self, texts: Sequence[list[int]]) -> None:
+        """Insert the ends of texts into the store."""
+        for text in texts:
+            self.store.insert(self._end(text))
+
+    def _end(self, text: list[int]) -> list[int]:
         """Return the end of a text that fills a path of the store."""
-        return self._texts[row][-self._depth :]
+        return text[-self.parameters.max_depth :]
 
 
 def output_tokens(predict: NDArray[np.int32], paths: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -46,8 +46,8 @@ class SideFacts:
         Whether requests may bring grammars and ask for log-probabilities and hidden states.
     draft_input : type
         The class of what V1 carries to start a draft.
-    zeroes_padding : bool
-        Whether padded rows of all that is carried are zeroed, not only those that say what is read.
+    drafts_on_host : bool
+        Whether drafts come from the host, which has to know what was output, so that no graph follows a verify.
     """
 
     description: ModelDescription
@@ -61,13 +61,13 @@ class SideFacts:
     counts_only_output: bool = False
     serves_all: bool = True
     draft_input: type[DraftInput] = DraftInput
-    zeroes_padding: bool = False
+    drafts_on_host: bool = False
 
     @classmethod
     def of_seeds(cls, description: ModelDescription, num_candidates: int) -> "SideFacts":
         """Return the facts of a draft without KV, which seeds start."""
         kind = FrozenKVMTPDraftInput
-        return cls(description, num_candidates, borrows=False, catches_up=False, draft_input=kind, zeroes_padding=True)
+        return cls(description, num_candidates, borrows=False, catches_up=False, draft_input=kind)
 
     def branches(self, config: SpecConfig) -> int:
         """Return the branching factor of its drafts: 1 says that an accepted path lies at the front."""
@@ -107,6 +107,9 @@ class Waiting(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return it by name, each value by request row."""
+
+
+WaitingT_co = TypeVar("WaitingT_co", bound=Waiting, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -153,12 +156,12 @@ class Setting:
     has_dp_attention: bool = False
 
 
-class DraftSide(Protocol[ArrayT, PoolsT_contra, PrefillT_contra]):
+class DraftSide(Protocol[ArrayT, PoolsT_contra, PrefillT_contra, WaitingT_co]):
     """What a loop asks of its draft; the pools are the loop's, and ``facts`` are known before the first token."""
 
     facts: SideFacts
 
-    def waiting(self, is_v1: bool) -> Waiting:
+    def waiting(self, is_v1: bool) -> WaitingT_co:
         """Return the place where what starts its drafts waits, empty."""
 
     def join(self, rows: Sequence[int]) -> None:
@@ -195,7 +198,7 @@ class DraftSide(Protocol[ArrayT, PoolsT_contra, PrefillT_contra]):
     ) -> Followed[ArrayT]:
         """Follow a verify of V1: the accepted tokens of all requests, and of those that go on."""
 
-    def resized(self, setting: Setting) -> "DraftSide[ArrayT, PoolsT_contra, PrefillT_contra]":
+    def resized(self, setting: Setting) -> "DraftSide[ArrayT, PoolsT_contra, PrefillT_contra, WaitingT_co]":
         """Return a side of other sizes that goes on with what belongs to no request."""
 
     def state(self) -> dict[str, Any]:

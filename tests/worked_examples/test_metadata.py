@@ -1,8 +1,11 @@
 """K.5 by steps, K.7, K.8 and K.9: slots of a draft, a tree from its matrix, metadata, an extend and its bucket."""
 
 import pytest
+import torch
 
-from specsim.gpu.worker.graphs import bucket_for, bucket_sizes, pad_rows
+from specsim.gpu.worker.carried import BatchRows
+from specsim.gpu.worker.graphs import bucket_for, bucket_sizes
+from specsim.gpu.worker.stages import load, padding_of
 from specsim.phases import ForwardBatch, ForwardMode, ForwardOutput, pad_inputs_to_size, post_forward_mlp_sync_batch
 from tests.worked_examples.numbers import i32, i64, squares
 
@@ -70,7 +73,10 @@ def test_k9_select_index(computes):
 def test_k9_three_requests_fill_a_bucket_of_four():
     buckets = bucket_sizes(8)
     assert (buckets, bucket_for(3, buckets)) == ((1, 2, 4, 8), 4)
-    assert pad_rows([5, 2, 7], bucket_for(3, buckets)).tolist() == [5, 2, 7, 0]
+    rows = BatchRows(torch.tensor([5, 2, 7]))
+    padded = padding_of(rows, bucket_for(3, buckets))
+    load(padded, rows)
+    assert padded.req_pool_indices.tolist() == [5, 2, 7, 0]
 
 
 @pytest.mark.parametrize(("known", "seq_lens_sum"), [((13, 12, 7), 32), (None, None)])

@@ -25,7 +25,7 @@ from specsim.reference.worker.prefill import TargetPrefill
 from specsim.simulation.sides import DraftSide, Followed, Setting, SideFacts, Waiting
 
 
-class ExtendedSide(DraftSide[Array, Pools, TargetPrefill]):
+class ExtendedSide(DraftSide[Array, Pools, TargetPrefill, Waiting]):
     """A draft that a draft input starts, and that an extend of the accepted tokens catches up."""
 
     def __init__(self, setting: Setting, facts: SideFacts) -> None:

@@ -1,7 +1,7 @@
 """The draft side of NGRAM: drafts come from a store on the host, so that there is no draft model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,13 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
-from specsim.host.ngram import NgramDraft, NgramParameters, NgramStore
+from specsim.host.ngram import NgramDraft, NgramStore
 from specsim.operations.protocol import Operations
 from specsim.phases import EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
-from specsim.simulation.models.description import Side
-from specsim.simulation.models.protocol import require_model
-from specsim.simulation.ngram import has_same_store, make_corpora, masks_of, output_tokens
-from specsim.simulation.sides import Followed, Setting, SideFacts, Waiting
+from specsim.simulation.ngram import StoringSide, masks_of, output_tokens
+from specsim.simulation.sides import Followed, Setting, Waiting
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class WaitingTexts:
         return {}
 
 
-class NgramSide:
+class NgramSide(StoringSide):
     """Continue each text as the store knows that others went on, and insert the ends of texts after a verify.
 
     V1 inserts what the verify output. V2 has it on the host a verify later only, and inserts what was there before.
@@ -65,26 +63,13 @@ class NgramSide:
     """
 
     def __init__(self, setting: Setting, store: NgramStore | None = None) -> None:
-        description = require_model(setting.model, "numpy")
-        own = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-        self.facts = SideFacts(
-            replace(description, kv_components=own),
-            num_candidates=0,
-            borrows=False,
-            proposes_by_tree=True,
-            narrows=False,
-        )
-        self.parameters: NgramParameters = setting.drafting
         self._operations: CallsByName = setting.operations
-        self.store: NgramStore = self._operations.host("NgramStore")(self.parameters) if store is None else store
-        self._corpora = make_corpora(self.parameters, self._operations.host("NgramCorpus"))
+        host, draft = self._operations.host, self._operations.draft_with_corpora
+        super().__init__(setting, "numpy", host("NgramStore"), host("NgramCorpus"), draft, store)
 
     def waiting(self, is_v1: bool) -> Waiting:
         """Return texts by row."""
         return WaitingTexts()
-
-    def join(self, rows: Sequence[int]) -> None:
-        """Keep nothing of a request but its text."""
 
     def prefill(self, behind: TargetPrefill, pools: Pools) -> TextsInput:
         """Return the texts up to the ends of chunks, and the token after each."""
@@ -127,28 +112,6 @@ class NgramSide:
         after = _going_on(start, said)
         self._insert(after.texts)
         return Followed(after)
-
-    def resized(self, setting: Setting) -> "NgramSide":
-        """Return a side of other parameters, on the same store if it fits."""
-        return type(self)(setting, self.store if has_same_store(self.parameters, setting.drafting) else None)
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: the store is no state of a row."""
-        return {}
-
-    def _continue(self, texts: Sequence[list[int]]) -> list[NgramDraft]:
-        """Return a draft after the end of each text."""
-        sizes = self.parameters.num_draft_tokens, self.parameters.corpus_budget
-        return [self._operations.draft_with_corpora(self.store, self._corpora, text, *sizes) for text in texts]
-
-    def _insert(self, texts: Sequence[list[int]]) -> None:
-        """Insert the ends of texts into the store."""
-        for text in texts:
-            self.store.insert(self._end(text))
-
-    def _end(self, text: list[int]) -> list[int]:
-        """Return the end of a text that fills a path of the store."""
-        return text[-self.parameters.max_depth :]
 
 
 def verify_input_of(

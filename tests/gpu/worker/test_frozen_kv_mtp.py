@@ -11,10 +11,11 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import frozen_draft, frozen_side
-from specsim.gpu.worker.frozen_kv_mtp import gpu_frozen_kv_mtp, gpu_frozen_kv_mtp_v2
+from specsim.gpu.worker import by_name
 from specsim.gpu.worker.graphs import Kind
-from specsim.gpu.worker.stages import Stages
+from specsim.gpu.worker.sides import frozen_kv_mtp
+from specsim.gpu.worker.sides.frozen_kv_mtp import FrozenSide
+from specsim.gpu.worker.stages import SETTLING, Stages
 from specsim.reference.models import load_model
 from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import SpecRejection
@@ -42,7 +43,7 @@ def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, n
     sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
     workers = (
         loop_of("frozen_kv_mtp")(config, load_model(model), sizes),
-        gpu_frozen_kv_mtp(config, load_on_device(model), sizes, **options),
+        by_name.frozen_kv_mtp(config, load_on_device(model), sizes, **options),
     )
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -77,7 +78,7 @@ def test_every_phase_of_v2_is_that_of_the_reference(config, options):
     sizes = sizes_for(config, asked, 3)
     workers = (
         loop_of("frozen_kv_mtp_v2")(config, load_model(MODEL), sizes),
-        gpu_frozen_kv_mtp_v2(config, load_on_device(MODEL), sizes, **options),
+        by_name.frozen_kv_mtp_v2(config, load_on_device(MODEL), sizes, **options),
     )
     Pair([Engine(one, 3, shuffle_seed=5) for one in workers], first_divergence, set()).play(asked)
 
@@ -116,8 +117,8 @@ def test_sampled_and_constrained_requests_are_those_of_the_reference(config):
 
 def test_padded_rows_are_zeroed_whatever_was_drafted_before():
     worker = pair(TREE, requests(4), 4, **PADDED).engines[1].worker
-    stages = Stages.of_padding(worker._setting, Kind(2, False), 4)
-    phase, window = stages._phase, stages._window
+    stages = Stages(worker._shared, Kind(2, False), SETTLING, worker._waiting.take([]), 4, is_v1=True)
+    phase, window = stages._batch, stages._window
     for values in (*vars(phase).values(), window):
         if values is not None:
             values.fill_(7)
@@ -130,12 +131,11 @@ def test_padded_rows_are_zeroed_whatever_was_drafted_before():
     assert not window[5:].any()
 
 
-def seed_of_the_root(phase, topk):
+def seed_of_the_root(self, phase, pools):
     """Start the next draft from the first row of each request."""
     counts = phase.num_accepted_tokens.long()
     rows = torch.cumsum(counts, 0) - counts
-    seeds = phase.hidden_states.index_select(0, rows)
-    return frozen_draft.frozen_draft_input(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, seeds, topk)
+    return self._seeds(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, phase.hidden_states, rows)
 
 
 def layers_in_turn(description, kv):
@@ -144,16 +144,16 @@ def layers_in_turn(description, kv):
     return shared_kv(replace(description, target_layer_of=in_turn), kv)
 
 
-def seed_of_the_first_row(behind, topk):
+def seed_of_the_first_row(self, behind, pools):
     """Start the first draft from the state of the first token of a batch of chunks."""
-    seeds = behind.output.hidden_states[:1].repeat(len(behind.row), 1)
-    return frozen_draft.frozen_draft_input(behind.row, behind.ends, behind.following.int(), seeds, topk)
+    first = torch.zeros_like(behind.last)
+    return self._seeds(behind.row, behind.ends, behind.following.int(), behind.output.hidden_states, first)
 
 
 FAULTS = {
-    "seeds of the root": (frozen_side, "seed_of_extend", seed_of_the_root),
-    "layers in turn": (frozen_draft, "shared_kv", layers_in_turn),
-    "first seeds of one row": (frozen_side, "seed_of_prefill", seed_of_the_first_row),
+    "seeds of the root": (FrozenSide, "extend_ragged", seed_of_the_root),
+    "layers in turn": (frozen_kv_mtp, "shared_kv", layers_in_turn),
+    "first seeds of one row": (FrozenSide, "prefill", seed_of_the_first_row),
     "an old batch was replayed": (Stages, "load", lambda *_: None),
 }
 

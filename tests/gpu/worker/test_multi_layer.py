@@ -7,7 +7,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker.multi_layer import gpu_multi_layer, gpu_multi_layer_v1
+from specsim.gpu.worker.by_name import multi_layer_eagle_v1, multi_layer_eagle_v2
 from specsim.reference.models import load_model
 from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.lockstep import find_divergence
@@ -19,8 +19,8 @@ from specsim.simulation.schedule import IN_TURN, Schedule
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
 LOOPS = {
-    "v1": (loop_of("multi_layer_eagle_v1"), gpu_multi_layer_v1),
-    "v2": (loop_of("multi_layer_eagle_v2"), gpu_multi_layer),
+    "v1": (loop_of("multi_layer_eagle_v1"), multi_layer_eagle_v1),
+    "v2": (loop_of("multi_layer_eagle_v2"), multi_layer_eagle_v2),
 }
 BUSY = Schedule(prefill_chunk=4, has_prefix_cache=True)
 

@@ -161,8 +161,8 @@ def keeping_a_page_more(*arguments):
 
 def taking_the_first(seq_lens, window, accepted, *arguments):
     """Move, but give the slots of whoever came first to those that go on."""
-    new_lens, kept = ORIGINAL_MOVE(seq_lens, window, accepted, *arguments)
-    return new_lens, window[: len(kept)].clone()
+    new_lens, committed, kept = ORIGINAL_MOVE(seq_lens, window, accepted, *arguments)
+    return new_lens, committed, window[: len(kept)].clone()
 
 
 ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_front

@@ -5,7 +5,7 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.ngram import GpuNgramWorker
+from specsim.gpu.worker.by_name import ngram
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.logit_rules import LogitRules
@@ -87,7 +87,7 @@ def test_overlapped_outputs_are_those_of_plain_decoding(use_graphs):
 def test_drafts_from_a_store_obey_rules(use_graphs):
     requests, parameters = ruled_requests(3, 6), NgramParameters(num_draft_tokens=4)
     sizes = sizes_for(parameters.config, requests, 2)
-    worker = GpuNgramWorker(parameters, load_on_device(MODEL), sizes, use_graphs)
+    worker = ngram(parameters, load_on_device(MODEL), sizes, use_graphs)
     assert outputs_of(worker, requests) == decoded_plainly(requests)
 
 

@@ -13,7 +13,7 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker import ends
-from specsim.gpu.worker.carried import Carried
+from specsim.gpu.worker.carried import Carried, WaitingBatch
 from specsim.gpu.worker.transfer import download, upload
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
@@ -152,8 +152,8 @@ def test_an_idle_extend_runs_where_other_ranks_wait_for_it(has_dp_attention):
     engine.step()
     assert asked[0].finish is not None
     assert forwards == ([2, 0] if has_dp_attention else [2])
-    assert worker._carried.rows == ()
-    assert worker._carried.phase.topk_index.shape == (0, 1)
+    assert worker._waiting.carried.rows == ()
+    assert worker._waiting.carried.phase.topk_index.shape == (0, 1)
 
 
 def synchronisations(engine):
@@ -202,9 +202,10 @@ def test_what_goes_up_comes_down_as_it_is():
 def test_a_row_that_was_prefilled_again_is_whoever_joins_with_it():
     """A request gave way, and its row went to another: what was carried for it is dropped by its place."""
     worker = pair(CHAIN, requests(3), 3, use_graphs=False).engines[1].worker
+    waiting = WaitingBatch(worker.side.facts, worker.sizes)
 
     def carried(*rows):
-        idle = Carried.idle(worker._side.facts).phase
+        idle = waiting.carried.phase
         values = torch.tensor(rows, device=DEVICE)
         filled = {
             name: torch.zeros(
@@ -214,10 +215,11 @@ def test_a_row_that_was_prefilled_again_is_whoever_joins_with_it():
         }
         return Carried(rows, replace(idle, req_pool_indices=values % 10, seq_lens=values, **filled))
 
-    worker._carried = replace(carried(1, 2, 3), rows=(1, 2, 3))
-    worker._joining = replace(carried(12), rows=(2,))
-    assert worker._form_batch([1, 3, 2]).seq_lens.tolist() == [1, 3, 12]
-    assert worker._joining.rows == ()
+    first, joining = carried(1, 2, 3), carried(12)
+    waiting.keep(first.phase, rows=(1, 2, 3))
+    waiting.keep(joining.phase, joins=True, rows=(2,))
+    assert waiting.take([1, 3, 2]).seq_lens.tolist() == [1, 3, 12]
+    assert waiting.joining.rows == ()
 
 
 def test_graphs_without_a_gpu_are_refused():

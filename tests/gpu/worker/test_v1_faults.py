@@ -28,24 +28,24 @@ def evicting(change):
     return evicted_nodes
 
 
-def collecting(**wrong):
-    """Return ``collect_extend_input`` with wrong fields."""
-    original = v1.collect_extend_input
+def reclaiming(**wrong):
+    """Return ``reclaim`` that gives wrong fields to the requests that go on."""
+    original = reclaim.reclaim
 
-    def collect_extend_input(rows, verify_output, kept):
-        phase = original(rows, verify_output, kept)
-        return replace(phase, **{name: change(kept, phase) for name, change in wrong.items()})
+    def reclaimed(*arguments, **named):
+        everyone, going_on = original(*arguments, **named)
+        return everyone, replace(going_on, **{name: change(everyone, going_on) for name, change in wrong.items()})
 
-    return collect_extend_input
+    return reclaimed
 
 
 def mapping(change):
-    """Return ``_map`` with other slots for the requests that go on, made from the window and the right ones."""
+    """Return ``_map`` with other slots for the accepted positions, made from the window and the right ones."""
     original = reclaim._map
 
-    def map_accepted(draft_input, window, *arguments):
-        seq_lens, kept = original(draft_input, window, *arguments)
-        return seq_lens, change(window, kept)
+    def map_accepted(row, seq_lens, window, *arguments):
+        new_lens, kept = original(row, seq_lens, window, *arguments)
+        return new_lens, change(window, kept)
 
     return map_accepted
 
@@ -74,14 +74,14 @@ FAULTS = {
     "kept one too many": (reclaim, "evicted_nodes", evicting(True), LEAKED),
     "lengths before verify": (
         v1,
-        "collect_extend_input",
-        collecting(seq_lens=lambda _, phase: phase.seq_lens - phase.num_accepted_tokens),
+        "reclaim",
+        reclaiming(seq_lens=lambda _, phase: phase.seq_lens - phase.num_accepted_tokens),
         "seq_lens",
     ),
     "lengths of whoever came first": (
         v1,
-        "collect_extend_input",
-        collecting(seq_lens=lambda kept, phase: kept.seq_lens[: len(phase.seq_lens)].clone()),
+        "reclaim",
+        reclaiming(seq_lens=lambda everyone, phase: everyone.seq_lens[: len(phase.seq_lens)].clone()),
         "seq_lens",
     ),
     "slots of whoever came first": (
@@ -99,7 +99,7 @@ FAULTS = {
     ),
     "restore forgotten": (IterationLedger, "borrow_draft_slots", keeping_what_is_borrowed, LEAKED),
     "nothing was committed": (IterationLedger, "commit", lambda *_, **__: None, LEAKED),
-    "an old batch was replayed": (stages.Stages, "load", lambda *_: None, "VerifyInput.draft_token"),
+    "an old batch was replayed": (stages.Stages, "load", lambda *_: None, "DraftInput.req_pool_indices"),
 }
 
 

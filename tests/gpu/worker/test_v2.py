@@ -7,7 +7,9 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker.graphs import bucket_for, bucket_sizes, pad_rows
+from specsim.gpu.worker.carried import BatchRows
+from specsim.gpu.worker.graphs import bucket_for, bucket_sizes
+from specsim.gpu.worker.stages import load, padding_of
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -65,7 +67,7 @@ def test_padding_reaches_the_bucket_and_leaves_the_padding_row_as_it_was():
         engine.submit(request)
     for _ in range(3):
         engine.step()
-    assert worker._phases[0].req_pool_indices.shape[0] == 4
+    assert worker._last[0].start.req_pool_indices.shape[0] == 4
     assert worker.state()["seq_lens"][0] == 1
     assert not worker.state()["req_to_token"][0].any()
 
@@ -121,7 +123,11 @@ def test_batch_above_the_largest_bucket_is_refused():
 
 
 def test_padding_is_row_zero():
-    assert pad_rows([3, 5], 4).tolist() == [3, 5, 0, 0]
+    rows = BatchRows(torch.tensor([3, 5]))
+    padded = padding_of(rows, 4)
+    load(padded, BatchRows(torch.tensor([9, 8, 7, 6])))
+    load(padded, rows)
+    assert padded.req_pool_indices.tolist() == [3, 5, 0, 0]
 
 
 @needs_gpu
@@ -169,9 +175,9 @@ def test_iteration_never_synchronises():
     for request in requests:
         engine.submit(request)
     engine.step()
-    rows = torch.tensor([request.row for request in engine.scheduler.running], device=DEVICE)
+    rows = [request.row for request in engine.scheduler.running]
     torch.cuda.set_sync_debug_mode("error")
     try:
-        worker.iterate(rows)
+        worker.launch(rows)
     finally:
         torch.cuda.set_sync_debug_mode("default")

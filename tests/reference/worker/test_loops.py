@@ -1,9 +1,8 @@
 """Every worker of the reference is one of two loops with a draft side; a side that is brought alone runs in both."""
 
-import numpy as np
 import pytest
 
-from specsim.host.ngram import NgramDraft, NgramParameters
+from specsim.host.ngram import NgramParameters
 from specsim.reference.models import load_model
 from specsim.reference.worker.by_name import SIDES, WORKERS, loop_of
 from specsim.reference.worker.sides.ngram import NgramSide
@@ -13,6 +12,7 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
 from specsim.simulation.requests import Request
+from tests.worker_sides import suffix_side
 
 
 def test_every_side_runs_in_both_loops():
@@ -21,26 +21,13 @@ def test_every_side_runs_in_both_loops():
     assert len({loop_of(name).func.decode for name in WORKERS}) == 2
 
 
-class SuffixSide(NgramSide):
-    """Proposes a chain: how each text went on where its last token stood before."""
-
-    def _continue(self, texts):
-        return [self._chain(text) for text in texts]
-
-    def _chain(self, text):
-        count = self.parameters.num_draft_tokens
-        before = next((place for place in range(len(text) - 2, -1, -1) if text[place] == text[-1]), len(text) - 1)
-        tokens = [text[-1], *text[before + 1 :], *[0] * count][:count]
-        return NgramDraft(np.array(tokens), np.tril(np.ones((count, count), dtype=np.bool_)), 0)
-
-
 @pytest.mark.parametrize("page_size", [1, 3])
 @pytest.mark.parametrize("loop", [ReferenceWorkerV1, ReferenceWorker], ids=["V1", "V2"])
 def test_a_side_of_ones_own_runs_in_both_loops(loop, page_size):
     asked = [Request(number, [1, 2, 3] * 3, 12 + number) for number in range(4)]
     parameters = NgramParameters(num_draft_tokens=4)
     sizes = sizes_for(parameters.config, asked, 3, page_size)
-    worker = loop(parameters, load_model(HashModel(4, 3, 0.7)), sizes, make_side=SuffixSide)
+    worker = loop(parameters, load_model(HashModel(4, 3, 0.7)), sizes, make_side=suffix_side(NgramSide))
     report = simulate(worker, asked, max_batch=3)
     assert report.lossless
     assert report.num_accepted_drafts > 0

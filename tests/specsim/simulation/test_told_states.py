@@ -10,9 +10,7 @@ from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.frozen_kv_mtp import gpu_frozen_kv_mtp
-from specsim.gpu.worker.ngram import GpuNgramWorker
-from specsim.gpu.worker.ngram_v2 import GpuNgramWorkerV2
+from specsim.gpu.worker.by_name import frozen_kv_mtp, ngram, ngram_v2
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
@@ -103,9 +101,9 @@ def test_drafts_over_the_keys_of_the_target_change_no_state():
 @pytest.mark.parametrize(
     ("make", "drafting", "differs"),
     [
-        (GpuNgramWorker, NgramParameters(3, 3, num_draft_tokens=4), {}),
-        (GpuNgramWorkerV2, NgramParameters(3, 3, num_draft_tokens=4), {}),
-        (gpu_frozen_kv_mtp, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
+        (ngram, NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (ngram_v2, NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (frozen_kv_mtp, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
     ],
 )
 def test_workers_of_other_algorithms_hand_them_over_on_the_device(make, drafting, differs):

@@ -12,18 +12,19 @@ from torch import Tensor
 
 from specsim import gpu
 from specsim.assertion import require_present
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker.carried import device_zeros
 from specsim.gpu.worker.draft import chain_of, map_hot, roots
 from specsim.gpu.worker.extend import ragged_keys
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.prefill import TargetPrefill, device_array
-from specsim.gpu.worker.sides import hot_tokens_of
+from specsim.gpu.worker.sides.extended import ExtendedSide
 from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.layered import LayeredModel, require_layered
-from specsim.simulation.sides import SideFacts
+from specsim.simulation.sides import Setting, SideFacts
 
 
 @dataclass(frozen=True)
@@ -46,33 +47,21 @@ class Window:
         return (self.starts + self.lengths - 1 - self.padding).long()
 
 
-class LayeredSide:
-    """A layer a step, each with a window of its own (semantics E.4).
+class LayeredSide(ExtendedSide):
+    """A layer a step, each with a window of its own; drafts are chains with as many steps as there are layers.
 
-    Parameters
-    ----------
-    model : LayeredModel
-        Target and layers, on torch tensors.
-    config : SpecConfig
-        The sizes of drafts: chains, with as many steps as there are layers.
-    sizes : PoolSizes
-        Rows are those of the requests.
-    has_dp_attention : bool
-        Other ranks wait for its forwards, which are as many whatever a batch is.
+    Other ranks wait for as many forwards whatever a batch is (semantics E.4).
     """
 
-    def __init__(
-        self, model: LayeredModel[Tensor], config: SpecConfig, sizes: PoolSizes, has_dp_attention: bool = False
-    ) -> None:
-        del has_dp_attention
-        told = require_layered(model, config, "torch")
-        self.facts = SideFacts(told, config.num_steps, borrows=False)
+    def __init__(self, setting: Setting) -> None:
+        config, sizes = setting.drafting, setting.sizes
+        told = require_layered(setting.model, config, "torch")
+        super().__init__(setting, SideFacts(told, config.num_steps, borrows=False))
         self._num_layers = config.num_steps
-        self._model = model
-        self._hot_token_id = hot_tokens_of(told)
+        self._model: LayeredModel[Tensor] = setting.model
         shape = sizes.num_rows, self._num_layers - 1, len(told.hidden_layers) * told.hidden_width
-        self._pool = torch.zeros(shape, dtype=getattr(torch, told.hidden_dtype), device=DEVICE)
-        self._firsts = torch.zeros(sizes.num_rows, dtype=torch.int64, device=DEVICE)
+        self._pool = device_zeros(shape, told.hidden_dtype)
+        self._firsts = device_zeros((sizes.num_rows,), "int64")
         self._firsts_on_host = [0] * sizes.num_rows
         self._joining: set[int] = set()
 
@@ -82,7 +71,7 @@ class LayeredSide:
 
     def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
         """Run every layer over the chunks, each a token further; where one goes on, windows grow to what it repairs."""
-        rows, starts = behind.rows, behind.starts
+        rows, starts = behind.rows, [chunk.start for chunk in behind.chunks]
         begun = [place for place, row in enumerate(rows) if row in self._joining or starts[place] == 0]
         for place in begun:
             self._firsts_on_host[rows[place]] = starts[place]
@@ -104,40 +93,31 @@ class LayeredSide:
             ends=behind.ends,
             owner=torch.arange(len(rows), device=DEVICE).repeat_interleave(lengths),
         )
-        topk_p, topk_index = self._run(behind.row, window, behind.keys.page_table, goes_on, pools)
-        self._keep(behind.row, window, lengths)
-        return DraftInput(
-            req_pool_indices=behind.row,
-            seq_lens=behind.ends,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=behind.following.int(),
-        )
+        table, bonus_tokens = behind.keys.page_table, behind.following.int()
+        return self._follow(behind.row, window, table, goes_on, lengths, behind.ends, bonus_tokens, pools)
 
     def draft(
-        self, phase: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]
+        self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]
     ) -> VerifyInput:
         """Make a chain of the first candidates; no forward runs."""
-        del pools
         if config.num_steps == 0:
-            return roots(phase, verify_slots())
-        candidates = map_hot(phase.topk_index, self._hot_token_id)
+            return roots(start, verify_slots())
+        candidates = map_hot(start.topk_index, self._hot_token_id)
         token_list = [candidates[:, step : step + 1] for step in range(config.num_steps)]
-        return chain_of(phase, token_list, config, verify_slots)
+        return chain_of(start, token_list, config, verify_slots)
 
     def extend(
         self,
-        rows: Tensor,
+        row: Tensor,
         verify_input: VerifyInput,
         verify_output: VerifyOutput,
         phase: DraftExtendInput,
-        keys: PagedKeys[Tensor],
         pools: Pools,
     ) -> DraftInput:
         """Run layer s over the nodes and the s positions in front of them."""
-        width, number = phase.num_draft_tokens, torch.arange(rows.shape[0], device=DEVICE)
-        lengths = torch.full_like(phase.num_accepted_tokens, width)
+        width, number = phase.num_draft_tokens, torch.arange(row.shape[0], device=DEVICE)
+        counts = phase.num_accepted_tokens
+        lengths = torch.full_like(counts, width)
         window = Window(
             input_ids=phase.input_ids,
             positions=phase.positions,
@@ -145,28 +125,17 @@ class LayeredSide:
             hidden_states=require_present("hidden_states", phase.hidden_states),
             starts=(number * width).int(),
             lengths=lengths,
-            padding=lengths - phase.num_accepted_tokens,
+            padding=lengths - counts,
             ends=phase.forward_seq_lens,
-            owner=torch.arange(rows.shape[0] * width, device=DEVICE) // width,
+            owner=torch.arange(row.shape[0] * width, device=DEVICE) // width,
         )
-        topk_p, topk_index = self._run(rows, window, keys.page_table, True, pools)
-        self._keep(rows, window, phase.num_accepted_tokens)
-        return DraftInput(
-            req_pool_indices=rows,
-            seq_lens=verify_input.seq_lens + phase.num_accepted_tokens,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=verify_output.bonus_tokens,
-        )
-
-    def to_extend_input(self, phase: EagleDraftExtendInput) -> EagleDraftExtendInput:
-        """Return it as it is."""
-        return phase
+        table = require_present("keys of the verify", pools.verify_keys).page_table
+        seq_lens, bonus_tokens = verify_input.seq_lens + counts, verify_output.bonus_tokens
+        return self._follow(row, window, table, True, counts, seq_lens, bonus_tokens, pools)
 
     def extend_ragged(self, phase: EagleDraftExtendInput, pools: Pools) -> DraftInput:
         """Run layer s over the accepted tokens and the s positions in front of them."""
-        keys, rows, counts = ragged_keys(phase, pools), phase.req_pool_indices, phase.num_accepted_tokens
+        keys, counts = ragged_keys(phase, pools), phase.num_accepted_tokens
         on_host = phase.num_accepted_tokens_cpu
         owner = [request for request, count in enumerate(on_host) for _ in range(count)]
         window = Window(
@@ -180,20 +149,29 @@ class LayeredSide:
             ends=phase.seq_lens,
             owner=device_array(owner, DEVICE),
         )
-        topk_p, topk_index = self._run(rows, window, keys.page_table, True, pools)
-        self._keep(rows, window, counts)
-        return DraftInput(
-            req_pool_indices=rows,
-            seq_lens=phase.seq_lens,
-            topk_p=topk_p,
-            topk_index=topk_index,
-            hidden_states=None,
-            bonus_tokens=require_present("bonus_tokens", phase.bonus_tokens),
-        )
+        row, seq_lens = phase.req_pool_indices, phase.seq_lens
+        bonus_tokens = require_present("bonus_tokens", phase.bonus_tokens)
+        return self._follow(row, window, keys.page_table, True, counts, seq_lens, bonus_tokens, pools)
 
     def state(self) -> dict[str, Any]:
         """Return the hidden states that wait, by row."""
         return {"hidden_states_pool": to_numpy(self._pool)}
+
+    def _follow(
+        self,
+        row: Tensor,
+        window: Window,
+        page_table: Tensor,
+        grows: bool,
+        counts: Tensor,
+        seq_lens: Tensor,
+        bonus_tokens: Tensor,
+        pools: Pools,
+    ) -> DraftInput:
+        """Run all layers, keep the hidden states of what is committed, and return what starts the next drafts."""
+        topk_p, topk_index = self._run(row, window, page_table, grows, pools)
+        gpu.assign_hidden_states_pool(window.hidden_states, window.starts, counts, row, self._pool)
+        return DraftInput(row, seq_lens, topk_p, topk_index, None, bonus_tokens)
 
     def _run(
         self, rows: Tensor, window: Window, page_table: Tensor, grows: bool, pools: Pools
@@ -241,10 +219,6 @@ class LayeredSide:
         place = torch.arange(grown.next_positions.shape[0], device=DEVICE, dtype=first.dtype)
         owner = torch.searchsorted(first, place, right=True) - 1
         return Window(*grown, window.padding, window.ends, owner)
-
-    def _keep(self, rows: Tensor, window: Window, counts: Tensor) -> None:
-        """Append the hidden states of what is committed to those that wait."""
-        gpu.assign_hidden_states_pool(window.hidden_states, window.starts, counts, rows, self._pool)
 
 
 def _rotated(window: Window, tokens: Tensor) -> Window:

@@ -1,0 +1,193 @@
+"""What both loops have on the device: a draft side, pools, graphs by bucket, and the prefill."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.worker.choices import Asked, ChoiceRows
+from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
+from specsim.gpu.worker.logprobs import Scored, score, told_by
+from specsim.gpu.worker.pools import Pools, flat_ranges
+from specsim.gpu.worker.prefill import device_array, prefill_target
+from specsim.gpu.worker.sides.stepwise import StepwiseSide
+from specsim.gpu.worker.stages import DeviceSide, Parts, Shared, Stages
+from specsim.gpu.worker.transfer import on_host, upload
+from specsim.host.choice import TokenChoice
+from specsim.phases import Phase
+from specsim.simulation.dflash import check_dflash_request
+from specsim.simulation.logprobs import Told, alone
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.moving import require_moves, sides_that_move
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.requests import PromptChunk, Request
+from specsim.simulation.sides import Drafting, Followed, Setting, handed_over
+
+MakeSide = Callable[[Setting], DeviceSide]
+"""Makes the draft side of a loop, and refuses what it cannot run."""
+
+
+class Loop(ABC):
+    """A worker but for its iterations; all that differs by algorithm is its draft side.
+
+    What an iteration runs on the device is captured in graphs on a GPU, and runs eagerly elsewhere.
+
+    Parameters
+    ----------
+    drafting : SpecConfig, NgramParameters or DflashParameters
+        The widest drafts, as the side takes them.
+    model : Model
+        Target and draft, on torch tensors.
+    sizes : PoolSizes
+        Slots, rows and row width.
+    use_graphs : bool, optional
+        Capture and replay; by default wherever there is a GPU and the model can be captured.
+    pads : bool
+        Pad batches to buckets in eager mode too; graphs always do.
+    has_dp_attention : bool
+        Other ranks wait for the forwards of this one, so that they run without requests too.
+    pools : Pools or None
+        Those of another worker, whose maps, KV and states this one goes on in; None for pools of its own.
+    make_side : callable
+        Makes what drafts.
+    name : str, optional
+        What reports call it.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: no model, one that the side cannot run, or graphs of a model that cannot be captured;
+        NO_MOVE: a model whose KV would have to move, and cannot; WRONG_DEVICE: graphs were asked for where there is no
+        GPU.
+    """
+
+    is_v1: ClassVar[bool]
+    default_name: ClassVar[str]
+
+    def __init__(
+        self,
+        drafting: Drafting,
+        model: Model[Tensor],
+        sizes: PoolSizes,
+        use_graphs: bool | None = None,
+        pads: bool = False,
+        has_dp_attention: bool = False,
+        pools: Pools | None = None,
+        make_side: MakeSide = StepwiseSide,
+        name: str | None = None,
+    ) -> None:
+        self._has_dp_attention = has_dp_attention
+        self.side = make_side(Setting(model, drafting, sizes, None, has_dp_attention))
+        self.name = name or self.default_name
+        self.parameters, self.config, self.model, self.sizes = drafting, drafting.config, model, sizes
+        facts, description = self.side.facts, self.side.facts.description
+        self.has_plain_keys, self.tells = not facts.catches_up, facts.serves_all
+        self._branches = facts.branches(self.config)
+        require_moves(description, sides_that_move(self._branches, sizes.page_size, self.is_v1))
+        is_possible = DEVICE.type == "cuda" and description.is_capturable
+        self.use_graphs = is_possible if use_graphs is None else use_graphs
+        if self.use_graphs:
+            require_graphs(description.name, description.is_capturable)
+        self.device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else "cpu (Triton interpreter)"
+        num_nodes = self.config.num_draft_tokens
+        self._pools = Pools(description, num_nodes, sizes, DEVICE) if pools is None else pools.resized(num_nodes)
+        self._choices = ChoiceRows(sizes.num_rows, DEVICE, facts.keeps_top_k_exactly)
+        self._waiting = self.side.waiting(self.is_v1)
+        self._shared = Shared(self.config, model, self._pools, self._choices, self.side, self._waiting, self._branches)
+        self._pads = pads or self.use_graphs
+        self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
+        self._captured: dict[tuple[int, Kind, Parts], Stages] = {}
+        self._graph_memory: Any = None
+        self._last: tuple[Stages, Followed[Tensor], int] | None = None
+        self._scored: tuple[Scored | None, int] = None, 0
+        if self.use_graphs:
+            for size in reversed(self._buckets):
+                greedy = Kind(self.config.num_steps, False)
+                self._captured_stages(size, greedy, self._parts(False), self._waiting.take([]))
+
+    def check_request(self, request: Request) -> None:
+        """Refuse a request that the side does not serve."""
+        if not self.side.facts.serves_all:
+            check_dflash_request(request)
+
+    def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
+        """Write allocated slots into the request-to-token map."""
+        self._pools.assign_slots(upload(flat_ranges(ranges), DEVICE))
+
+    def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
+        """Keep how the tokens of joining requests are chosen."""
+        self._choices.assign(rows, choices)
+        self.side.join(rows)
+
+    def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
+        """Run chunks of prompts through target and draft; return the token after each."""
+        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices)
+        self._waiting.keep(self.side.prefill(behind, self._pools), joins=True, rows=rows)
+        paths, following = device_array(alone(len(rows)), DEVICE, torch.int32), behind.following.int()
+        self._scored = (
+            score(behind.asked, behind.row, behind.output, paths, following, self._choices),
+            len(rows),
+        )
+        return behind.tokens
+
+    def resized(self, drafting: Drafting) -> Self:
+        """Return a worker of other sizes in the same maps, KV and states, with graphs of its own.
+
+        What starts its drafts waits in its own place.
+        """
+        return type(self)(
+            drafting,
+            self.model,
+            self.sizes,
+            self.use_graphs,
+            self._pads,
+            self._has_dp_attention,
+            self._pools,
+            self.side.resized,
+            self.name,
+        )
+
+    def told(self) -> Told:
+        """Return what is told of the tokens of the last prefill or iteration."""
+        return told_by(*self._scored)
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""
+        if self._last is None:
+            return ()
+        stages, followed, live = self._last
+        padded = handed_over(stages.start, stages.verify_input, stages.verify_output)
+        own = handed_over(followed.phase)
+        return *(on_host(one, live) for one in padded), *(on_host(one, None if self.is_v1 else live) for one in own)
+
+    def state(self) -> dict[str, Any]:
+        """Return the carried state by name as NumPy arrays, what waits for each request by its row."""
+        return {**self._pools.state(), **self._waiting.state(), **self.side.state()}
+
+    @abstractmethod
+    def _parts(self, is_interrupted: bool) -> Parts:
+        """Return which stages run together; ``is_interrupted`` where the host looks at logits."""
+
+    def _stages(self, start: Any, config: SpecConfig, asked: Asked, window: Tensor | None = None) -> Stages:
+        """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
+        live, kind = len(asked.choices), Kind(config.num_steps, *asked.wants)
+        parts = self._parts(asked.is_constrained or asked.is_told)
+        size = bucket_for(live, self._buckets) if self._pads and live else live
+        if self.use_graphs and live:
+            stages = self._captured_stages(size, kind, parts, start)
+        else:
+            stages = Stages(self._shared, kind, parts, start, size, self.is_v1)
+        stages.load(start, window)
+        return stages
+
+    def _captured_stages(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
+        """Return a bucket's graphs; those that are not greedy and as deep as configured are captured when needed."""
+        if (size, kind, parts) not in self._captured:
+            stages = Stages(self._shared, kind, parts, like, size, self.is_v1)
+            self._graph_memory = stages.capture(self._graph_memory)
+            self._captured[size, kind, parts] = stages
+        return self._captured[size, kind, parts]

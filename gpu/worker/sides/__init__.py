@@ -1,0 +1,1 @@
+"""Draft sides on torch tensors: what each algorithm does beside the two loops."""

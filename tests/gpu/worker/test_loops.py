@@ -1,0 +1,129 @@
+"""Two loops a layer run every draft side, also one's own, and on the device in graphs that only replay."""
+
+from dataclasses import fields, is_dataclass, replace
+
+import pytest
+import torch
+
+from specsim import gpu
+from specsim.config import SpecConfig
+from specsim.conformance.backend import load
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.models import load_model as load_on_device
+from specsim.gpu.worker import loop, stages
+from specsim.gpu.worker.graphs import bucket_sizes
+from specsim.gpu.worker.pools import Pools
+from specsim.gpu.worker.sides.ngram import NgramSide
+from specsim.gpu.worker.v1 import GpuWorkerV1
+from specsim.gpu.worker.v2 import GpuWorker
+from specsim.host.ngram import NgramParameters
+from specsim.host.sampling import SamplingParameters
+from specsim.properties.laws.support.constrained_runs import Shifted
+from specsim.properties.laws.support.histories import Arrival, Scenario
+from specsim.properties.laws.support.padded_runs import run_of
+from specsim.reference.models import load_model
+from specsim.reference.worker.by_name import WORKERS, loop_of
+from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.pool_kinds import PoolKind
+from specsim.simulation.pools import sizes_for
+from specsim.simulation.report import simulate
+from specsim.simulation.requests import Request
+from tests.worker_sides import suffix_side
+
+OWN = load("specsim.gpu").workers
+LARGEST = (Arrival((1, 2, 1), 9, None, 0),) * 3
+
+
+def run_named(name, pool=PoolKind.MHA):
+    """Return a run of a worker, on a chain or a tree."""
+    config = SpecConfig(2, 2, 5) if name in ("eagle_v1", "standalone_v2") else SpecConfig(1, 2, 3)
+    return run_of(name, Scenario(config, HashModel(32, 3, 0.8), LARGEST, 3, 0), pool)
+
+
+def test_every_worker_of_both_layers_is_one_of_four_loops():
+    decodes = set()
+    for name in WORKERS:
+        run = run_named(name)
+        model = load_on_device(run.scenario.model)
+        for worker in (run.plain_worker(), OWN[name](run.parameters, model, run.sizes(), use_graphs=False)):
+            decodes.add(type(worker).decode)
+    assert gpu.WORKERS.keys() == WORKERS.keys()
+    assert len(decodes) == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"pads": True}], ids=["exact", "padded"])
+@pytest.mark.parametrize("build", [GpuWorkerV1, GpuWorker], ids=["V1", "V2"])
+def test_a_side_of_ones_own_runs_in_both_loops(build, options):
+    asked = [Request(number, [1, 2, 3] * 3, 6 + number) for number in range(3)]
+    parameters = NgramParameters(num_draft_tokens=4)
+    sizes = sizes_for(parameters.config, asked, 3, 3)
+    model, side = load_on_device(HashModel(4, 3, 0.7)), suffix_side(NgramSide)
+    worker = build(parameters, model, sizes, use_graphs=False, make_side=side, **options)
+    report = simulate(worker, asked, max_batch=3)
+    assert report.lossless
+    assert report.num_accepted_drafts > 0
+
+
+class Replayed:
+    """A graph without a GPU: what was captured runs again, and what it leaves goes where the capture has left it."""
+
+    def __init__(self, run, memory):
+        self._run, self._holder = run, run.func.__self__
+        before = dict(vars(self._holder))
+        run()
+        left = {name: value for name, value in vars(self._holder).items() if before.get(name) is not value}
+        inside = {"output", "_verified"} if len(self._holder._parts) == 1 else set()
+        self._left = {name: value for name, value in left.items() if name not in inside}
+
+    def replay(self):
+        """Run it, and write over the memory that the capture has."""
+        before = dict(vars(self._holder))
+        self._run()
+        for name, there in self._left.items():
+            write_over(there, vars(self._holder)[name])
+        vars(self._holder).clear()
+        vars(self._holder).update(before)
+
+    def pool(self):
+        """Return what stands for the memory."""
+        return "memory"
+
+
+def write_over(there, given):
+    """Copy every tensor inside of a value over the one in the same place of another."""
+    if isinstance(there, torch.Tensor):
+        if there.data_ptr() != given.data_ptr():
+            there.copy_(given)
+    elif is_dataclass(there):
+        for field in fields(there):
+            write_over(getattr(there, field.name), getattr(given, field.name))
+    elif isinstance(there, Pools):
+        write_over(there.verify_keys, given.verify_keys)
+
+
+def asked_of(run):
+    """Return requests of which some are sampled, processed or told of, as far as the worker serves them."""
+    vocab_size, is_block = run.scenario.model.vocab_size, run.name.startswith("dflash")
+    plain = [Request(one, [token % vocab_size for token in (one, 7, 3)[: 1 + one]], 3 + 2 * one) for one in range(3)]
+    return plain, [
+        replace(plain[0].fresh(), sampling=SamplingParameters(1.2, seed=3), top_logprobs=None if is_block else 2),
+        replace(plain[1].fresh(), processor=Shifted(1)),
+        plain[2].fresh(),
+    ]
+
+
+@pytest.mark.skipif(DEVICE.type == "cuda", reason="a GPU captures graphs, which other tests do")
+@pytest.mark.filterwarnings("ignore:.*recurrent state:UserWarning")
+@pytest.mark.parametrize("name", [name for name in WORKERS if not name.startswith("standalone")])
+def test_replays_over_memory_that_stays_in_place_are_the_reference(name, monkeypatch):
+    """Batches of one, two and three requests in the buckets of four, one kind of batch after another."""
+    monkeypatch.setattr(loop, "require_graphs", lambda *_: None)
+    monkeypatch.setattr(stages, "capture", Replayed)
+    run = run_named(name, PoolKind.HYBRID if name == "eagle_v2" else PoolKind.MHA)
+    model, sizes = run.scenario.model, replace(run.sizes(), num_rows=5)
+    believed = loop_of(name)(run.parameters, load_model(model), sizes)
+    worker = OWN[name](run.parameters, load_on_device(model), sizes, use_graphs=True)
+    assert len(worker._captured) == len(bucket_sizes(4))
+    for requests in asked_of(run):
+        assert find_divergence(believed, worker, requests, max_batch=3, shuffle_seed=5) is None
