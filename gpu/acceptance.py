@@ -1,6 +1,5 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
-
 from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two

@@ -58,60 +58,40 @@ def move_kv_cache(call: Call) -> Launch | None:
 
 def move_strips(call: Call, strips: StripTable, num_slots: int) -> Launch | None:
     """Move all strips by the pairs of a call."""
-    num_pairs = call.axes["pair"]
-    if not strips.num_strips:
+    num_pairs, num_strips, most_words = call.axes["pair"], strips.num_strips, strips.most_words
+    if num_strips == 0:
         return None
-    waits_in_registers = num_pairs <= MOST_PAIRS_IN_REGISTERS
-    plan = (_move_in_registers if waits_in_registers else _move_by_scratch)(num_pairs, num_slots, strips)
+    pairs, word_bytes = power_of_two(num_pairs), strips.word.itemsize
+    sizes = {"num_pairs": num_pairs, "num_slots": num_slots}
+    constants = {"WORD": WORD_TYPES[strips.word], "PAGE": strips.layout.page_slots}
     scratch = {}
-    if not waits_in_registers:
-        num_words = plan.grid[0] * num_pairs * plan.tunables["WORDS"]
-        scratch["scratch"] = call.scratch(num_words, dtype=strips.word)
+    if num_pairs <= MOST_PAIRS_IN_REGISTERS:
+        tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
+        words = choose_block(most_words, max(1, tile_bytes // word_bytes), max(1, LARGEST_TILE // pairs))
+        num_tiles = ceil_div(most_words, words)
+        plan = Plan(
+            kernels._move_kv_cache_kernel,
+            grid=(num_strips * num_tiles,),
+            sizes={**sizes, "num_tiles": num_tiles},
+            constants={**constants, "PAIRS": pairs, "IS_ALIGNED": strips.is_aligned and words > 1},
+            tunables={"WORDS": words},
+            num_warps=_num_warps(pairs * words * word_bytes),
+        )
+    else:
+        words = choose_block(most_words, TILE_BYTES // word_bytes, LARGEST_TILE // SCRATCH_PAIRS)
+        num_tiles = ceil_div(most_words, words)
+        num_programs = chunks_to_fill(1, num_strips * num_tiles, SCRATCH_PROGRAMS)
+        plan = Plan(
+            kernels._move_kv_cache_by_scratch_kernel,
+            grid=(num_programs,),
+            sizes={**sizes, "num_tiles": num_tiles, "num_strip_tiles": num_strips * num_tiles},
+            constants={**constants, "IS_ALIGNED": strips.is_aligned and words > 1},
+            tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
+            num_warps=_num_warps(SCRATCH_PAIRS * words * word_bytes),
+        )
+        scratch["scratch"] = call.scratch(num_programs * num_pairs * words, dtype=strips.word)
     # NOTE: the buffers are written through the addresses of the table.
     return Launch(plan, call.contiguous("source_slots", "target_slots"), {"strips": strips.table}, scratch)
-
-
-def _move_in_registers(num_pairs: int, num_slots: int, strips: StripTable) -> Plan:
-    pairs, word_bytes = power_of_two(num_pairs), strips.word.itemsize
-    tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
-    words = choose_block(strips.most_words, max(1, tile_bytes // word_bytes), max(1, LARGEST_TILE // pairs))
-    num_tiles = ceil_div(strips.most_words, words)
-    return Plan(
-        kernels._move_kv_cache_kernel,
-        grid=(strips.num_strips * num_tiles,),
-        sizes={"num_pairs": num_pairs, "num_slots": num_slots, "num_tiles": num_tiles},
-        constants={
-            "WORD": WORD_TYPES[strips.word],
-            "PAGE": strips.layout.page_slots,
-            "PAIRS": pairs,
-            "IS_ALIGNED": strips.is_aligned and words > 1,
-        },
-        tunables={"WORDS": words},
-        num_warps=_num_warps(pairs * words * word_bytes),
-    )
-
-
-def _move_by_scratch(num_pairs: int, num_slots: int, strips: StripTable) -> Plan:
-    words = choose_block(strips.most_words, TILE_BYTES // strips.word.itemsize, LARGEST_TILE // SCRATCH_PAIRS)
-    num_tiles = ceil_div(strips.most_words, words)
-    num_strip_tiles = strips.num_strips * num_tiles
-    return Plan(
-        kernels._move_kv_cache_by_scratch_kernel,
-        grid=(chunks_to_fill(1, num_strip_tiles, SCRATCH_PROGRAMS),),
-        sizes={
-            "num_pairs": num_pairs,
-            "num_slots": num_slots,
-            "num_tiles": num_tiles,
-            "num_strip_tiles": num_strip_tiles,
-        },
-        constants={
-            "WORD": WORD_TYPES[strips.word],
-            "PAGE": strips.layout.page_slots,
-            "IS_ALIGNED": strips.is_aligned and words > 1,
-        },
-        tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
-        num_warps=_num_warps(SCRATCH_PAIRS * words * strips.word.itemsize),
-    )
 
 
 def _num_warps(num_bytes: int) -> int:

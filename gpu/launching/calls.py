@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from specsim.contracts.compiled import compile_contract
-from specsim.contracts.keys import ODD, define
+from specsim.contracts.keys import ODD
 from specsim.contracts.memory import check_memory
+from specsim.contracts.written import define
 from specsim.gpu.arrays import MEMORY, TENSORS
 from specsim.gpu.launching.apart import Layout, layout_of
 from specsim.gpu.launching.buffers import Call, check_entries, prepare

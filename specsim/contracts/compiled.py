@@ -14,7 +14,7 @@ import numpy as np
 
 from specsim.contracts.contract import ArraySpec, Contract, ScalarSpec
 from specsim.contracts.faults import MOST_OUTPUT_BYTES, Faults, is_number, late_size, num_bytes_of
-from specsim.contracts.keys import ODD, define, identify_by
+from specsim.contracts.keys import ODD, identify_by
 from specsim.contracts.kinds import (
     ANY,
     ArrayKind,
@@ -27,6 +27,7 @@ from specsim.contracts.kinds import (
 from specsim.contracts.lists import NoList
 from specsim.contracts.memory import check_memory
 from specsim.contracts.source import bind_source
+from specsim.contracts.written import define
 
 MOST_REMEMBERED = 32
 """Calls of an operation that are remembered: more of them save no time in long runs, and cost megabytes."""

@@ -19,6 +19,7 @@ from typing import Any
 from specsim.contracts.contract import ArraySpec, Contract
 from specsim.contracts.kinds import ArrayKind
 from specsim.contracts.lists import ArrayTuple, forms_and_place
+from specsim.contracts.written import define
 
 Lines = list[str]
 Identity = tuple[tuple[Any, ...], list[int]]
@@ -36,12 +37,6 @@ ALIGNMENT = 16
 
 MOST_LENGTHS = 256
 """Lengths of lists of which the function that reads them is kept; an engine has one a layer count."""
-
-
-def define(source: str, name: str, scope: dict[str, Any], label: str) -> Any:
-    """Compile generated source, and return what it defines under a name."""
-    exec(compile(source, f"<{label}>", "exec"), scope)
-    return scope[name]
 
 
 def identify_by(contract: Contract, kind: ArrayKind, scalar: Callable[[str, Any], int]) -> Identify:
