@@ -9,6 +9,11 @@ from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, strides_of
 
+TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
+COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
+THRESHOLDS = ("threshold_single", "threshold_acc")
+"""Arguments that kernels take together."""
+
 TILE = 1024
 """Coins or places of a path of a program: eight a thread of four warps."""
 
@@ -56,8 +61,8 @@ def tree_speculative_sampling_target_only(call: Call) -> Launch | None:
                 "num_nodes": num_nodes,
                 "vocab": vocab,
                 "num_steps": num_steps,
-                **strides_of(target_probs, "target_request", "target_node", "target_token"),
-                **strides_of(draft_probs, "draft_request", "draft_node", "draft_token"),
+                "target_strides": target_probs.stride(),
+                "draft_strides": draft_probs.stride(),
             },
             constants={
                 "STRICT": bool(axes["strict"]),
@@ -70,12 +75,12 @@ def tree_speculative_sampling_target_only(call: Call) -> Launch | None:
             num_warps=_num_warps(block),
         ),
         inputs={
-            **call.contiguous("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling"),
-            **call.contiguous("uniform_samples", "uniform_samples_for_final_sampling"),
+            "tree": call.group(*TREE),
+            "coin": call.group(*COINS),
             "target_probs": target_probs,
-            **call.contiguous("threshold_single", "threshold_acc"),
+            "threshold": call.group(*THRESHOLDS),
         },
-        outputs={"draft_probs": draft_probs, **call.returned()},
+        outputs={"draft_probs": draft_probs, "path": tuple(call.outputs)},
     )
 
 

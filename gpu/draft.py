@@ -43,12 +43,12 @@ def select_top_k_tokens(call: Call) -> Launch | None:
     hidden_states, is_first = arguments["hidden_states"], step_index == 0
     inputs = call.contiguous("topk_p", "topk_index", *([] if is_first else ["scores"]))
     absent = ["scores_ptr"] if is_first else []
-    hidden_size, hidden_strides = 0, {"hidden_row_stride": 0, "hidden_column_stride": 0}
+    hidden_size, hidden_strides = 0, (0, 0)
     if hidden_states is None:
         absent += ["hidden_states_ptr", "next_hidden_states_ptr"]
     else:
         inputs["hidden_states"] = hidden_states
-        hidden_size, hidden_strides = hidden_states.shape[1], strides_of(hidden_states, "hidden_row", "hidden_column")
+        hidden_size, hidden_strides = hidden_states.shape[1], hidden_states.stride()
     width = power_of_two(topk)
     block = power_of_two(topk if is_first else topk * topk)
     hidden_block = choose_block(hidden_size, max(LARGEST_BLOCK // width, LEAST_HIDDEN_BLOCK))
@@ -56,7 +56,7 @@ def select_top_k_tokens(call: Call) -> Launch | None:
         Plan(
             kernels._select_top_k_tokens_kernel,
             grid=(num_requests, max(1, ceil_div(hidden_size, hidden_block))),
-            sizes={"step_index": step_index, "hidden_size": hidden_size, **hidden_strides},
+            sizes={"step_index": step_index, "hidden_size": hidden_size, "hidden_strides": hidden_strides},
             constants={
                 "TOPK": topk,
                 "WIDTH": width,

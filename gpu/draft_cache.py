@@ -52,9 +52,7 @@ def assign_draft_cache_locs(call: Call) -> Launch | None:
                 "entry_blocks": entry_blocks,
                 "num_requests": num_requests,
                 "num_copies": num_copies,
-                "num_rows": axes["row"],
-                "row_width": axes["position"],
-                **strides_of(rows, "row", "column"),
+                "rows": (axes["row"], axes["position"], *rows.stride()),
             },
             constants={
                 "TOPK": topk,
@@ -133,15 +131,15 @@ def generate_draft_decode_kv_indices(call: Call) -> Launch | None:
 @operation
 def draft_decode_cascade_metadata(call: Call) -> Launch | None:
     """Lay out two passes in whole pages; one launch over requests and blocks of pages, the first of which has more."""
-    axes, outputs, rows = call.axes, call.outputs, call.arguments["req_to_token"]
+    axes, outputs, rows = call.axes, call.returned(), call.arguments["req_to_token"]
     if axes["request"] == 0:
-        outputs.cu_seqlens_q.zero_()
+        outputs["cu_seqlens_q"].zero_()
         return None
     topk, num_steps, page_size, num_pages = (
         axes["topk"],
         axes["num_steps"],
         axes["page_size"],
-        outputs.page_table.shape[1],
+        outputs["page_table"].shape[1],
     )
     block = choose_block(num_pages, PAGES)
     num_own = ceil_to(page_size - 1 + num_steps, page_size) // page_size
@@ -154,7 +152,7 @@ def draft_decode_cascade_metadata(call: Call) -> Launch | None:
                 "num_pages": num_pages,
                 "num_rows": axes["row"],
                 "row_width": axes["position"],
-                **strides_of(rows, "row", "column"),
+                "strides": rows.stride(),
             },
             constants={
                 "TOPK": topk,
@@ -168,5 +166,5 @@ def draft_decode_cascade_metadata(call: Call) -> Launch | None:
             tunables={"BLOCK": block},
         ),
         inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
-        outputs=call.returned(),
+        outputs={**outputs, "expand": (outputs["expand_cache_seqlens"], outputs["expand_page_table"])},
     )

@@ -3,15 +3,14 @@
 import torch
 
 from specsim.counts import path_width
+from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
 from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
-from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, strides_of
-
-TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -62,11 +61,10 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
     partial = (num_levels, num_requests, num_chunks)
-    inputs, outputs = {"logits": logits, **call.contiguous(*TREE)}, call.returned()
-    scratch = {
+    inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
+    scratch: Buffers = {
         "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
-        "chunk_max": call.scratch(*partial, dtype=torch.float32),
-        "chunk_token": call.scratch(*partial, dtype=torch.int32),
+        "choice": tuple(call.scratch(*partial, dtype=dtype) for dtype in (torch.float32, torch.int32)),
     }
     # NOTE: each level reads the rows of its nodes; one more launch follows the last choices.
     plans = [
@@ -79,8 +77,7 @@ def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
                 "level": level,
                 "num_levels": num_levels,
                 "num_chunks": num_chunks,
-                "vocab": vocab,
-                **strides_of(logits, "row", "column"),
+                "row_sizes": (vocab, *logits.stride()),
             },
             constants={
                 "NODES": power_of_two(num_nodes),
@@ -110,7 +107,6 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
     num_levels = min(path_width(num_steps), num_nodes)
     block = min(chunk, choose_block(vocab, BLOCK))
-    row = {"num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")}
     # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
     kind = {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
     plans = []
@@ -118,7 +114,7 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         read = Plan(
             statistics._row_statistics_kernel,
             grid=(num_requests, num_chunks),
-            sizes={"level": level, **row},
+            sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants=kind,
             tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS},
             num_warps=NUM_WARPS,
@@ -127,44 +123,51 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
             sampled._walk_sampled_kernel,
             grid=(num_requests,),
             sizes={
+                "num_nodes": num_nodes,
                 "num_steps": num_steps,
                 "level": level,
                 "num_levels": num_levels,
-                "num_chunks": num_chunks,
                 "chunk_size": chunk,
+                "row_sizes": (num_chunks, vocab, *logits.stride()),
                 "strict": axes["strict"],
                 "skip_duplicates": axes["skip_duplicates"],
-                **row,
             },
             constants={
-                "NODES": power_of_two(num_nodes),
-                "STEPS": power_of_two(path_width(num_steps)),
+                "TREE": (power_of_two(num_nodes), power_of_two(path_width(num_steps))),
                 "CHUNKS": power_of_two(num_chunks),
                 **kind,
             },
             tunables={
-                "SLOTS": SLOTS,
-                "WAYS": ways_of(SLOTS * power_of_two(num_chunks), WAYS),
-                "ROW_WAYS": ways_of(block, ROW_WAYS),
-                "BLOCK": block,
+                "SEARCH": (
+                    SLOTS,
+                    ways_of(SLOTS * power_of_two(num_chunks), WAYS),
+                    ways_of(block, ROW_WAYS),
+                    block,
+                ),
             },
             num_warps=NUM_WARPS,
         )
         plans += [read, walk]
+    filters = call.contiguous("temperature", "top_k", "top_p", "min_p")
     inputs = {
         "logits": logits,
-        **call.contiguous(*TREE, "uniform_samples", "uniform_samples_for_final_sampling"),
-        **call.contiguous("temperature", "top_k", "top_p", "min_p", "threshold_single", "threshold_acc"),
+        **filters,
+        "filter": tuple(filters.values()),
+        "tree": call.group(*TREE),
+        "coin": call.group(*COINS),
+        "threshold": call.group(*THRESHOLDS),
     }
-    scratch = {
-        "current": call.scratch(num_requests, dtype=torch.int32),
-        "chunk_max": call.scratch(num_requests, num_chunks, dtype=torch.float32),
-        "chunk_mass": call.scratch(num_requests, num_chunks, dtype=torch.float64),
-        "chunk_bound": call.scratch(num_requests, num_chunks, dtype=torch.float32),
-        "listed_logits": call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.float32),
-        "listed_tokens": call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.int32),
-    }
-    outputs = call.returned()
+    current = call.scratch(num_requests, dtype=torch.int32)
+    # NOTE: of each chunk its largest logit, its weight, the bound from which on its list is complete, and the list.
+    chunk_statistics = (
+        call.scratch(num_requests, num_chunks, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, dtype=torch.float64),
+        call.scratch(num_requests, num_chunks, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.int32),
+    )
+    scratch: Buffers = {"current": current, "statistic": chunk_statistics, "walk": (current, *chunk_statistics)}
+    outputs = {"path": tuple(call.outputs)}
     return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 

@@ -6,7 +6,7 @@ from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.launching.plan import Plan
 
 ROW_BLOCK = 4096
 """Logits of its row that a program reads at a time: eight a thread of sixteen warps."""
@@ -39,7 +39,7 @@ def gather_output_logprobs(call: Call) -> Launch | None:
                 "width": width,
                 "num_top": axes["top"],
                 "num_listed": axes["listed"],
-                **strides_of(logits, "row", "column"),
+                "strides": logits.stride(),
             },
             constants={
                 "IS_CLAMPED": bool(axes["is_clamped"]),

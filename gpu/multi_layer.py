@@ -46,13 +46,13 @@ def rotate_input_ids(call: Call) -> Launch | None:
 @operation
 def assign_new_state(call: Call) -> Launch | None:
     """Grow each window by the position before it, out of place; grid: request, chunks of a hidden state."""
-    axes, arguments = call.axes, call.arguments
+    axes, arguments, outputs = call.axes, call.arguments, call.outputs
     num_requests, num_tokens = axes["request"], axes["token"]
     if num_requests == 0:
         return None
     rows, pool = arguments["req_to_token"], arguments["hidden_states_pool"].contiguous()
     hidden = arguments["hidden_states"].contiguous()
-    source, waiting, target = _alike(hidden, pool.flatten(0, 1), call.outputs.next_hidden_states)
+    source, waiting, target = _alike(hidden, pool.flatten(0, 1), outputs.next_hidden_states)
     num_words = source.shape[1]
     words = choose_block(max(num_words, 1), WORDS, INTERPRETED_WORDS)
     tokens = choose_block(ceil_div(num_tokens, num_requests) + 1, max(1, TILE // words), LARGEST_TILE // words)
@@ -62,9 +62,7 @@ def assign_new_state(call: Call) -> Launch | None:
             grid=(num_requests, max(ceil_div(num_words, words), 1)),
             sizes={
                 "num_tokens": num_tokens,
-                "num_rows": axes["row"],
-                "row_width": axes["position"],
-                **strides_of(rows, "row", "position"),
+                "rows": (axes["row"], axes["position"], *rows.stride()),
                 "num_words": num_words,
                 "num_kept": axes["kept"],
                 "draft_layer": axes["draft_layer"],
@@ -72,15 +70,22 @@ def assign_new_state(call: Call) -> Launch | None:
             tunables={"TOKENS": tokens, "WORDS": words},
         ),
         inputs={
-            "hidden_states": source,
+            "window": (
+                *call.group("input_ids", "positions", "out_cache_loc"),
+                source,
+                *call.group("extend_start_loc", "extend_seq_lens"),
+            ),
             "hidden_states_pool": waiting,
             "req_to_token": rows,
-            **call.contiguous(
-                *("input_ids", "positions", "out_cache_loc", "extend_start_loc", "extend_seq_lens"),
-                *("next_tokens", "num_padding", "req_pool_indices", "forward_seq_lens"),
-            ),
+            **call.contiguous("next_tokens", "num_padding", "req_pool_indices", "forward_seq_lens"),
         },
-        outputs={**call.returned(), "next_hidden_states": target},
+        outputs={
+            "next_window": (
+                *(outputs.next_input_ids, outputs.next_positions, outputs.next_out_cache_loc),
+                target,
+                *(outputs.next_extend_start_loc, outputs.next_extend_seq_lens),
+            )
+        },
     )
 
 

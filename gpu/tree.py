@@ -1,5 +1,7 @@
 """Tree: from kept candidates to the arrays that verification walks."""
 
+from typing import Any
+
 import torch
 
 from specsim.config import TreeMaskMode
@@ -34,7 +36,8 @@ def build_tree(call: Call) -> Launch | None:
     Grid: request, then one program for each 64 mask columns, then as many as fill the GPU for the full mask's prefix
     columns. An orphan stays unlinked, sees the root and itself, and stands at the committed length plus one.
     """
-    axes, mask, mode = call.axes, call.outputs.tree_mask, call.axes["mask_mode"]
+    axes, outputs, mode = call.axes, call.outputs, call.axes["mask_mode"]
+    mask = outputs.tree_mask
     num_requests, num_nodes = axes["request"], axes["node"]
     if num_requests == 0:
         return None
@@ -65,13 +68,19 @@ def build_tree(call: Call) -> Launch | None:
             },
             tunables={
                 "BLOCK": _block(nodes),
-                "PREFIX_ROWS": choose_block(num_nodes, prefix_rows),
-                "PREFIX_WORDS": PREFIX_WORDS,
+                "PREFIX": (choose_block(num_nodes, prefix_rows), PREFIX_WORDS),
             },
             num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
         ),
-        inputs=call.contiguous("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens"),
-        outputs={**call.returned(), "tree_mask": mask if is_packed else mask.view(torch.uint8)},
+        inputs={
+            "kept": call.group("parent_list", "top_scores_index", "draft_tokens"),
+            **call.contiguous("bonus_tokens", "seq_lens"),
+        },
+        outputs={
+            "draft_token": outputs.draft_token,
+            "link": _links(outputs),
+            "tree_mask": mask if is_packed else mask.view(torch.uint8),
+        },
     )
 
 
@@ -92,8 +101,13 @@ def reconstruct_indices_from_tree_mask(call: Call) -> Launch | None:
             num_warps=_num_warps(nodes, num_requests, 2),
         ),
         inputs={"tree_mask": mask, **call.contiguous("seq_lens")},
-        outputs=call.returned(),
+        outputs={"link": _links(call.outputs)},
     )
+
+
+def _links(outputs: Any) -> tuple[torch.Tensor, ...]:
+    """Return what every tree has, as kernels take it together."""
+    return outputs.retrieve_index, outputs.retrieve_next_token, outputs.retrieve_next_sibling, outputs.positions
 
 
 def _block(nodes: int) -> int:

@@ -63,6 +63,10 @@ class Call(NamedTuple):
             name: arguments[name] if arguments[name].is_contiguous() else arguments[name].contiguous() for name in names
         }
 
+    def group(self, *names: str) -> tuple[torch.Tensor, ...]:
+        """Return arguments as ``contiguous`` does, for a kernel that takes them together."""
+        return tuple(self.contiguous(*names).values())
+
     def returned(self) -> dict[str, Any]:
         """Return outputs by name, without those that are absent."""
         outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)

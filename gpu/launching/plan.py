@@ -45,7 +45,7 @@ class Plan:
     grid: tuple[int, ...]
     sizes: Mapping[str, Size]
     constants: Mapping[str, Any] = field(default_factory=dict)
-    tunables: Mapping[str, int] = field(default_factory=dict)
+    tunables: Mapping[str, Size] = field(default_factory=dict)
     num_warps: int = 4
     options: Mapping[str, bool] = field(default_factory=dict)
     fixed: dict[str, Any] = field(init=False, repr=False)

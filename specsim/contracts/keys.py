@@ -65,12 +65,12 @@ def key_source(contract: Contract, kind: ArrayKind) -> str:
     """Write the function that identifies calls: no loops but over lists, and each property is asked for once."""
     arrays = contract.arrays
     lines = [f"_{spec.name} = _arguments[{spec.name!r}]" for spec in contract.parameters]
-    for spec in contract.scalars:
-        name = f"_{spec.name}"
-        is_truth = f"+{name} if {name}.__class__ is _bool else " if spec.flag else ""
+    for scalar in contract.scalars:
+        name = f"_{scalar.name}"
+        is_truth = f"+{name} if {name}.__class__ is _bool else " if scalar.flag else ""
         lines.append(f"if {name}.__class__ is not _int:")
-        lines.append(f"    {name} = {is_truth}_scalar({spec.name!r}, {name})")
-    scalars = [f"_{spec.name}" for spec in contract.scalars]
+        lines.append(f"    {name} = {is_truth}_scalar({scalar.name!r}, {name})")
+    scalars = [f"_{scalar.name}" for scalar in contract.scalars]
     if kind.addresses:
         return _function([*lines, *_addressed_lines(contract, scalars)])
     for spec in arrays:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from specsim import gpu
+from specsim.gpu.launching.aot import all_kernels
 from specsim.gpu.launching.calls import DESCRIPTIONS
 from specsim.operations import MODEL_TABLE, RECORDS
 
 ROOT = Path(__file__).parents[2]
 GROUPS = sorted([*(ROOT / "gpu").glob("*.py"), *(ROOT / "gpu/models").glob("*.py")])
 GENERATORS = sorted([*(ROOT / "specsim/contracts").glob("*.py"), *(ROOT / "gpu/launching").glob("*.py")])
+MOST_PARAMETERS = 20
 DESCRIBES = {"Launch", "Plan"}
 
 
@@ -124,3 +126,9 @@ def test_python_is_compiled_from_text_in_one_place():
         "axes.py": ["eval"],
         "written.py": ["exec"],
     }
+
+
+def test_no_kernel_has_more_parameters_than_can_be_read():
+    counts = {name: len(kernel.arg_names) for name, kernel in all_kernels().items()}
+    longer = {name: count for name, count in counts.items() if count > MOST_PARAMETERS}
+    assert not longer, f"{longer}, but should have at most {MOST_PARAMETERS}: hand buffers and sizes over in groups"
