@@ -140,5 +140,6 @@ TENSORS = ArrayKind(
     is_reachable=_is_reachable,
     reachable="a CUDA device, or the CPU where kernels are interpreted",
     memory=MEMORY,
+    addresses=True,
 )
 """The arrays of this layer."""

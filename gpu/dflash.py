@@ -5,11 +5,10 @@ import torch
 from specsim.gpu.kernels import dflash as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import BlockDraftMetadataOutputs, PrepareBlockDraftOutputs
+from specsim.gpu.launching.plan import Plan, strides_of
 
 ROWS = 256
 """Rows of a program that writes tokens or positions: two a thread of four warps."""
@@ -27,175 +26,102 @@ WAYS, TRIES, INTERPRETED_WAYS = 8, 4, 256
 """Bounds that a round tries on a row (three bits of a float32) and on what is kept of it; eight bits interpreted."""
 
 
-def prepare_block_draft(
-    bonus_tokens: torch.Tensor, seq_lens: torch.Tensor, mask_token: int, num_draft_tokens: int
-) -> PrepareBlockDraftOutputs[torch.Tensor]:
+@operation
+def prepare_block_draft(call: Call) -> Launch | None:
     """Lay out the block that is drafted at once; a program owns a block of rows."""
-    return run("prepare_block_draft", launch_prepare_block_draft, locals())
-
-
-def launch_prepare_block_draft(call: Call) -> PrepareBlockDraftOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    num_requests, num_nodes = call.axes["request"], call.axes["num_draft_tokens"]
-    if num_requests:
-        launch(
-            _plan_block(num_requests * num_nodes, num_nodes, call.axes["mask_token"]),
-            inputs=call.contiguous("bonus_tokens", "seq_lens"),
-            outputs=call.returned(),
-        )
-    return call.outputs
-
-
-@planned
-def _plan_block(num_rows: int, num_nodes: int, mask_token: int) -> Plan:
+    num_nodes = call.axes["num_draft_tokens"]
+    num_rows = call.axes["request"] * num_nodes
+    if num_rows == 0:
+        return None
     block = choose_block(num_rows, ROWS)
-    return Plan(
-        kernels._prepare_block_draft_kernel,
-        grid=(ceil_div(num_rows, block),),
-        sizes={"mask_token": mask_token, "num_rows": num_rows, "num_nodes": num_nodes},
-        tunables={"BLOCK": block},
+    return Launch(
+        Plan(
+            kernels._prepare_block_draft_kernel,
+            grid=(ceil_div(num_rows, block),),
+            sizes={"mask_token": call.axes["mask_token"], "num_rows": num_rows, "num_nodes": num_nodes},
+            tunables={"BLOCK": block},
+        ),
+        inputs=call.contiguous("bonus_tokens", "seq_lens"),
+        outputs=call.returned(),
     )
 
 
-def block_draft_metadata(
-    req_pool_indices: torch.Tensor,
-    req_to_token: torch.Tensor,
-    seq_lens: torch.Tensor,
-    draft_window: int,
-    num_draft_tokens: int,
-    page_size: int = 1,
-) -> BlockDraftMetadataOutputs[torch.Tensor]:
+@operation
+def block_draft_metadata(call: Call) -> Launch | None:
     """Tabulate the slots that a block may see; one launch over requests and blocks of columns."""
-    return run("block_draft_metadata", launch_block_draft_metadata, locals())
-
-
-def launch_block_draft_metadata(call: Call) -> BlockDraftMetadataOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    axes, outputs = call.axes, call.outputs
+    axes, outputs, rows = call.axes, call.outputs, call.arguments["req_to_token"]
     if axes["request"] == 0:
         outputs.cu_seqlens_q.zero_()
-        return outputs
-    rows = call.arguments["req_to_token"]
-    launch(
-        _plan_table(
-            axes["request"],
-            axes["num_draft_tokens"],
-            axes["draft_window"],
-            axes["page_size"],
-            outputs.page_table.shape[1],
-            *rows.shape,
-            *rows.stride(),
+        return None
+    num_columns = outputs.page_table.shape[1]
+    block = choose_block(max(num_columns, 1), COLUMNS)
+    return Launch(
+        Plan(
+            kernels._block_draft_metadata_kernel,
+            grid=(axes["request"], max(1, ceil_div(num_columns, block))),
+            sizes={
+                "num_nodes": axes["num_draft_tokens"],
+                "draft_window": axes["draft_window"],
+                "page_size": axes["page_size"],
+                "num_rows": rows.shape[0],
+                "row_width": rows.shape[1],
+                "num_columns": num_columns,
+                **strides_of(rows, "row", "column"),
+            },
+            tunables={"BLOCK": block},
         ),
         inputs={"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")},
         outputs=call.returned(),
     )
-    return outputs
 
 
-@planned
-def _plan_table(
-    num_requests: int,
-    num_nodes: int,
-    draft_window: int,
-    page_size: int,
-    num_columns: int,
-    num_rows: int,
-    row_width: int,
-    row_stride: int,
-    column_stride: int,
-) -> Plan:
-    block = choose_block(max(num_columns, 1), COLUMNS)
-    return Plan(
-        kernels._block_draft_metadata_kernel,
-        grid=(num_requests, max(1, ceil_div(num_columns, block))),
-        sizes={
-            "num_nodes": num_nodes,
-            "draft_window": draft_window,
-            "page_size": page_size,
-            "num_rows": num_rows,
-            "row_width": row_width,
-            "num_columns": num_columns,
-            "row_stride": row_stride,
-            "column_stride": column_stride,
-        },
-        tunables={"BLOCK": block},
-    )
-
-
-def keep_top_k_exactly(logits: torch.Tensor, top_k: torch.Tensor, num_draft_tokens: int) -> torch.Tensor:
+@operation
+def keep_top_k_exactly(call: Call) -> Launch | None:
     """Keep the k largest logits of a row; a program reads one row twice, unless its largest logits share a lane."""
-    return run("keep_top_k_exactly", launch_keep_top_k_exactly, locals())
-
-
-def launch_keep_top_k_exactly(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    logits, filtered_logits = call.arguments["logits"], call.outputs
-    num_rows, vocab = filtered_logits.shape
-    if num_rows:
-        launch(
-            _plan_filter(
-                num_rows, call.axes["request"], call.axes["num_draft_tokens"], vocab, logits.dtype, *logits.stride()
-            ),
-            inputs={"logits": logits, **call.contiguous("top_k")},
-            outputs={"filtered_logits": filtered_logits},
-        )
-    return filtered_logits
-
-
-@planned
-def _plan_filter(
-    num_rows: int,
-    num_requests: int,
-    num_nodes: int,
-    vocab: int,
-    dtype: torch.dtype,
-    row_stride: int,
-    column_stride: int,
-) -> Plan:
+    logits = call.arguments["logits"]
+    num_rows, vocab = call.outputs.shape
+    if num_rows == 0:
+        return None
     block = choose_block(vocab, LOGITS, LOGITS)
     ways, tries = (max(2, choose_block(LARGEST_TILE // block, most, INTERPRETED_WAYS)) for most in (WAYS, TRIES))
-    return Plan(
-        kernels._keep_top_k_exactly_kernel,
-        grid=(num_rows,),
-        sizes={
-            "num_requests": num_requests,
-            "num_nodes": num_nodes,
-            "vocab": vocab,
-            "row_stride": row_stride,
-            "column_stride": column_stride,
-        },
-        # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
-        constants={"SHIFT": 16 if dtype is torch.bfloat16 else 0, "REQUESTS": power_of_two(num_requests)},
-        tunables={"WAYS": ways, "TRIES": tries, "LANES": min(choose_block(vocab, LANES), block), "BLOCK": block},
-        num_warps=8,
+    return Launch(
+        Plan(
+            kernels._keep_top_k_exactly_kernel,
+            grid=(num_rows,),
+            sizes={
+                "num_requests": call.axes["request"],
+                "num_nodes": call.axes["num_draft_tokens"],
+                "vocab": vocab,
+                **strides_of(logits, "row", "column"),
+            },
+            # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
+            constants={
+                "SHIFT": 16 if logits.dtype is torch.bfloat16 else 0,
+                "REQUESTS": power_of_two(call.axes["request"]),
+            },
+            tunables={"WAYS": ways, "TRIES": tries, "LANES": min(choose_block(vocab, LANES), block), "BLOCK": block},
+            num_warps=8,
+        ),
+        inputs={"logits": logits, **call.contiguous("top_k")},
+        outputs=call.returned(),
     )
 
 
-def fill_block_tokens(
-    candidates: torch.Tensor, num_accepted_drafts: torch.Tensor, bonus_tokens: torch.Tensor
-) -> torch.Tensor:
+@operation
+def fill_block_tokens(call: Call) -> Launch | None:
     """Shift each block left by one and write the bonus token into it; a program owns a block of rows."""
-    return run("fill_block_tokens", launch_fill_block_tokens, locals())
-
-
-def launch_fill_block_tokens(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    num_requests, num_nodes = call.axes["request"], call.axes["node"]
-    if num_requests:
-        launch(
-            _plan_tokens(num_requests * num_nodes, num_nodes),
-            inputs=call.contiguous("candidates", "num_accepted_drafts", "bonus_tokens"),
-            outputs={"out_tokens": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_tokens(num_rows: int, num_nodes: int) -> Plan:
+    num_nodes = call.axes["node"]
+    num_rows = call.axes["request"] * num_nodes
+    if num_rows == 0:
+        return None
     block = choose_block(num_rows, ROWS)
-    return Plan(
-        kernels._fill_block_tokens_kernel,
-        grid=(ceil_div(num_rows, block),),
-        sizes={"num_rows": num_rows, "num_nodes": num_nodes},
-        tunables={"BLOCK": block},
+    return Launch(
+        Plan(
+            kernels._fill_block_tokens_kernel,
+            grid=(ceil_div(num_rows, block),),
+            sizes={"num_rows": num_rows, "num_nodes": num_nodes},
+            tunables={"BLOCK": block},
+        ),
+        inputs=call.contiguous("candidates", "num_accepted_drafts", "bonus_tokens"),
+        outputs=call.returned(),
     )

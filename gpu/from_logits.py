@@ -3,16 +3,14 @@
 import torch
 
 from specsim.counts import path_width
+from specsim.gpu.acceptance import COINS, THRESHOLDS, TREE
 from specsim.gpu.kernels.from_logits import greedy, sampled, statistics
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import VerifyTreeGreedyFromLogitsOutputs, VerifyTreeSampledFromLogitsOutputs
-
-TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
+from specsim.gpu.launching.plan import Plan, strides_of
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -52,49 +50,24 @@ LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64: where it is small, their rounding decides more draws than time."""
 
 
-def verify_tree_greedy_from_logits(
-    candidates: torch.Tensor,
-    retrieve_index: torch.Tensor,
-    retrieve_next_token: torch.Tensor,
-    retrieve_next_sibling: torch.Tensor,
-    logits: torch.Tensor,
-    num_steps: int,
-) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
+@operation
+def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
     """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row."""
-    return run("verify_tree_greedy_from_logits", launch_verify_tree_greedy_from_logits, locals())
-
-
-def launch_verify_tree_greedy_from_logits(call: Call) -> VerifyTreeGreedyFromLogitsOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
     axes, logits = call.axes, call.arguments["logits"]
-    num_requests = axes["request"]
+    num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
-        return call.outputs
-    plans = _plan_greedy(num_requests, axes["node"], axes["num_steps"], axes["vocab"], *logits.stride())
-    num_levels, num_chunks = len(plans) - 1, plans[0].grid[1]
-    partial = (num_levels, num_requests, num_chunks)
-    launch(
-        *plans,
-        inputs={"logits": logits, **call.contiguous(*TREE)},
-        outputs=call.returned(),
-        scratch={
-            "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
-            "chunk_max": call.scratch(*partial, dtype=torch.float32),
-            "chunk_token": call.scratch(*partial, dtype=torch.int32),
-        },
-    )
-    return call.outputs
-
-
-@planned
-def _plan_greedy(
-    num_requests: int, num_nodes: int, num_steps: int, vocab: int, row_stride: int, column_stride: int
-) -> tuple[Plan, ...]:
-    """Plan one launch a level, each of which reads the rows of its nodes, and one that follows the last choices."""
+        return []
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
-    return tuple(
+    partial = (num_levels, num_requests, num_chunks)
+    inputs, outputs = {"logits": logits, "tree": call.group(*TREE)}, {"path": tuple(call.outputs)}
+    scratch: Buffers = {
+        "reached": call.scratch(num_levels + 1, num_requests, dtype=torch.int32),
+        "choice": tuple(call.scratch(*partial, dtype=dtype) for dtype in (torch.float32, torch.int32)),
+    }
+    # NOTE: each level reads the rows of its nodes; one more launch follows the last choices.
+    plans = [
         Plan(
             greedy._walk_greedy_kernel,
             grid=(num_requests, num_chunks if level < num_levels else 1),
@@ -104,9 +77,7 @@ def _plan_greedy(
                 "level": level,
                 "num_levels": num_levels,
                 "num_chunks": num_chunks,
-                "vocab": vocab,
-                "row_stride": row_stride,
-                "column_stride": column_stride,
+                "row_sizes": (vocab, *logits.stride()),
             },
             constants={
                 "NODES": power_of_two(num_nodes),
@@ -117,95 +88,33 @@ def _plan_greedy(
             num_warps=max(1, min(NUM_WARPS, chunk // 256)),
         )
         for level in range(num_levels + 1)
-    )
+    ]
+    return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 
-def verify_tree_sampled_from_logits(
-    candidates: torch.Tensor,
-    retrieve_index: torch.Tensor,
-    retrieve_next_token: torch.Tensor,
-    retrieve_next_sibling: torch.Tensor,
-    uniform_samples: torch.Tensor,
-    uniform_samples_for_final_sampling: torch.Tensor,
-    logits: torch.Tensor,
-    temperature: torch.Tensor,
-    top_k: torch.Tensor,
-    top_p: torch.Tensor,
-    min_p: torch.Tensor,
-    threshold_single: torch.Tensor,
-    threshold_acc: torch.Tensor,
-    num_steps: int,
-    strict: bool = True,
-    skip_duplicates: bool = True,
-) -> VerifyTreeSampledFromLogitsOutputs[torch.Tensor]:
+@operation
+def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     """Accept by chance from raw logits; two launches a level of the tree, over chunks of a row and over requests.
 
     The first reads the row of the node that each request has reached; the second decides by the lists of its largest
     logits, or reads the row again where they do not suffice.
     """
-    return run("verify_tree_sampled_from_logits", launch_verify_tree_sampled_from_logits, locals())
-
-
-def launch_verify_tree_sampled_from_logits(call: Call) -> VerifyTreeSampledFromLogitsOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
     axes, logits = call.axes, call.arguments["logits"]
-    num_requests = axes["request"]
+    num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
-        return call.outputs
-    plans = _plan_sampled(
-        num_requests,
-        axes["node"],
-        axes["num_steps"],
-        axes["vocab"],
-        logits.stride(),
-        logits.dtype,
-        (axes["strict"], axes["skip_duplicates"]),
-    )
-    shares = plans[0].grid
-    launch(
-        *plans,
-        inputs={
-            "logits": logits,
-            **call.contiguous(*TREE, "uniform_samples", "uniform_samples_for_final_sampling"),
-            **call.contiguous("temperature", "top_k", "top_p", "min_p", "threshold_single", "threshold_acc"),
-        },
-        outputs=call.returned(),
-        scratch={
-            "current": call.scratch(num_requests, dtype=torch.int32),
-            "chunk_max": call.scratch(*shares, dtype=torch.float32),
-            "chunk_mass": call.scratch(*shares, dtype=torch.float64),
-            "chunk_bound": call.scratch(*shares, dtype=torch.float32),
-            "listed_logits": call.scratch(*shares, SLOTS, dtype=torch.float32),
-            "listed_tokens": call.scratch(*shares, SLOTS, dtype=torch.int32),
-        },
-    )
-    return call.outputs
-
-
-@planned
-def _plan_sampled(
-    num_requests: int,
-    num_nodes: int,
-    num_steps: int,
-    vocab: int,
-    strides: tuple[int, int],
-    dtype: torch.dtype,
-    flags: tuple[int, int],
-) -> tuple[Plan, ...]:
-    """Plan two launches a level: the statistics of the rows that are reached, and the walk's next step."""
+        return []
     chunk = chunk_of(vocab)
     num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
     num_levels = min(path_width(num_steps), num_nodes)
     block = min(chunk, choose_block(vocab, BLOCK))
-    row = {"num_nodes": num_nodes, "vocab": vocab, "row_stride": strides[0], "column_stride": strides[1]}
     # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
-    kind = {"SHIFT": 16 if dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
+    kind = {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
     plans = []
     for level in range(num_levels):
         read = Plan(
             statistics._row_statistics_kernel,
             grid=(num_requests, num_chunks),
-            sizes={"level": level, **row},
+            sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
             constants=kind,
             tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS},
             num_warps=NUM_WARPS,
@@ -214,31 +123,52 @@ def _plan_sampled(
             sampled._walk_sampled_kernel,
             grid=(num_requests,),
             sizes={
+                "num_nodes": num_nodes,
                 "num_steps": num_steps,
                 "level": level,
                 "num_levels": num_levels,
-                "num_chunks": num_chunks,
                 "chunk_size": chunk,
-                "strict": flags[0],
-                "skip_duplicates": flags[1],
-                **row,
+                "row_sizes": (num_chunks, vocab, *logits.stride()),
+                "strict": axes["strict"],
+                "skip_duplicates": axes["skip_duplicates"],
             },
             constants={
-                "NODES": power_of_two(num_nodes),
-                "STEPS": power_of_two(path_width(num_steps)),
+                "TREE": (power_of_two(num_nodes), power_of_two(path_width(num_steps))),
                 "CHUNKS": power_of_two(num_chunks),
                 **kind,
             },
             tunables={
-                "SLOTS": SLOTS,
-                "WAYS": ways_of(SLOTS * power_of_two(num_chunks), WAYS),
-                "ROW_WAYS": ways_of(block, ROW_WAYS),
-                "BLOCK": block,
+                "SEARCH": (
+                    SLOTS,
+                    ways_of(SLOTS * power_of_two(num_chunks), WAYS),
+                    ways_of(block, ROW_WAYS),
+                    block,
+                ),
             },
             num_warps=NUM_WARPS,
         )
         plans += [read, walk]
-    return tuple(plans)
+    filters = call.contiguous("temperature", "top_k", "top_p", "min_p")
+    inputs = {
+        "logits": logits,
+        **filters,
+        "filter": tuple(filters.values()),
+        "tree": call.group(*TREE),
+        "coin": call.group(*COINS),
+        "threshold": call.group(*THRESHOLDS),
+    }
+    current = call.scratch(num_requests, dtype=torch.int32)
+    # NOTE: of each chunk its largest logit, its weight, the bound from which on its list is complete, and the list.
+    chunk_statistics = (
+        call.scratch(num_requests, num_chunks, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, dtype=torch.float64),
+        call.scratch(num_requests, num_chunks, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.float32),
+        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.int32),
+    )
+    scratch: Buffers = {"current": current, "statistic": chunk_statistics, "walk": (current, *chunk_statistics)}
+    outputs = {"path": tuple(call.outputs)}
+    return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 
 def chunk_of(vocab: int) -> int:

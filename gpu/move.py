@@ -1,17 +1,15 @@
 """Move slots on the GPU: every buffer of every layer in one launch."""
 
-from collections.abc import Sequence
-
 import torch
 import triton.language as tl
 
 from specsim.gpu.kernels import move as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
-from specsim.gpu.launching.plan import Plan, planned
+from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.pointers import strips_of
 from specsim.gpu.launching.strips import StripTable
 
@@ -43,7 +41,8 @@ WORD_TYPES = {torch.int64: tl.int64, torch.int32: tl.int32, torch.int16: tl.int1
 """Words of strips as kernels name them."""
 
 
-def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor, source_slots: torch.Tensor) -> None:
+@operation
+def move_kv_cache(call: Call) -> Launch | None:
     """Copy slots of every buffer as if all sources were read before any target is written.
 
     One launch for all buffers, whatever their dtypes and widths. A program owns a tile of words of one strip for all
@@ -51,91 +50,48 @@ def move_kv_cache(kv_buffers: Sequence[torch.Tensor], target_slots: torch.Tensor
     registers, more in a scratch buffer of the program. ``KVBuffers`` carry the table of addresses; for a list it is
     built in each call, which a CUDA graph cannot capture.
     """
-    run("move_kv_cache", launch_move_kv_cache, locals())
-
-
-def launch_move_kv_cache(call: Call) -> None:
-    """Launch into the buffers of a checked call."""
     kv_buffers = call.arguments["kv_buffers"]
-    if kv_buffers and call.axes["pair"]:
-        launch_move(call, strips_of(kv_buffers), call.axes["slot"])
+    if not kv_buffers or not call.axes["pair"]:
+        return None
+    return move_strips(call, strips_of(kv_buffers), call.axes["slot"])
 
 
-def launch_move(call: Call, strips: StripTable, num_slots: int) -> None:
-    """Launch the move of all strips, by the pairs of a call."""
-    num_pairs = call.axes["pair"]
-    if not strips.num_strips:
-        return
-    page_slots = strips.layout.page_slots
-    form = (num_pairs, num_slots, page_slots, strips.num_strips, strips.most_words, strips.word, strips.is_aligned)
+def move_strips(call: Call, strips: StripTable, num_slots: int) -> Launch | None:
+    """Move all strips by the pairs of a call."""
+    num_pairs, num_strips, most_words = call.axes["pair"], strips.num_strips, strips.most_words
+    if num_strips == 0:
+        return None
+    pairs, word_bytes = power_of_two(num_pairs), strips.word.itemsize
+    sizes = {"num_pairs": num_pairs, "num_slots": num_slots}
+    constants = {"WORD": WORD_TYPES[strips.word], "PAGE": strips.layout.page_slots}
     scratch = {}
     if num_pairs <= MOST_PAIRS_IN_REGISTERS:
-        plan = _plan_registers(*form)
+        tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
+        words = choose_block(most_words, max(1, tile_bytes // word_bytes), max(1, LARGEST_TILE // pairs))
+        num_tiles = ceil_div(most_words, words)
+        plan = Plan(
+            kernels._move_kv_cache_kernel,
+            grid=(num_strips * num_tiles,),
+            sizes={**sizes, "num_tiles": num_tiles},
+            constants={**constants, "PAIRS": pairs, "IS_ALIGNED": strips.is_aligned and words > 1},
+            tunables={"WORDS": words},
+            num_warps=_num_warps(pairs * words * word_bytes),
+        )
     else:
-        plan = _plan_scratch(*form)
-        num_words = plan.grid[0] * num_pairs * plan.tunables["WORDS"]
-        scratch["scratch"] = call.scratch(num_words, dtype=strips.word)
+        words = choose_block(most_words, TILE_BYTES // word_bytes, LARGEST_TILE // SCRATCH_PAIRS)
+        num_tiles = ceil_div(most_words, words)
+        num_programs = chunks_to_fill(1, num_strips * num_tiles, SCRATCH_PROGRAMS)
+        plan = Plan(
+            kernels._move_kv_cache_by_scratch_kernel,
+            grid=(num_programs,),
+            sizes={**sizes, "num_tiles": num_tiles, "num_strip_tiles": num_strips * num_tiles},
+            constants={**constants, "IS_ALIGNED": strips.is_aligned and words > 1},
+            tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
+            num_warps=_num_warps(SCRATCH_PAIRS * words * word_bytes),
+        )
+        scratch["scratch"] = call.scratch(num_programs * num_pairs * words, dtype=strips.word)
     # NOTE: the buffers are written through the addresses of the table.
-    launch(
-        plan, inputs=call.contiguous("source_slots", "target_slots"), outputs={"strips": strips.table}, scratch=scratch
-    )
-
-
-@planned
-def _plan_registers(
-    num_pairs: int,
-    num_slots: int,
-    page_slots: int,
-    num_strips: int,
-    most_words: int,
-    word: torch.dtype,
-    is_aligned: bool,
-) -> Plan:
-    pairs = power_of_two(num_pairs)
-    tile_bytes = min(max(TILE_BYTES, LEAST_PROGRAM_BYTES // pairs), MOST_PROGRAM_BYTES // pairs)
-    words = choose_block(most_words, max(1, tile_bytes // word.itemsize), max(1, LARGEST_TILE // pairs))
-    num_tiles = ceil_div(most_words, words)
-    return Plan(
-        kernels._move_kv_cache_kernel,
-        grid=(num_strips * num_tiles,),
-        sizes={"num_pairs": num_pairs, "num_slots": num_slots, "num_tiles": num_tiles},
-        constants={
-            "WORD": WORD_TYPES[word],
-            "PAGE": page_slots,
-            "PAIRS": pairs,
-            "IS_ALIGNED": is_aligned and words > 1,
-        },
-        tunables={"WORDS": words},
-        num_warps=_num_warps(pairs * words * word.itemsize),
-    )
-
-
-@planned
-def _plan_scratch(
-    num_pairs: int,
-    num_slots: int,
-    page_slots: int,
-    num_strips: int,
-    most_words: int,
-    word: torch.dtype,
-    is_aligned: bool,
-) -> Plan:
-    words = choose_block(most_words, TILE_BYTES // word.itemsize, LARGEST_TILE // SCRATCH_PAIRS)
-    num_tiles = ceil_div(most_words, words)
-    num_strip_tiles = num_strips * num_tiles
-    return Plan(
-        kernels._move_kv_cache_by_scratch_kernel,
-        grid=(chunks_to_fill(1, num_strip_tiles, SCRATCH_PROGRAMS),),
-        sizes={
-            "num_pairs": num_pairs,
-            "num_slots": num_slots,
-            "num_tiles": num_tiles,
-            "num_strip_tiles": num_strip_tiles,
-        },
-        constants={"WORD": WORD_TYPES[word], "PAGE": page_slots, "IS_ALIGNED": is_aligned and words > 1},
-        tunables={"PAIRS": SCRATCH_PAIRS, "WORDS": words},
-        num_warps=_num_warps(SCRATCH_PAIRS * words * word.itemsize),
-    )
+    return Launch(plan, call.contiguous("source_slots", "target_slots"), {"strips": strips.table}, scratch)
 
 
 def _num_warps(num_bytes: int) -> int:

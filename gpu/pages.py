@@ -1,15 +1,12 @@
 """Pages on the GPU: what V1 gives back after a verify where a page holds several slots."""
 
-import torch
-
 from specsim.gpu.kernels import pages as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import GetSrcTgtCacheLocOutputs, GetTargetCacheLocOutputs
+from specsim.gpu.launching.plan import Plan, strides_of
 
 TILE = 1024
 """Nodes of a program: eight a thread of four warps."""
@@ -24,180 +21,114 @@ INTERPRETED_REQUESTS = 512
 """Requests or places of a step under the interpreter, so that a tile has room for as many entries."""
 
 
-def align_evict_mask_to_page_size(
-    seq_lens: torch.Tensor, evict_mask: torch.Tensor, num_draft_tokens: int, page_size: int
-) -> None:
+@operation
+def align_evict_mask_to_page_size(call: Call) -> Launch | None:
     """Keep the page of each chain's last accepted node; a program owns a block of whole chains."""
-    run("align_evict_mask_to_page_size", launch_align_evict_mask_to_page_size, locals())
-
-
-def launch_align_evict_mask_to_page_size(call: Call) -> None:
-    """Launch into the buffers of a checked call."""
-    axes, evict_mask = call.axes, call.arguments["evict_mask"]
-    if axes["request"]:
-        launch(
-            _plan_align(axes["request"], axes["node"], axes["page_size"], *evict_mask.stride()),
-            inputs=call.contiguous("seq_lens"),
-            outputs={"evict_mask": evict_mask},
-        )
-
-
-@planned
-def _plan_align(num_requests: int, num_nodes: int, page_size: int, mask_stride: int) -> Plan:
+    evict_mask, num_requests, num_nodes = call.arguments["evict_mask"], call.axes["request"], call.axes["node"]
+    if num_requests == 0:
+        return None
     nodes = power_of_two(num_nodes)
     requests = choose_block(num_requests, max(1, TILE // nodes), max(1, LARGEST_TILE // nodes))
-    return Plan(
-        kernels._align_evict_mask_to_page_size_kernel,
-        grid=(ceil_div(num_requests, requests),),
-        sizes={"num_requests": num_requests, "num_nodes": num_nodes, "mask_stride": mask_stride},
-        constants={"PAGE_SIZE": page_size, "NODES": nodes},
-        tunables={"REQUESTS": requests},
+    return Launch(
+        Plan(
+            kernels._align_evict_mask_to_page_size_kernel,
+            grid=(ceil_div(num_requests, requests),),
+            sizes={"num_requests": num_requests, "num_nodes": num_nodes, **strides_of(evict_mask, "mask")},
+            constants={"PAGE_SIZE": call.axes["page_size"], "NODES": nodes},
+            tunables={"REQUESTS": requests},
+        ),
+        inputs=call.contiguous("seq_lens"),
+        outputs={"evict_mask": evict_mask},
     )
 
 
-def get_src_tgt_cache_loc(
-    seq_lens: torch.Tensor,
-    out_cache_loc: torch.Tensor,
-    accept_indices: torch.Tensor,
-    num_accepted_drafts: torch.Tensor,
-    num_draft_tokens: int,
-    page_size: int,
-) -> GetSrcTgtCacheLocOutputs[torch.Tensor]:
+@operation
+def get_src_tgt_cache_loc(call: Call) -> Launch | None:
     """List sources and count what is freed; a program owns a block of nodes and a block of requests."""
-    return run("get_src_tgt_cache_loc", launch_get_src_tgt_cache_loc, locals())
-
-
-def launch_get_src_tgt_cache_loc(call: Call) -> GetSrcTgtCacheLocOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["request"]:
-        launch(
-            _plan_sources(axes["token"], axes["request"], axes["node"], axes["page_size"]),
-            inputs=call.contiguous("seq_lens", "out_cache_loc", "accept_indices", "num_accepted_drafts"),
-            outputs=call.returned(),
-        )
-    return call.outputs
-
-
-@planned
-def _plan_sources(num_tokens: int, num_requests: int, num_nodes: int, page_size: int) -> Plan:
+    num_tokens, num_requests, num_nodes = (call.axes[name] for name in ("token", "request", "node"))
+    if num_requests == 0:
+        return None
     num_entries = max(num_tokens, num_requests)
     block = choose_block(num_entries, ENTRIES)
-    return Plan(
-        kernels._get_src_tgt_cache_loc_kernel,
-        grid=(ceil_div(num_entries, block),),
-        sizes={
-            "num_tokens": num_tokens,
-            "num_requests": num_requests,
-            "num_nodes": num_nodes,
-            "num_slots": num_requests * num_nodes,
-        },
-        constants={"PAGE_SIZE": page_size},
-        tunables={"BLOCK": block},
+    return Launch(
+        Plan(
+            kernels._get_src_tgt_cache_loc_kernel,
+            grid=(ceil_div(num_entries, block),),
+            sizes={
+                "num_tokens": num_tokens,
+                "num_requests": num_requests,
+                "num_nodes": num_nodes,
+                "num_slots": num_requests * num_nodes,
+            },
+            constants={"PAGE_SIZE": call.axes["page_size"]},
+            tunables={"BLOCK": block},
+        ),
+        inputs=call.contiguous("seq_lens", "out_cache_loc", "accept_indices", "num_accepted_drafts"),
+        outputs=call.returned(),
     )
 
 
-def get_target_cache_loc(
-    num_accepted_drafts: torch.Tensor,
-    to_free_num_slots: torch.Tensor,
-    out_cache_loc: torch.Tensor,
-    num_draft_tokens: int,
-    num_target_slots: int,
-    num_to_free_slots: int,
-) -> GetTargetCacheLocOutputs[torch.Tensor]:
+@operation
+def get_target_cache_loc(call: Call) -> Launch | None:
     """List targets and what is freed in one launch; a program owns a block of either and finds the request of each."""
-    return run("get_target_cache_loc", launch_get_target_cache_loc, locals())
-
-
-def launch_get_target_cache_loc(call: Call) -> GetTargetCacheLocOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"] or axes["location"]:
-        launch(
-            _plan_targets(axes["token"], axes["location"], axes["request"], axes["node"]),
-            inputs=call.contiguous("num_accepted_drafts", "to_free_num_slots", "out_cache_loc"),
-            outputs=call.returned(),
-        )
-    return call.outputs
-
-
-@planned
-def _plan_targets(num_targets: int, num_freed: int, num_requests: int, num_nodes: int) -> Plan:
+    num_targets, num_freed, num_requests = (call.axes[name] for name in ("token", "location", "request"))
+    most = max(num_targets, num_freed)
+    if most == 0:
+        return None
     requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
-    locations = choose_block(max(num_targets, num_freed), LOCATIONS, LARGEST_TILE // requests)
-    return Plan(
-        kernels._get_target_cache_loc_kernel,
-        grid=(ceil_div(max(num_targets, num_freed), locations), 2),
-        sizes={
-            "num_targets": num_targets,
-            "num_freed": num_freed,
-            "num_requests": num_requests,
-            "num_nodes": num_nodes,
-        },
-        tunables={"LOCATIONS": locations, "REQUESTS": requests},
+    locations = choose_block(most, LOCATIONS, LARGEST_TILE // requests)
+    return Launch(
+        Plan(
+            kernels._get_target_cache_loc_kernel,
+            grid=(ceil_div(most, locations), 2),
+            sizes={
+                "num_targets": num_targets,
+                "num_freed": num_freed,
+                "num_requests": num_requests,
+                "num_nodes": call.axes["node"],
+            },
+            tunables={"LOCATIONS": locations, "REQUESTS": requests},
+        ),
+        inputs=call.contiguous("num_accepted_drafts", "to_free_num_slots", "out_cache_loc"),
+        outputs=call.returned(),
     )
 
 
-def create_num_accepted_drafts_filter(
-    num_accepted_drafts: torch.Tensor, unfinished_index: torch.Tensor, seq_lens: torch.Tensor
-) -> torch.Tensor:
+@operation
+def create_num_accepted_drafts_filter(call: Call) -> Launch | None:
     """Advance lengths and filter counts; a program owns a block of requests and looks for them among the unfinished."""
-    return run("create_num_accepted_drafts_filter", launch_create_num_accepted_drafts_filter, locals())
-
-
-def launch_create_num_accepted_drafts_filter(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes, seq_lens = call.axes, call.arguments["seq_lens"]
-    if axes["request"]:
-        launch(
-            _plan_filter(axes["request"], axes["unfinished"], *seq_lens.stride()),
-            inputs=call.contiguous("num_accepted_drafts", "unfinished_index"),
-            outputs={"seq_lens": seq_lens, "num_unfinished_tokens": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_filter(num_requests: int, num_unfinished: int, length_stride: int) -> Plan:
+    seq_lens, num_requests, num_unfinished = call.arguments["seq_lens"], call.axes["request"], call.axes["unfinished"]
+    if num_requests == 0:
+        return None
     places = choose_block(num_unfinished, REQUESTS, INTERPRETED_REQUESTS)
     requests = choose_block(num_requests, LOCATIONS, LARGEST_TILE // places)
-    return Plan(
-        kernels._create_num_accepted_drafts_filter_kernel,
-        grid=(ceil_div(num_requests, requests),),
-        sizes={"num_requests": num_requests, "num_unfinished": num_unfinished, "length_stride": length_stride},
-        tunables={"REQUESTS": requests, "PLACES": places},
+    return Launch(
+        Plan(
+            kernels._create_num_accepted_drafts_filter_kernel,
+            grid=(ceil_div(num_requests, requests),),
+            sizes={"num_requests": num_requests, "num_unfinished": num_unfinished, **strides_of(seq_lens, "length")},
+            tunables={"REQUESTS": requests, "PLACES": places},
+        ),
+        inputs=call.contiguous("num_accepted_drafts", "unfinished_index"),
+        outputs={"seq_lens": seq_lens, **call.returned()},
     )
 
 
-def filter_finished_cache_loc(
-    target_slots: torch.Tensor,
-    num_accepted_drafts: torch.Tensor,
-    num_unfinished_tokens: torch.Tensor,
-    num_locations: int,
-) -> torch.Tensor:
+@operation
+def filter_finished_cache_loc(call: Call) -> Launch | None:
     """Keep the slots of unfinished requests; a program owns a block of kept slots and finds the request of each."""
-    return run("filter_finished_cache_loc", launch_filter_finished_cache_loc, locals())
-
-
-def launch_filter_finished_cache_loc(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["location"]:
-        launch(
-            _plan_kept(axes["location"], axes["request"], axes["token"]),
-            inputs=call.contiguous("target_slots", "num_accepted_drafts", "num_unfinished_tokens"),
-            outputs={"out_cache_loc": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_kept(num_locations: int, num_requests: int, num_slots: int) -> Plan:
+    num_locations, num_requests, num_slots = (call.axes[name] for name in ("location", "request", "token"))
+    if num_locations == 0:
+        return None
     requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
     locations = choose_block(num_locations, LOCATIONS, LARGEST_TILE // requests)
-    return Plan(
-        kernels._filter_finished_cache_loc_kernel,
-        grid=(ceil_div(num_locations, locations),),
-        sizes={"num_locations": num_locations, "num_requests": num_requests, "num_slots": num_slots},
-        tunables={"LOCATIONS": locations, "REQUESTS": requests},
+    return Launch(
+        Plan(
+            kernels._filter_finished_cache_loc_kernel,
+            grid=(ceil_div(num_locations, locations),),
+            sizes={"num_locations": num_locations, "num_requests": num_requests, "num_slots": num_slots},
+            tunables={"LOCATIONS": locations, "REQUESTS": requests},
+        ),
+        inputs=call.contiguous("target_slots", "num_accepted_drafts", "num_unfinished_tokens"),
+        outputs=call.returned(),
     )

@@ -5,11 +5,10 @@ import torch
 from specsim.gpu.kernels import draft as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, current_mode
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import FastTopkOutputs
+from specsim.gpu.launching.plan import Plan, strides_of
 
 LARGEST_BLOCK = 4096
 """Candidates that one program ranks: 64-bit keys, eight a thread of sixteen warps, in registers."""
@@ -21,57 +20,42 @@ FEW_PROGRAMS = 128
 """Programs up to which each has a multiprocessor of its own, 132 on an H200."""
 
 
-def fast_topk(values: torch.Tensor, k: int) -> FastTopkOutputs[torch.Tensor]:
+@operation
+def fast_topk(call: Call) -> list[Launch]:
     """Pick the k largest entries of each row, ties by lower index; NaN counts as -inf.
 
     One program a block of 4096 columns; rows of several blocks are reduced again until one block is left.
     """
-    return run("fast_topk", launch_fast_topk, locals())
-
-
-def launch_fast_topk(call: Call) -> FastTopkOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    values, num_rows = call.arguments["values"], call.axes["row"]
+    values, num_rows, num_columns, k = call.arguments["values"], *(call.axes[name] for name in ("row", "column", "k"))
     if num_rows == 0:
-        return call.outputs
-    kept_keys = None
-    for plan in _plan_topk(num_rows, call.axes["column"], call.axes["k"], *values.stride()):
-        scratch = {} if kept_keys is None else {"keys": kept_keys}
-        if not plan.constants["IS_LAST"]:
-            kept_keys = call.scratch(num_rows, plan.grid[1] * plan.constants["WIDTH"], dtype=torch.int64)
-            scratch["kept_keys"] = kept_keys
-        launch(plan, inputs={"values": values}, outputs=call.returned(), scratch=scratch)
-    return call.outputs
-
-
-@planned
-def _plan_topk(num_rows: int, num_columns: int, k: int, row_stride: int, column_stride: int) -> tuple[Plan, ...]:
-    """Plan one launch for each reduction of a row's blocks; the keys of one are what the next one reduces."""
+        return []
     width, num_blocks = power_of_two(k), 0
-    plans: list[Plan] = []
+    launches: list[Launch] = []
+    scratch: dict[str, torch.Tensor] = {}
     while num_blocks != 1:
         block = max(choose_block(num_columns, LARGEST_BLOCK, LARGEST_BLOCK), min(2 * width, power_of_two(num_columns)))
         num_blocks = ceil_div(num_columns, block)
-        absent = [] if plans else ["keys_ptr"]
-        absent += ["kept_keys_ptr"] if num_blocks == 1 else []
-        plans.append(
-            Plan(
-                kernels._fast_topk_kernel,
-                grid=(num_rows, num_blocks),
-                sizes={"num_columns": num_columns, "row_stride": row_stride, "column_stride": column_stride},
-                constants={
-                    "K": k,
-                    "WIDTH": width,
-                    "FROM_KEYS": bool(plans),
-                    "IS_LAST": num_blocks == 1,
-                    **dict.fromkeys(absent),
-                },
-                tunables={"BLOCK": block, "ONE_BY_ONE": takes_maxima(k)},
-                num_warps=ranking_warps(block, num_rows * num_blocks),
-            )
+        # NOTE: the keys that one launch keeps are what the next one reduces.
+        scratch = {"keys": scratch["kept_keys"]} if launches else {}
+        if num_blocks > 1:
+            scratch["kept_keys"] = call.scratch(num_rows, num_blocks * width, dtype=torch.int64)
+        plan = Plan(
+            kernels._fast_topk_kernel,
+            grid=(num_rows, num_blocks),
+            sizes={"num_columns": num_columns, **strides_of(values, "row", "column")},
+            constants={
+                "K": k,
+                "WIDTH": width,
+                "FROM_KEYS": bool(launches),
+                "IS_LAST": num_blocks == 1,
+                **{f"{name}_ptr": None for name in ("keys", "kept_keys") if name not in scratch},
+            },
+            tunables={"BLOCK": block, "ONE_BY_ONE": takes_maxima(k)},
+            num_warps=ranking_warps(block, num_rows * num_blocks),
         )
+        launches.append(Launch(plan, {"values": values}, call.returned(), scratch))
         num_columns = num_blocks * width
-    return tuple(plans)
+    return launches
 
 
 def takes_maxima(count: int) -> bool:

@@ -1,16 +1,17 @@
 """Tree: from kept candidates to the arrays that verification walks."""
 
+from typing import Any
+
 import torch
 
 from specsim.config import TreeMaskMode
 from specsim.gpu.kernels import tree as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import BuildTreeOutputs, ReconstructIndicesFromTreeMaskOutputs
+from specsim.gpu.launching.plan import Plan, strides_of
 
 WORD_BITS = kernels.WORD_BITS.value
 """Mask columns of a program: the ancestors of a node are bits of one word."""
@@ -28,134 +29,85 @@ FEW_PREFIX_ROWS, MANY_PREFIX_ROWS = 16, 4
 """Rows of the full mask that a prefix program fills, measured fastest for few requests and for many."""
 
 
-def build_tree(
-    bonus_tokens: torch.Tensor,
-    parent_list: torch.Tensor,
-    top_scores_index: torch.Tensor,
-    draft_tokens: torch.Tensor,
-    seq_lens: torch.Tensor,
-    topk: int,
-    num_steps: int,
-    num_draft_tokens: int,
-    mask_mode: int = TreeMaskMode.QLEN_ONLY,
-    seq_lens_sum: int = 0,
-) -> BuildTreeOutputs[torch.Tensor]:
+@operation
+def build_tree(call: Call) -> Launch | None:
     """Turn kept candidates into draft tokens, links, positions and mask; one launch, parallel over nodes.
 
     Grid: request, then one program for each 64 mask columns, then as many as fill the GPU for the full mask's prefix
     columns. An orphan stays unlinked, sees the root and itself, and stands at the committed length plus one.
     """
-    return run("build_tree", launch_build_tree, locals())
-
-
-def launch_build_tree(call: Call) -> BuildTreeOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
-    axes, outputs = call.axes, call.outputs
-    if axes["request"] == 0:
-        return outputs
-    mask, mode = outputs.tree_mask, axes["mask_mode"]
-    plan = _plan_build(
-        axes["request"],
-        axes["node"],
-        axes["topk"],
-        axes["num_steps"],
-        call.arguments["parent_list"].shape[1],
-        mask.shape[0],
-        mode == TreeMaskMode.FULL_MASK,
-        mode == TreeMaskMode.QLEN_ONLY_BITPACKING,
-    )
-    launch(
-        plan,
-        inputs=call.contiguous("bonus_tokens", "parent_list", "top_scores_index", "draft_tokens", "seq_lens"),
-        outputs={
-            **call.returned(),
-            "tree_mask": mask if mode == TreeMaskMode.QLEN_ONLY_BITPACKING else mask.view(torch.uint8),
-        },
-    )
-    return outputs
-
-
-@planned
-def _plan_build(
-    num_requests: int,
-    num_nodes: int,
-    topk: int,
-    num_steps: int,
-    parent_width: int,
-    mask_length: int,
-    is_full: bool,
-    is_packed: bool,
-) -> Plan:
+    axes, outputs, mode = call.axes, call.outputs, call.axes["mask_mode"]
+    mask = outputs.tree_mask
+    num_requests, num_nodes = axes["request"], axes["node"]
+    if num_requests == 0:
+        return None
+    is_full, is_packed = mode == TreeMaskMode.FULL_MASK, mode == TreeMaskMode.QLEN_ONLY_BITPACKING
     nodes, num_words = power_of_two(num_nodes), ceil_div(num_nodes, WORD_BITS)
     prefix_rows = FEW_PREFIX_ROWS if num_requests <= FEW_REQUESTS else MANY_PREFIX_ROWS
     num_shares = chunks_to_fill(num_requests, ceil_div(num_nodes, prefix_rows)) if is_full else 0
-    return Plan(
-        kernels._build_tree_kernel,
-        grid=(num_requests, num_words + num_shares),
-        sizes={
-            "num_requests": num_requests,
-            "num_nodes": num_nodes,
-            "parent_width": parent_width,
-            "mask_length": mask_length,
+    return Launch(
+        Plan(
+            kernels._build_tree_kernel,
+            grid=(num_requests, num_words + num_shares),
+            sizes={
+                "num_requests": num_requests,
+                "num_nodes": num_nodes,
+                "parent_width": call.arguments["parent_list"].shape[1],
+                "mask_length": mask.shape[0],
+            },
+            constants={
+                "IS_FULL": is_full,
+                "IS_PACKED": is_packed,
+                "TOPK": axes["topk"],
+                # NOTE: each round doubles the ancestors that are known.
+                "ROUNDS": (min(axes["num_steps"], num_nodes) - 1).bit_length(),
+                "NODES": nodes,
+                "COLUMNS": min(nodes, WORD_BITS),
+                "NUM_WORDS": num_words,
+                "REQUESTS": power_of_two(num_requests) if is_full else 1,
+            },
+            tunables={
+                "BLOCK": _block(nodes),
+                "PREFIX": (choose_block(num_nodes, prefix_rows), PREFIX_WORDS),
+            },
+            num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
+        ),
+        inputs={
+            "kept": call.group("parent_list", "top_scores_index", "draft_tokens"),
+            **call.contiguous("bonus_tokens", "seq_lens"),
         },
-        constants={
-            "IS_FULL": is_full,
-            "IS_PACKED": is_packed,
-            "TOPK": topk,
-            # NOTE: each round doubles the ancestors that are known.
-            "ROUNDS": (min(num_steps, num_nodes) - 1).bit_length(),
-            "NODES": nodes,
-            "COLUMNS": min(nodes, WORD_BITS),
-            "NUM_WORDS": num_words,
-            "REQUESTS": power_of_two(num_requests) if is_full else 1,
+        outputs={
+            "draft_token": outputs.draft_token,
+            "link": _links(outputs),
+            "tree_mask": mask if is_packed else mask.view(torch.uint8),
         },
-        tunables={
-            "BLOCK": _block(nodes),
-            "PREFIX_ROWS": choose_block(num_nodes, prefix_rows),
-            "PREFIX_WORDS": PREFIX_WORDS,
-        },
-        num_warps=_num_warps(nodes, num_requests, 1 if is_full else 2),
     )
 
 
-def reconstruct_indices_from_tree_mask(
-    tree_mask: torch.Tensor, seq_lens: torch.Tensor
-) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:
+@operation
+def reconstruct_indices_from_tree_mask(call: Call) -> Launch | None:
     """Recover positions and links from an ancestor matrix; one program a request."""
-    return run("reconstruct_indices_from_tree_mask", launch_reconstruct_indices_from_tree_mask, locals())
-
-
-def launch_reconstruct_indices_from_tree_mask(call: Call) -> ReconstructIndicesFromTreeMaskOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
     num_requests, num_nodes = call.axes["request"], call.axes["node"]
-    if num_requests and num_nodes:
-        mask = call.arguments["tree_mask"].view(torch.uint8)
-        launch(
-            _plan_reconstruct(num_requests, num_nodes, *mask.stride()),
-            inputs={"tree_mask": mask, **call.contiguous("seq_lens")},
-            outputs=call.returned(),
-        )
-    return call.outputs
-
-
-@planned
-def _plan_reconstruct(
-    num_requests: int, num_nodes: int, request_stride: int, row_stride: int, column_stride: int
-) -> Plan:
-    nodes = power_of_two(num_nodes)
-    return Plan(
-        kernels._reconstruct_indices_from_tree_mask_kernel,
-        grid=(num_requests,),
-        sizes={
-            "num_nodes": num_nodes,
-            "request_stride": request_stride,
-            "row_stride": row_stride,
-            "column_stride": column_stride,
-        },
-        constants={"NODES": nodes},
-        tunables={"BLOCK": _block(nodes)},
-        num_warps=_num_warps(nodes, num_requests, 2),
+    if not num_requests or not num_nodes:
+        return None
+    mask, nodes = call.arguments["tree_mask"].view(torch.uint8), power_of_two(num_nodes)
+    return Launch(
+        Plan(
+            kernels._reconstruct_indices_from_tree_mask_kernel,
+            grid=(num_requests,),
+            sizes={"num_nodes": num_nodes, **strides_of(mask, "request", "row", "column")},
+            constants={"NODES": nodes},
+            tunables={"BLOCK": _block(nodes)},
+            num_warps=_num_warps(nodes, num_requests, 2),
+        ),
+        inputs={"tree_mask": mask, **call.contiguous("seq_lens")},
+        outputs={"link": _links(call.outputs)},
     )
+
+
+def _links(outputs: Any) -> tuple[torch.Tensor, ...]:
+    """Return what every tree has, as kernels take it together."""
+    return outputs.retrieve_index, outputs.retrieve_next_token, outputs.retrieve_next_sibling, outputs.positions
 
 
 def _block(nodes: int) -> int:

@@ -46,28 +46,17 @@ def _generate_coins_kernel(
 
 @triton.jit(do_not_specialize=["num_nodes", "vocab", "num_steps"])
 def _tree_speculative_sampling_kernel(
-    candidates_ptr,
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
-    uniform_samples_ptr,
-    uniform_samples_for_final_sampling_ptr,
+    tree_ptrs,
+    coin_ptrs,
     target_probs_ptr,
     draft_probs_ptr,
-    threshold_single_ptr,
-    threshold_acc_ptr,
-    predict_ptr,
-    accept_index_ptr,
-    num_accepted_drafts_ptr,
+    threshold_ptrs,
+    path_ptrs,
     num_nodes,
     vocab,
     num_steps,
-    target_request_stride,
-    target_node_stride,
-    target_token_stride,
-    draft_request_stride,
-    draft_node_stride,
-    draft_token_stride,
+    target_strides,
+    draft_strides,
     STRICT: tl.constexpr,
     SKIP_DUPLICATES: tl.constexpr,
     NODES: tl.constexpr,
@@ -80,6 +69,14 @@ def _tree_speculative_sampling_kernel(
     Both loops, over nodes and over siblings, end after at most as many rounds as there are nodes, whatever the links
     say.
     """
+    candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
+    uniform_samples_ptr, uniform_samples_for_final_sampling_ptr = coin_ptrs
+    threshold_single_ptr, threshold_acc_ptr = threshold_ptrs
+    predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs
+    # One program walks one tree, and every thread holds the same node, child and sum; a rejected probability is written
+    # by one thread, and read by others only after the barrier.
+    target_request_stride, target_node_stride, target_token_stride = target_strides
+    draft_request_stride, draft_node_stride, draft_token_stride = draft_strides
     request = tl.program_id(0).to(tl.int64)
     first = request * num_nodes
     target_ptr = target_probs_ptr + request * target_request_stride

@@ -94,8 +94,7 @@ def _select_top_k_tokens_kernel(
     parent_block_ptr,
     step_index,
     hidden_size,
-    hidden_row_stride,
-    hidden_column_stride,
+    hidden_strides,
     TOPK: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -105,6 +104,7 @@ def _select_top_k_tokens_kernel(
     ONE_BY_ONE: tl.constexpr,
 ):
     """Choose one request's beams; every program of a request chooses again and copies its share of hidden columns."""
+    hidden_row_stride, hidden_column_stride = hidden_strides
     request = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     BRANCH: tl.constexpr = 1 if IS_FIRST else TOPK
@@ -123,6 +123,7 @@ def _select_top_k_tokens_kernel(
         keys = tl.where(is_candidate, pack_keys(score, candidate), NO_KEY)
         chosen = unpack_index(top_keys(keys, TOPK, WIDTH, ONE_BY_ONE))
 
+    # What a request has once, its first program writes, and only later launches read it.
     if share == 0:
         token = tl.load(topk_index_ptr + first + candidate, mask=is_candidate, other=0)
         tl.store(score_block_ptr + first + candidate, score, mask=is_candidate)

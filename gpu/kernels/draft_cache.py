@@ -111,10 +111,7 @@ def _assign_draft_cache_locs_kernel(
     entry_blocks,
     num_requests,
     num_copies,
-    num_rows,
-    row_width,
-    row_stride,
-    column_stride,
+    rows,
     TOPK: tl.constexpr,
     NUM_STEPS: tl.constexpr,
     PAGE_SIZE: tl.constexpr,
@@ -124,7 +121,6 @@ def _assign_draft_cache_locs_kernel(
     REQUESTS: tl.constexpr,
 ):
     """Gather a block of the flat slots; the programs behind those list a block of copies."""
-    rows = (num_rows, row_width, row_stride, column_stride)
     block = tl.program_id(0)
     if block < entry_blocks:
         gather_entries(
@@ -239,14 +235,12 @@ def _draft_decode_cascade_metadata_kernel(
     cache_seqlens_ptr,
     cu_seqlens_q_ptr,
     page_table_ptr,
-    expand_cache_seqlens_ptr,
-    expand_page_table_ptr,
+    expand_ptrs,
     num_requests,
     num_pages,
     num_rows,
     row_width,
-    row_stride,
-    column_stride,
+    strides,
     TOPK: tl.constexpr,
     NUM_STEPS: tl.constexpr,
     PAGE_SIZE: tl.constexpr,
@@ -259,7 +253,8 @@ def _draft_decode_cascade_metadata_kernel(
     """Write a block of one request's prefix pages; the first program also writes its lengths and its beams' pages."""
     request = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
-    rows = (num_rows, row_width, row_stride, column_stride)
+    expand_cache_seqlens_ptr, expand_page_table_ptr = expand_ptrs
+    rows = (num_rows, row_width, strides[0], strides[1])
     row = tl.load(req_pool_indices_ptr + request)
     length = tl.load(seq_lens_ptr + request).to(tl.int64)
     last = length % PAGE_SIZE

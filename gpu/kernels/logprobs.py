@@ -36,14 +36,14 @@ def _gather_output_logprobs_kernel(
     width,
     num_top,
     num_listed,
-    row_stride,
-    column_stride,
+    strides,
     IS_CLAMPED: tl.constexpr,
     LISTED: tl.constexpr,
     ENTRIES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Score entries; one without a node is 0 and reads nothing."""
+    row_stride, column_stride = strides
     entry = tl.program_id(0).to(tl.int64) * ENTRIES + tl.arange(0, ENTRIES)[:, None]
     is_entry = entry < num_entries
     node = tl.load(accept_index_ptr + entry, mask=is_entry, other=-1).to(tl.int64)

@@ -43,35 +43,29 @@ def _rotate_input_ids_kernel(
 
 @triton.jit
 def _assign_new_state_kernel(
-    input_ids_ptr,
-    positions_ptr,
-    out_cache_loc_ptr,
-    hidden_states_ptr,
-    extend_start_loc_ptr,
-    extend_seq_lens_ptr,
+    window_ptrs,
     next_tokens_ptr,
     num_padding_ptr,
     req_pool_indices_ptr,
     req_to_token_ptr,
     forward_seq_lens_ptr,
     hidden_states_pool_ptr,
-    next_input_ids_ptr,
-    next_positions_ptr,
-    next_out_cache_loc_ptr,
-    next_hidden_states_ptr,
-    next_extend_start_loc_ptr,
-    next_extend_seq_lens_ptr,
+    next_window_ptrs,
     num_tokens,
-    num_rows,
-    row_width,
-    row_stride,
-    position_stride,
+    rows,
     num_words,
     num_kept,
     draft_layer,
     TOKENS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
+    """Write a request's window grown by one; each program some words of its hidden states, the first all else."""
+    input_ids_ptr, positions_ptr, out_cache_loc_ptr, hidden_states_ptr = window_ptrs[:4]
+    extend_start_loc_ptr, extend_seq_lens_ptr = window_ptrs[4:]
+    next_input_ids_ptr, next_positions_ptr, next_out_cache_loc_ptr, next_hidden_states_ptr = next_window_ptrs[:4]
+    next_extend_start_loc_ptr, next_extend_seq_lens_ptr = next_window_ptrs[4:]
+    num_rows, row_width, row_stride, position_stride = rows
+    # Windows grow out of place, so that no thread reads what another one writes, and no barrier is needed.
     request = tl.program_id(0)
     start, length = _segment(extend_start_loc_ptr, extend_seq_lens_ptr, request, num_tokens)
     row = tl.load(req_pool_indices_ptr + request)

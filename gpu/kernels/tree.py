@@ -124,20 +124,9 @@ def fill_prefix(
 
 
 @triton.jit
-def write_links(
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
-    positions_ptr,
-    request,
-    length,
-    depth,
-    child,
-    sibling,
-    num_nodes,
-    NODES: tl.constexpr,
-):
+def write_links(link_ptrs, request, length, depth, child, sibling, num_nodes, NODES: tl.constexpr):
     """Store what every tree has: global numbers, links and positions."""
+    retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr, positions_ptr = link_ptrs
     node = tl.arange(0, NODES)
     is_node = node < num_nodes
     number = request * num_nodes + node
@@ -150,15 +139,10 @@ def write_links(
 @triton.jit(do_not_specialize=["num_requests", "num_nodes", "parent_width", "mask_length"])
 def _build_tree_kernel(
     bonus_tokens_ptr,
-    parent_list_ptr,
-    top_scores_index_ptr,
-    draft_tokens_ptr,
+    kept_ptrs,
     seq_lens_ptr,
     draft_token_ptr,
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
-    positions_ptr,
+    link_ptrs,
     tree_mask_ptr,
     num_requests,
     num_nodes,
@@ -173,10 +157,14 @@ def _build_tree_kernel(
     COLUMNS: tl.constexpr,
     NUM_WORDS: tl.constexpr,
     REQUESTS: tl.constexpr,
-    PREFIX_ROWS: tl.constexpr,
-    PREFIX_WORDS: tl.constexpr,
+    PREFIX: tl.constexpr,
 ):
     """Build one request's tree; program (b, w) writes mask columns 64w to 64w+63, later programs prefix columns."""
+    parent_list_ptr, top_scores_index_ptr, draft_tokens_ptr = kept_ptrs
+    PREFIX_ROWS: tl.constexpr = PREFIX[0]
+    PREFIX_WORDS: tl.constexpr = PREFIX[1]
+    # No program reads what another one writes: each finds all parents again, which costs less than to wait for them.
+    # Columns of a word, links (by the first word's program) and prefix rows have one writer each.
     request = tl.program_id(0).to(tl.int64)
     word = tl.program_id(1)
     length = tl.load(seq_lens_ptr + request).to(tl.int64)
@@ -205,10 +193,7 @@ def _build_tree_kernel(
         if word == 0:
             linked_parent = tl.where(is_linked, parent, -1)
             write_links(
-                retrieve_index_ptr,
-                retrieve_next_token_ptr,
-                retrieve_next_sibling_ptr,
-                positions_ptr,
+                link_ptrs,
                 request,
                 length,
                 depth,
@@ -234,10 +219,7 @@ def _build_tree_kernel(
 def _reconstruct_indices_from_tree_mask_kernel(
     tree_mask_ptr,
     seq_lens_ptr,
-    positions_ptr,
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
+    link_ptrs,
     num_nodes,
     request_stride,
     row_stride,
@@ -267,10 +249,7 @@ def _reconstruct_indices_from_tree_mask_kernel(
         is_descendant = after & (seen != 0)
         descendant = tl.minimum(descendant, tl.min(tl.where(is_descendant, other[None, :], NODES), axis=1))
     write_links(
-        retrieve_index_ptr,
-        retrieve_next_token_ptr,
-        retrieve_next_sibling_ptr,
-        positions_ptr,
+        link_ptrs,
         request,
         tl.load(seq_lens_ptr + request).to(tl.int64),
         depth,

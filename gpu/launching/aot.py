@@ -89,19 +89,18 @@ def features_of(launch: Launch) -> set[tuple[str, Any]]:
     """
     features: set[tuple[str, Any]] = {("num_warps", launch.plan.num_warps)}
     for name, value in launch.arguments.items():
-        match value:
-            case torch.Tensor():
-                features.add((name, str(value.dtype)))
-            case tuple():
-                features |= {(name, str(entry.dtype)) for entry in value}
-            case bool() | None:
-                features.add((name, str(value)))
-            case int() if name in launch.plan.sizes:
-                features.add((name, "64 bits" if value >= 2**31 else "32 bits"))
-            case int():
-                features.add((name, "any" if name in launch.plan.tunables else str(min(value, 2))))
-            case _:
-                features.add((name, str(value)))
+        for entry in value if isinstance(value, tuple) else (value,):
+            match entry:
+                case torch.Tensor():
+                    features.add((name, str(entry.dtype)))
+                case bool() | None:
+                    features.add((name, str(entry)))
+                case int() if name in launch.plan.sizes:
+                    features.add((name, "64 bits" if entry >= 2**31 else "32 bits"))
+                case int():
+                    features.add((name, "any" if name in launch.plan.tunables else str(min(entry, 2))))
+                case _:
+                    features.add((name, str(entry)))
     return features
 
 

@@ -29,6 +29,8 @@ class Call(NamedTuple):
 
     Attributes
     ----------
+    name : str
+        The operation.
     arguments : mapping
         As they were given, by name.
     axes : mapping
@@ -41,6 +43,7 @@ class Call(NamedTuple):
         Scratch memory that the call has asked for.
     """
 
+    name: str
     arguments: Mapping[str, Any]
     axes: Mapping[str, int]
     outputs: Any
@@ -60,13 +63,18 @@ class Call(NamedTuple):
             name: arguments[name] if arguments[name].is_contiguous() else arguments[name].contiguous() for name in names
         }
 
+    def group(self, *names: str) -> tuple[torch.Tensor, ...]:
+        """Return arguments as ``contiguous`` does, for a kernel that takes them together."""
+        return tuple(self.contiguous(*names).values())
+
     def returned(self) -> dict[str, Any]:
-        """Return outputs of an operation that has several, by name, without those that are absent."""
-        outputs = self.outputs
-        return {name: value for name, value in zip(outputs._fields, outputs, strict=True) if value is not None}
+        """Return outputs by name, without those that are absent."""
+        outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
+        specs = RECORDS[self.name].contract.outputs
+        return {spec.name: value for spec, value in zip(specs, outputs, strict=True) if value is not None}
 
 
-def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
+def prepare(name: str, arguments: Mapping[str, Any], key: tuple[Any, ...] | None = None) -> Call:
     """Check the arguments of an operation and allocate its outputs on their device.
 
     Parameters
@@ -74,7 +82,9 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     name : str
         The operation.
     arguments : mapping
-        Every argument by name, as a host function's ``locals()`` gives them.
+        Every argument by name.
+    key : tuple or None
+        The key of the call, where it is known.
 
     Raises
     ------
@@ -83,7 +93,7 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     """
     runs = current_mode().runs
     contract, pack = _checks_of(name, runs)
-    checked = contract.check(arguments)
+    checked = contract.check(arguments, key)
     if runs and checks_values():
         check_entries(name, arguments)
     device, pattern = checked.place, poison_pattern()
@@ -92,7 +102,7 @@ def prepare(name: str, arguments: Mapping[str, Any]) -> Call:
     ]
     if pattern is not None:
         poison(outputs, pattern)
-    return Call(arguments, checked.axes, pack(outputs), device, [])
+    return Call(name, arguments, checked.axes, pack(outputs), device, [])
 
 
 @cache

@@ -1,42 +1,71 @@
-"""Calls of operations: check, allocate, launch; and what equals an earlier call is done as that one.
+"""Calls of operations: an operation says what it launches; everything else about a call is done here.
 
-A call that is met for the second time is recorded. From then on what it takes is read off its key: every check but that
-written arguments lie apart, the forms of outputs and scratch memory, plans, compiled kernels, and where each pointer
-comes from.
+``operation`` makes of a function that returns its launches the public function of its name, with the signature of the
+record. A call is checked, its outputs are allocated, and what the operation returns is started. A call that is met for
+the second time is recorded. From then on what it takes is read off its key: every check but that written arguments lie
+apart, the forms of outputs and scratch memory, plans, compiled kernels, and where each pointer comes from.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
+import torch
+
+from specsim.contracts.compiled import compile_contract
+from specsim.contracts.keys import ODD
 from specsim.contracts.memory import check_memory
-from specsim.gpu.arrays import MEMORY
+from specsim.contracts.written import define
+from specsim.gpu.arrays import MEMORY, TENSORS
 from specsim.gpu.launching.apart import Layout, layout_of
 from specsim.gpu.launching.buffers import Call, check_entries, prepare
-from specsim.gpu.launching.identity import identify_by
+from specsim.gpu.launching.launcher import Described, launch
 from specsim.gpu.launching.mode import PRODUCTION, current_mode
 from specsim.gpu.launching.recording import record
 from specsim.gpu.launching.replay import Misplaced, Replay
 from specsim.gpu.switches import checks_values
 from specsim.operations import RECORDS
+from specsim.operations.outputs import outputs_of
+from specsim.operations.signature import outputs_class_of, parameters_of, returns_of
 
 MOST_MET = MOST_REPLAYS = 1024
 """Kinds of calls of an operation that are kept: an engine has one a batch size, and for each some lengths."""
 
-T = TypeVar("T")
+Describe = Callable[[Call], Described]
+"""Returns the launches of a checked call, on its arguments and outputs, or None where there is nothing to launch."""
+
+DESCRIPTIONS: dict[str, Describe] = {}
+"""What each operation launches, by its name."""
 
 
-def run(name: str, launch: Callable[[Call], T], arguments: Mapping[str, Any]) -> T:
+def operation(describe: Describe) -> Callable[..., Any]:
+    """Return the public function of the operation that has the name of the function that describes its launches."""
+    name = describe.__name__
+    record_of_name = RECORDS[name]
+    DESCRIPTIONS[name] = describe
+    parameters, arguments = parameters_of(record_of_name), record_of_name.contract.names
+    given = ", ".join(f"{argument!r}: {argument}" for argument in arguments)
+    source = f"""\
+def {name}({", ".join(map(str, parameters))}) -> {returns_of(record_of_name)}:
+    return _run({name!r}, {{{given}}})
+"""
+    scope = {"ArrayT": torch.Tensor, "Sequence": Sequence, "_run": run}
+    if len(record_of_name.contract.outputs) > 1:
+        scope[outputs_class_of(record_of_name)] = outputs_of(name)
+    function: Callable[..., Any] = define(source, name, scope, f"head of {name}")
+    function.__doc__, function.__module__ = describe.__doc__, describe.__module__
+    return function
+
+
+def run(name: str, arguments: Mapping[str, Any]) -> Any:
     """Carry out a call of an operation.
 
     Parameters
     ----------
     name : str
         The operation.
-    launch : callable
-        Launches into the buffers of a checked call and returns its outputs.
     arguments : mapping
-        Every argument by name, as a host function's ``locals()`` gives them.
+        Every argument by name.
 
     Raises
     ------
@@ -44,28 +73,33 @@ def run(name: str, launch: Callable[[Call], T], arguments: Mapping[str, Any]) ->
         As the reference does, before anything is written.
     """
     if current_mode() is not PRODUCTION:
-        return launch(prepare(name, arguments))
+        return launch_into(prepare(name, arguments))
     known = known_of(name)
     try:
         identity = known.identify(arguments)
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError):
+    except ODD:
         identity = None
     if identity is None:
-        return launch(prepare(name, arguments))
+        return launch_into(prepare(name, arguments))
     key, addresses = identity
     found = known.replays.get(key)
     if found is None:
-        return known.meet(key, addresses, arguments, launch)
+        return known.meet(key, addresses, arguments)
     layout, replay = found
     if layout is not None and not layout.lies_apart(arguments, addresses):
         check_memory(name, known.contract, MEMORY, arguments)
     if checks_values():
         check_entries(name, arguments)
     try:
-        outputs: T = replay.carry_out(arguments, addresses)
+        return replay.carry_out(arguments, addresses)
     except Misplaced:
-        return launch(prepare(name, arguments))
-    return outputs
+        return launch_into(prepare(name, arguments))
+
+
+def launch_into(call: Call) -> Any:
+    """Carry out a checked call: launch into its outputs and return them."""
+    launch(DESCRIPTIONS[call.name](call))
+    return call.outputs
 
 
 class Known:
@@ -74,25 +108,23 @@ class Known:
     def __init__(self, name: str) -> None:
         self.name = name
         self.contract = RECORDS[name].contract
-        self.identify = identify_by(self.contract)
+        self.identify = compile_contract(name, self.contract, TENSORS).identify
         self.replays: dict[tuple[Any, ...], tuple[Layout | None, Replay]] = {}
         self._met: dict[tuple[Any, ...], bool] = {}
 
-    def meet(
-        self, key: tuple[Any, ...], addresses: list[int], arguments: Mapping[str, Any], launch: Callable[[Call], T]
-    ) -> T:
+    def meet(self, key: tuple[Any, ...], addresses: list[int], arguments: Mapping[str, Any]) -> Any:
         """Carry out a call of a key that has no replay, and record it if that has been met before."""
-        call = prepare(self.name, arguments)
-        outputs = launch(call)
+        call = prepare(self.name, arguments, key)
+        outputs = launch_into(call)
         can_be_recorded = self._met.get(key)
         if can_be_recorded is None and len(self._met) >= MOST_MET:
             self._met.clear()
-        self._met[key] = can_be_recorded is None or (can_be_recorded and self._record(key, addresses, call, launch))
+        self._met[key] = can_be_recorded is None or (can_be_recorded and self._record(key, addresses, call))
         return outputs
 
-    def _record(self, key: tuple[Any, ...], addresses: list[int], call: Call, launch: Callable[[Call], Any]) -> bool:
+    def _record(self, key: tuple[Any, ...], addresses: list[int], call: Call) -> bool:
         names = [spec.name for spec in self.contract.arrays]
-        recording = record(launch, call, names, addresses)
+        recording = record(DESCRIPTIONS[self.name], call, names, addresses)
         if recording is None:
             return False
         if len(self.replays) >= MOST_REPLAYS:

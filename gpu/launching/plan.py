@@ -1,17 +1,16 @@
-"""What launches of equal shapes have in common: everything but their buffers, worked out once."""
+"""What launches of equal shapes have in common: everything but their buffers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, wraps
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
-from specsim.gpu.launching.blocks import FOR_INTERPRETER, ON_GPU
-from specsim.gpu.launching.mode import current_mode
+import torch
 
-MOST_PLANS = 1024
-"""Plans that are kept for each launch: an engine has hundreds of combinations of batch size and lengths at most."""
+MOST_NAMINGS, MOST_SIZES = 1024, 4096
+"""Ways of naming a kernel's arguments, of which each launch has a few, and sizes of which the kind is kept."""
 
-T = TypeVar("T")
+Size = int | tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Plan:
     grid : tuple of int
         Programs along each axis.
     sizes : mapping
-        Integers that the kernel takes at run time.
+        Integers that the kernel takes at run time, or groups of them.
     constants : mapping
         What it is compiled for; None for a buffer that is absent.
     tunables : mapping
@@ -44,19 +43,18 @@ class Plan:
 
     kernel: Any
     grid: tuple[int, ...]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, Size]
     constants: Mapping[str, Any] = field(default_factory=dict)
-    tunables: Mapping[str, int] = field(default_factory=dict)
+    tunables: Mapping[str, Size] = field(default_factory=dict)
     num_warps: int = 4
     options: Mapping[str, bool] = field(default_factory=dict)
     fixed: dict[str, Any] = field(init=False, repr=False)
-    pointers: tuple[str | None, ...] = field(init=False, repr=False)
-    prepared: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
+    naming: "Naming" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         fixed = {**self.sizes, **self.constants, **self.tunables}
         object.__setattr__(self, "fixed", fixed)
-        object.__setattr__(self, "pointers", _pointers_of(self.kernel, tuple(fixed)))
+        object.__setattr__(self, "naming", _naming_of(self.kernel, tuple(fixed)))
 
     @property
     def name(self) -> str:
@@ -66,10 +64,17 @@ class Plan:
     @cached_property
     def kind(self) -> tuple[Any, ...]:
         """What its kernel is compiled for: all but the grid, and of sizes what Triton distinguishes."""
-        sizes = [(size.__class__, size == 1, size % 16 == 0, _width_of(size)) for size in self.sizes.values()]
-        names = [name for name in self.kernel.arg_names if name in self.fixed and name not in self.sizes]
-        constants = [(self.fixed[name].__class__, self.fixed[name]) for name in names]
-        return self.kernel, self.num_warps, *self.options.items(), *self.sizes, *sizes, *constants
+        kinds = map(_kind_of_size, self.sizes.values())
+        constants = [
+            (name, value.__class__, value) for name, value in (*self.constants.items(), *self.tunables.items())
+        ]
+        return self.kernel, self.num_warps, *self.options.items(), *self.sizes, *kinds, *constants
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of the parameters behind the pointers, in order."""
+        fixed = self.fixed
+        return tuple([fixed[name] for name in self.naming.others])
 
     def arguments(self, buffers: Mapping[str, Any]) -> dict[str, Any]:
         """Return every argument by the name of its parameter, in order.
@@ -79,11 +84,23 @@ class Plan:
         TypeError
             The kernel takes a buffer that is not there.
         """
-        missing = [name for name in self.pointers if name is not None and name not in buffers]
+        missing = [name for name in self.naming.pointers if name is not None and name not in buffers]
         if missing:
             raise TypeError(f"{self.name} is not given {', '.join(missing)}")
         fixed = self.fixed
         return {name: fixed[name] if name in fixed else buffers[buffer_of(name)] for name in self.kernel.arg_names}
+
+
+class Naming(NamedTuple):
+    """The buffer of each pointer parameter of a kernel, None for one whose value is given, and its other parameters."""
+
+    pointers: tuple[str | None, ...]
+    others: tuple[str, ...]
+
+
+def strides_of(tensor: torch.Tensor, *axes: str) -> dict[str, int]:
+    """Return the strides of a tensor as sizes of a kernel, ``<axis>_stride`` each."""
+    return {f"{axis}_stride": stride for axis, stride in zip(axes, tensor.stride(), strict=True)}
 
 
 def is_pointer(parameter: str) -> bool:
@@ -96,9 +113,8 @@ def buffer_of(parameter: str) -> str:
     return parameter.removesuffix("s").removesuffix("_ptr")
 
 
-@lru_cache(MOST_PLANS)
-def _pointers_of(kernel: Any, given: tuple[str, ...]) -> tuple[str | None, ...]:
-    """Return the buffer of each pointer parameter, None for one whose value is given."""
+@lru_cache(MOST_NAMINGS)
+def _naming_of(kernel: Any, given: tuple[str, ...]) -> Naming:
     names = kernel.arg_names
     pointers = [name for name in names if is_pointer(name)]
     unknown = sorted(set(given) - set(names)) + [name for name in names if name not in {*given, *pointers}]
@@ -106,21 +122,14 @@ def _pointers_of(kernel: Any, given: tuple[str, ...]) -> tuple[str | None, ...]:
         raise TypeError(f"{kernel.__name__} does not take, or is not given, {', '.join(unknown)}")
     if names[: len(pointers)] != pointers:
         raise TypeError(f"pointers of {kernel.__name__} should stand before its other parameters")
-    return tuple(None if name in given else buffer_of(name) for name in pointers)
+    buffers = tuple(None if name in given else buffer_of(name) for name in pointers)
+    return Naming(buffers, tuple(names[len(pointers) :]))
 
 
-def _width_of(size: int) -> int:
-    """Return the bits of the type in which a size is passed; 63 stands for 64 bits without a sign."""
-    return 32 if -(2**31) <= size < 2**31 else 64 if size < 2**63 else 63
-
-
-def planned(function: Callable[..., T]) -> Callable[..., T]:
-    """Keep what a function plans by its arguments, numbers and element types; not where work is cut for a test."""
-    plans = {id(blocks): lru_cache(MOST_PLANS)(function) for blocks in (ON_GPU, FOR_INTERPRETER)}
-
-    @wraps(function)
-    def plan(*arguments: Any) -> T:
-        find: Callable[..., T] = plans.get(id(current_mode().blocks), function)
-        return find(*arguments)
-
-    return plan
+@lru_cache(MOST_SIZES, typed=True)
+def _kind_of_size(size: Size) -> tuple[Any, ...]:
+    """Return what Triton distinguishes of a size: 1, multiples of 16, and its type; 63 bits have no sign."""
+    if isinstance(size, tuple):
+        return tuple(map(_kind_of_size, size))
+    width = 32 if -(2**31) <= size < 2**31 else 64 if size < 2**63 else 63
+    return size.__class__, size == 1, size % 16 == 0, width

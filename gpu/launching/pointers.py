@@ -7,10 +7,20 @@ from typing import Any, TypeGuard
 
 import torch
 
+from specsim.contracts.keys import ListIdentity, identify_list_by
 from specsim.contracts.lists import ArrayTuple
 from specsim.gpu.arrays import TENSORS
-from specsim.gpu.launching.lists import ListIdentity, keep_identity
 from specsim.gpu.launching.strips import SLOTS, STEPS, WORDS, Layout, StripTable, build_strip_table
+
+MOST_KEPT = 1024
+"""Forms of buffers that are kept; what is dropped is another form when it is met again."""
+
+
+class KeptForm:
+    """Stands for the form of buffers that never change; equal forms are one object."""
+
+
+_KEPT: dict[tuple[Any, ...], KeptForm] = {}
 
 
 class KVBuffers(ArrayTuple):
@@ -22,13 +32,12 @@ class KVBuffers(ArrayTuple):
     """
 
     strips: StripTable
-    identity: ListIdentity | None
 
     def __new__(cls, buffers: Iterable[torch.Tensor], layout: Layout = SLOTS) -> "KVBuffers":
         """Keep the buffers and build their table."""
         self = super().__new__(cls, buffers, TENSORS)
         self.strips = build_strip_table(self, layout)
-        self.identity = keep_identity(self.tensors, *self.strips.facts)
+        self.identity = _identify(self.tensors, self.strips.facts)
         return self
 
     @classmethod
@@ -52,6 +61,17 @@ class KVBuffers(ArrayTuple):
         other: KVBuffers = tuple.__new__(KVBuffers, buffers)
         other.strips = replace(self.strips, table=table)
         return other
+
+
+def _identify(tensors: Sequence[torch.Tensor], facts: tuple[Any, ...]) -> ListIdentity | None:
+    """Identify a list that never changes, and facts about it, by one object; None where it has no identity."""
+    try:
+        form, *others = identify_list_by(TENSORS)(tensors)
+    except TypeError:
+        return None
+    if len(_KEPT) >= MOST_KEPT:
+        _KEPT.clear()
+    return _KEPT.setdefault((*form, *facts), KeptForm()), *others
 
 
 def tensors_of(arguments: Mapping[str, Any], names: Iterable[str]) -> list[Any]:

@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 from triton import knobs
 
+from specsim.contracts.keys import ALIGNMENT
 from specsim.gpu.launching.plan import Plan
 
-ALIGNMENT = 16
-"""Bytes: Triton compiles a kernel anew for pointers that they do not divide."""
-
-MOST_FORMS, MOST_FORMS_OF_A_PLAN = 4096, 64
-"""Forms that are kept; an engine has one a stream and kind of buffers, and what is dropped is prepared anew."""
+MOST_FORMS = 4096
+"""Forms, and compiled kernels, that are kept: an engine has one a stream and kind of buffers."""
 
 
 class Form:
@@ -45,18 +43,18 @@ def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream
     hooks = knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls
     started = []
     for plan in plans:
-        prepared = plan.prepared.get(form) or _prepared_alike(plan, form, tuple(buffers), stream)
-        if prepared is None or hooks:
+        key = (form, *plan.kind)
+        compiled = _COMPILED.get(key)
+        is_ready = compiled is not None and not hooks
+        if not is_ready:
             # NOTE: profilers listen at the compiler's own door.
             compiled = plan.kernel[plan.grid](**plan.arguments(buffers), num_warps=plan.num_warps, **plan.options)
             if len(_COMPILED) >= MOST_FORMS:
                 _COMPILED.clear()
-            _COMPILED[form, *plan.kind] = compiled
-            prepared = _prepare(plan, compiled, tuple(buffers), stream)
-            _keep(plan, form, prepared)
-        else:
-            begin, pick, fixed = prepared
-            begin(*pick(addresses), *fixed)
+            _COMPILED[key] = compiled
+        prepared = _prepare(plan, compiled, list(buffers), stream)
+        if is_ready:
+            prepared.begin(*prepared.pick(addresses), *prepared.fixed)
         started.append(prepared)
     return started
 
@@ -95,29 +93,13 @@ def _with_tuples(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[
     return addresses, tuple(key)
 
 
-def _prepared_alike(plan: Plan, form: Form, buffers: tuple[str, ...], stream: int) -> Prepared | None:
-    """Prepare a launch for which another plan has had a kernel compiled."""
-    compiled = _COMPILED.get((form, *plan.kind))
-    if compiled is None:
-        return None
-    prepared = _prepare(plan, compiled, buffers, stream)
-    _keep(plan, form, prepared)
-    return prepared
-
-
-def _prepare(plan: Plan, compiled: Any, buffers: tuple[str, ...], stream: int) -> Prepared:
+def _prepare(plan: Plan, compiled: Any, buffers: list[str], stream: int) -> Prepared:
     x, y, z = (*plan.grid, 1, 1)[:3]
     begin = partial(compiled.run, x, y, z, stream, compiled.function, compiled.packed_metadata, None, None, None)
-    places = [len(buffers) if name is None else buffers.index(name) for name in plan.pointers]
-    return Prepared(begin, picking(places), tuple(plan.fixed[name] for name in plan.kernel.arg_names[len(places) :]))
+    places = [len(buffers) if name is None else buffers.index(name) for name in plan.naming.pointers]
+    return Prepared(begin, picking(places), plan.values)
 
 
 def picking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Return what takes entries by their places, as a sequence even if it is one."""
     return itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
-
-
-def _keep(plan: Plan, form: Form, prepared: Prepared) -> None:
-    if len(plan.prepared) >= MOST_FORMS_OF_A_PLAN:
-        plan.prepared.clear()
-    plan.prepared[form] = prepared

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from specsim.contracts.keys import ALIGNMENT
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.launcher import Described, launches_of
 from specsim.gpu.launching.mode import launching
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.pointers import KVBuffers
-from specsim.gpu.launching.prepared import ALIGNMENT
 from specsim.rejection import SpecRejection
 
 SCRATCH_ALIGNMENT = 128
@@ -59,32 +59,32 @@ class Recording:
 
 
 def record(
-    launch: Callable[[Call], Any], call: Call, names: Sequence[str], addresses: Sequence[int]
+    describe: Callable[[Call], Described], call: Call, names: Sequence[str], addresses: Sequence[int]
 ) -> Recording | None:
     """Record the launches of a call that has been carried out, or return None where that cannot be done.
 
     Parameters
     ----------
-    launch : callable
-        Launches into the buffers of a call.
+    describe : callable
+        Returns the launches of a call.
     names : sequence of str
         Arguments that are tensors or lists of tensors.
     addresses : sequence of int
         Their addresses, 0 where one is absent.
     """
     roots = _Roots(addresses)
-    seen: list[Launch] = []
     try:
         # NOTE: tensors of inference mode count no versions.
-        with torch.inference_mode(False), launching(seen.append, runs=False):
+        with torch.inference_mode(False), launching(runs=False):
             arguments = {**call.arguments, **{name: roots.of_argument(call.arguments[name]) for name in names}}
-            blank = Call(arguments, call.axes, roots.of_outputs(call.outputs), torch.device("meta"), [])
-            returned = launch(blank)
-        if returned is not blank.outputs:
-            return None
+            blank = call._replace(
+                arguments=arguments, outputs=roots.of_outputs(call.outputs), device=torch.device("meta"), allocated=[]
+            )
+            described = describe(blank)
         roots.add_scratch(blank.allocated)
         launches = tuple(
-            (one.plan, {name: roots.parts_of(buffer) for name, buffer in one.buffers.items()}) for one in seen
+            (one.plan, {name: roots.parts_of(buffer) for name, buffer in one.buffers.items()})
+            for one in launches_of(described)
         )
         roots.require_untouched()
     except (Unrecordable, SpecRejection):

@@ -118,11 +118,11 @@ class Replay:
         roots: list[Any] = [*tensors_of(arguments, self._names), *outputs]
         if self._num_scratch_bytes:
             roots.append(allocate_bytes(self._allocate, self._num_scratch_bytes))
-        launches = [
-            (plan, {name: _buffer_of(roots, part) for name, part in parts.items()})
+        groups = [
+            ([plan], {name: _buffer_of(roots, part) for name, part in parts.items()})
             for plan, parts in self._recording.launches
         ]
-        return [prepared for plan, buffers in launches for prepared in run_plans((plan,), buffers)]
+        return run_plans(groups)
 
 
 class _Pointers(NamedTuple):
@@ -152,7 +152,7 @@ def _lay_out(recording: Recording, num_roots: int) -> _Pointers:
         return num_roots + offsets.index((parts.root, parts.offset)) if parts.offset else parts.root
 
     picks = tuple(
-        picking([place(None if name is None else buffers[name]) for name in plan.pointers])
+        picking([place(None if name is None else buffers[name]) for name in plan.naming.pointers])
         for plan, buffers in recording.launches
     )
     return _Pointers(picks, tuple(offsets), tuple(picking([place(part) for part in parts]) for parts in tuples))

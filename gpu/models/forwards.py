@@ -3,18 +3,15 @@
 Rows that pad a batch (slot 0, length 1) write the dump slot and read it; they are never out of bounds.
 """
 
-from collections.abc import Sequence
-
 import torch
 
 from specsim.gpu.kernels.models import forwards as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.operations.outputs import DraftDecodeForwardOutputs, DraftExtendForwardOutputs
+from specsim.gpu.launching.plan import Plan, strides_of
 
 ROWS = 128
 """Rows that a program writes: one a thread of four warps."""
@@ -28,99 +25,65 @@ KEYS, BEAM_KEYS, INTERPRETED_KEYS = 128, 256, 64
 INTERPRETED_BEAMS = 1024
 """Beams or rows of an interpreted program, which costs by the program and hardly by what it holds."""
 
-Pool = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""Slots of a layer's buffers, and the strides of its keys and values."""
 
-
-def target_forward(
-    kv_buffers: Sequence[torch.Tensor],
-    input_ids: torch.Tensor,
-    positions: torch.Tensor,
-    out_cache_loc: torch.Tensor,
-    page_table: torch.Tensor,
-    cache_seqlens: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    tree_mask: torch.Tensor | None = None,
-    page_size: int = 1,
-) -> torch.Tensor:
+@operation
+def target_forward(call: Call) -> list[Launch]:
     """Write the target KV of the new tokens, then fold what each of them may see into its hidden state.
 
     A program folds a block of queries of one request; the digest of a key is computed once for all of them.
     """
-    return run("target_forward", launch_target_forward, locals())
-
-
-def launch_target_forward(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
     hidden_states, num_layers = call.outputs, call.axes["layer"]
     if not call.axes["token"] or not call.axes["request"]:
-        return hidden_states
+        return []
+    launches = []
     for layer in range(num_layers):
         below = None if layer == 0 else hidden_states[:, layer - 1]
         context_word = hidden_states[:, num_layers] if layer == 0 else None
-        _store_entries(call, layer, below)
-        _fold_pages(call, layer, hidden_states[:, layer], context_word, call.arguments["tree_mask"])
-    return hidden_states
+        launches.append(_store_entries(call, layer, below))
+        launches.append(_fold_pages(call, layer, hidden_states[:, layer], context_word, call.arguments["tree_mask"]))
+    return launches
 
 
-def draft_extend_forward(
-    kv_buffers: Sequence[torch.Tensor],
-    input_ids: torch.Tensor,
-    hidden_states: torch.Tensor,
-    positions: torch.Tensor,
-    out_cache_loc: torch.Tensor,
-    page_table: torch.Tensor,
-    cache_seqlens: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    page_size: int = 1,
-) -> DraftExtendForwardOutputs[torch.Tensor]:
+@operation
+def draft_extend_forward(call: Call) -> list[Launch]:
     """Run the draft model over several new tokens a request, causal; folds as ``target_forward`` does."""
-    return run("draft_extend_forward", launch_draft_extend_forward, locals())
-
-
-def launch_draft_extend_forward(call: Call) -> DraftExtendForwardOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
     if not call.axes["token"] or not call.axes["request"]:
-        return call.outputs
-    folds = _folds(call)
+        return []
+    folds, launches = _folds(call), []
     for layer in range(call.axes["layer"]):
-        _store_entries(call, layer, _below(call, layer, folds))
-        _fold_pages(call, layer, folds[:, layer], None, None)
-    _advance(call, folds)
-    return call.outputs
+        launches.append(_store_entries(call, layer, _below(call, layer, folds)))
+        launches.append(_fold_pages(call, layer, folds[:, layer], None, None))
+    return [*launches, _advance(call, folds)]
 
 
-def draft_decode_forward(
-    kv_buffers: Sequence[torch.Tensor],
-    input_ids: torch.Tensor,
-    hidden_states: torch.Tensor,
-    positions: torch.Tensor,
-    out_cache_loc: torch.Tensor,
-    kv_indices: torch.Tensor,
-    kv_indptr: torch.Tensor,
-) -> DraftDecodeForwardOutputs[torch.Tensor]:
+@operation
+def draft_decode_forward(call: Call) -> list[Launch]:
     """Run the draft model over one new token a beam; a program folds a block of beams."""
-    return run("draft_decode_forward", launch_draft_decode_forward, locals())
-
-
-def launch_draft_decode_forward(call: Call) -> DraftDecodeForwardOutputs[torch.Tensor]:
-    """Launch into the buffers of a checked call."""
     if not call.axes["token"]:
-        return call.outputs
-    folds = _folds(call)
+        return []
+    folds, launches = _folds(call), []
     for layer in range(call.axes["layer"]):
-        _store_entries(call, layer, _below(call, layer, folds))
-        fold_listed_keys(call, layer, folds)
-    _advance(call, folds)
-    return call.outputs
+        launches.append(_store_entries(call, layer, _below(call, layer, folds)))
+        launches.append(fold_listed_keys(call, layer, folds))
+    return [*launches, _advance(call, folds)]
 
 
-def fold_listed_keys(call: Call, layer: int, folds: torch.Tensor) -> None:
+def fold_listed_keys(call: Call, layer: int, folds: torch.Tensor) -> Launch:
     """Fold what each beam's list of slots holds at a layer into a column."""
     keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
-    launch(
-        _plan_fold_rows(
-            call.axes["token"], call.arguments["kv_indices"].numel(), _pool_of(keys, values), folds.stride(0)
+    num_tokens = call.axes["token"]
+    rows = choose_block(num_tokens, 1, INTERPRETED_BEAMS)
+    return Launch(
+        Plan(
+            kernels._fold_rows_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={
+                **_sizes_of(keys, values),
+                "fold_stride": folds.stride(0),
+                "num_tokens": num_tokens,
+                "num_locations": call.arguments["kv_indices"].numel(),
+            },
+            tunables={"ROWS": rows, "KEYS": choose_block(LARGEST_TILE, BEAM_KEYS, INTERPRETED_KEYS)},
         ),
         inputs={"keys": keys, "values": values, **call.contiguous("kv_indices", "kv_indptr")},
         outputs={"folds": folds[:, layer]},
@@ -137,16 +100,26 @@ def _below(call: Call, layer: int, folds: torch.Tensor) -> torch.Tensor:
     return call.arguments["hidden_states"].contiguous() if layer == 0 else folds[:, layer - 1]
 
 
-def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
+def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> Launch:
     """Write a layer's K and V; a matrix below is digested, a column is taken as it is, None is 0."""
     keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
-    launch(
-        _plan_store(
-            call.axes["token"],
-            layer,
-            _pool_of(keys, values),
-            None if below is None else below.stride(0),
-            below.shape[1] if below is not None and below.ndim == 2 else 0,
+    num_tokens = call.axes["token"]
+    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
+    return Launch(
+        Plan(
+            kernels._store_entries_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={
+                **_sizes_of(keys, values),
+                "below_stride": 0 if below is None else below.stride(0),
+                "component": 2 * layer,
+                "num_tokens": num_tokens,
+            },
+            constants={
+                "NUM_DIGESTED": below.shape[1] if below is not None and below.ndim == 2 else 0,
+                **({"below_ptr": None} if below is None else {}),
+            },
+            tunables={"ROWS": rows},
         ),
         inputs={
             **call.contiguous("input_ids", "positions", "out_cache_loc"),
@@ -156,141 +129,74 @@ def _store_entries(call: Call, layer: int, below: torch.Tensor | None) -> None:
     )
 
 
-@planned
-def _plan_store(num_tokens: int, layer: int, pool: Pool, below_stride: int | None, num_digested: int) -> Plan:
-    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
-    return Plan(
-        kernels._store_entries_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={
-            **_sizes_of(pool),
-            "below_stride": below_stride or 0,
-            "component": 2 * layer,
-            "num_tokens": num_tokens,
-        },
-        constants={"NUM_DIGESTED": num_digested, **({"below_ptr": None} if below_stride is None else {})},
-        tunables={"ROWS": rows},
-    )
-
-
 def _fold_pages(
     call: Call,
     layer: int,
     folds: torch.Tensor,
     context_word: torch.Tensor | None,
     tree_mask: torch.Tensor | None,
-) -> None:
+) -> Launch:
+    """Fold what each query sees of a layer into a column, and its context into another one where that is asked for."""
     keys, values = call.arguments["kv_buffers"][2 * layer : 2 * layer + 2]
     page_table = call.arguments["page_table"]
-    launch(
-        _plan_fold_pages(
-            call.axes["request"],
-            call.axes["token"],
-            _pool_of(keys, values),
-            (page_table.shape[1], *page_table.stride()),
-            call.axes["page_size"],
-            folds.stride(0),
-            None if tree_mask is None else tree_mask.numel(),
-            context_word is not None,
+    num_requests, num_tokens, page_size = (call.axes[name] for name in ("request", "token", "page_size"))
+    queries = choose_block(ceil_div(num_tokens, num_requests), QUERIES, INTERPRETED_QUERIES)
+    num_keys = choose_block(LARGEST_TILE, KEYS, INTERPRETED_KEYS)
+    # NOTE: lengths are on the device; a request of n queries needs ceil(n / queries) items, all together at most this.
+    most_items = num_requests + num_tokens // queries
+    items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * num_keys)))
+    absent = ["tree_mask_ptr"] if tree_mask is None else []
+    absent += ["context_word_ptr"] if context_word is None else []
+    return Launch(
+        Plan(
+            kernels._fold_pages_kernel,
+            grid=(ceil_div(most_items, items),),
+            sizes={
+                "num_slots": keys.shape[0],
+                "kv_strides": (*keys.stride(), *values.stride()),
+                "page_strides": page_table.stride(),
+                "fold_stride": folds.stride(0),
+                "page_size": page_size,
+                "num_requests": num_requests,
+                "num_tokens": num_tokens,
+                "num_positions": page_table.shape[1] * page_size,
+                "num_mask_entries": 0 if tree_mask is None else tree_mask.numel(),
+            },
+            constants={"REQUESTS": power_of_two(num_requests), **dict.fromkeys(absent)},
+            tunables={"ITEMS": items, "QUERIES": queries, "KEYS": num_keys},
         ),
         inputs={
-            "keys": keys,
-            "values": values,
+            "kv": (keys, values),
             "page_table": page_table,
-            **call.contiguous("positions", "cache_seqlens", "cu_seqlens_q"),
+            "length": call.group("cache_seqlens", "cu_seqlens_q"),
+            **call.contiguous("positions"),
             **({} if tree_mask is None else {"tree_mask": tree_mask.contiguous()}),
         },
         outputs={"folds": folds, **({} if context_word is None else {"context_word": context_word})},
     )
 
 
-@planned
-def _plan_fold_pages(
-    num_requests: int,
-    num_tokens: int,
-    pool: Pool,
-    pages: tuple[int, int, int],
-    page_size: int,
-    fold_stride: int,
-    num_mask_entries: int | None,
-    has_context: bool,
-) -> Plan:
-    queries = choose_block(ceil_div(num_tokens, num_requests), QUERIES, INTERPRETED_QUERIES)
-    keys = choose_block(LARGEST_TILE, KEYS, INTERPRETED_KEYS)
-    # NOTE: lengths are on the device; a request of n queries needs ceil(n / queries) items, all together at most this.
-    most_items = num_requests + num_tokens // queries
-    items = choose_block(most_items, 1, max(1, LARGEST_TILE // (queries * keys)))
-    num_pages, page_row_stride, page_stride = pages
-    absent = ["tree_mask_ptr"] if num_mask_entries is None else []
-    absent += [] if has_context else ["context_word_ptr"]
-    return Plan(
-        kernels._fold_pages_kernel,
-        grid=(ceil_div(most_items, items),),
-        sizes={
-            **_sizes_of(pool),
-            "page_row_stride": page_row_stride,
-            "page_stride": page_stride,
-            "fold_stride": fold_stride,
-            "page_size": page_size,
-            "num_requests": num_requests,
-            "num_tokens": num_tokens,
-            "num_positions": num_pages * page_size,
-            "num_mask_entries": num_mask_entries or 0,
-        },
-        constants={"REQUESTS": power_of_two(num_requests), **dict.fromkeys(absent)},
-        tunables={"ITEMS": items, "QUERIES": queries, "KEYS": keys},
-    )
-
-
-@planned
-def _plan_fold_rows(num_tokens: int, num_locations: int, pool: Pool, fold_stride: int) -> Plan:
-    rows = choose_block(num_tokens, 1, INTERPRETED_BEAMS)
-    return Plan(
-        kernels._fold_rows_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={
-            **_sizes_of(pool),
-            "fold_stride": fold_stride,
-            "num_tokens": num_tokens,
-            "num_locations": num_locations,
-        },
-        tunables={"ROWS": rows, "KEYS": choose_block(LARGEST_TILE, BEAM_KEYS, INTERPRETED_KEYS)},
-    )
-
-
-def _advance(call: Call, folds: torch.Tensor) -> None:
+def _advance(call: Call, folds: torch.Tensor) -> Launch:
     """Advance the hidden states by one token and digest the folds; a program owns a block of rows."""
-    launch(
-        _plan_advance(call.axes["token"], call.axes["layer"], call.axes["hidden"]),
+    num_tokens = call.axes["token"]
+    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
+    return Launch(
+        Plan(
+            kernels._advance_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={"num_tokens": num_tokens},
+            constants={"NUM_WORDS": call.axes["hidden"], "NUM_LAYERS": call.axes["layer"]},
+            tunables={"ROWS": rows},
+        ),
         inputs={**call.contiguous("input_ids", "hidden_states", "positions"), "folds": folds},
         outputs=call.returned(),
     )
 
 
-@planned
-def _plan_advance(num_tokens: int, num_layers: int, num_words: int) -> Plan:
-    rows = choose_block(num_tokens, ROWS, LARGEST_TILE)
-    return Plan(
-        kernels._advance_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={"num_tokens": num_tokens},
-        constants={"NUM_WORDS": num_words, "NUM_LAYERS": num_layers},
-        tunables={"ROWS": rows},
-    )
-
-
-def _pool_of(keys: torch.Tensor, values: torch.Tensor) -> Pool:
-    """Return how many slots a layer's buffers have, and how their entries lie."""
-    return keys.shape[0], keys.stride(), values.stride()
-
-
-def _sizes_of(pool: Pool) -> dict[str, int]:
+def _sizes_of(keys: torch.Tensor, values: torch.Tensor) -> dict[str, int]:
     """Return the slots of a layer's buffers, and the strides from slot to slot and from word to word."""
-    num_slots, key_strides, value_strides = pool
     return {
-        "num_slots": num_slots,
-        "key_slot_stride": key_strides[0],
-        "key_word_stride": key_strides[1],
-        "value_slot_stride": value_strides[0],
-        "value_word_stride": value_strides[1],
+        "num_slots": keys.shape[0],
+        **strides_of(keys, "key_slot", "key_word"),
+        **strides_of(values, "value_slot", "value_word"),
     }

@@ -1,14 +1,12 @@
 """Model heads on the GPU: a program owns a tile of rows and tokens, or whole rows where it needs their best or sum."""
 
-import torch
-
 from specsim.gpu.kernels.models import heads as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.calls import run
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.calls import operation
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, planned
+from specsim.gpu.launching.plan import Plan
 from specsim.hashing import DEEPEST_SAMPLE
 
 TILE = 1024
@@ -18,164 +16,135 @@ TOKENS, INTERPRETED_TOKENS = 256, 1 << 12
 """Tokens of a row that a program looks at together."""
 
 
-def hash_target_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
+@operation
+def hash_target_logits(call: Call) -> Launch | None:
     """Return tie-free integer logits of the hash model's target."""
-    return run("hash_target_logits", launch_hash_target_logits, locals())
-
-
-def launch_hash_target_logits(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"]:
-        launch(
-            _plan_hash_target(axes["token"], axes["hidden"], axes["vocab"], axes["seed"]),
-            inputs=call.contiguous("hidden_states"),
-            outputs={"logits": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_hash_target(num_tokens: int, num_words: int, vocab_size: int, seed: int) -> Plan:
+    num_tokens, num_words, vocab_size = _sizes_of(call)
+    if num_tokens == 0:
+        return None
     rows, tokens = _blocks(num_tokens, vocab_size)
-    return Plan(
-        kernels._hash_target_logits_kernel,
-        grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
-        sizes={"seed": seed, "num_tokens": num_tokens, "num_words": num_words, "vocab_size": vocab_size},
-        tunables={"ROWS": rows, "TOKENS": tokens},
+    return Launch(
+        Plan(
+            kernels._hash_target_logits_kernel,
+            grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
+            sizes={
+                "seed": call.axes["seed"],
+                "num_tokens": num_tokens,
+                "num_words": num_words,
+                "vocab_size": vocab_size,
+            },
+            tunables={"ROWS": rows, "TOKENS": tokens},
+        ),
+        inputs=call.contiguous("hidden_states"),
+        outputs=call.returned(),
     )
 
 
-def text_target_logits(hidden_states: torch.Tensor, ngram_counts: torch.Tensor) -> torch.Tensor:
+@operation
+def text_target_logits(call: Call) -> Launch | None:
     """Return back-off n-gram logits of the text model's target."""
-    return run("text_target_logits", launch_text_target_logits, locals())
-
-
-def launch_text_target_logits(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"] and axes["vocab"]:
-        launch(
-            _plan_text_target(axes["token"], axes["hidden"], axes["vocab"], axes["order"], axes["bucket"]),
-            inputs=call.contiguous("hidden_states", "ngram_counts"),
-            outputs={"logits": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_text_target(num_tokens: int, num_words: int, vocab_size: int, num_orders: int, num_buckets: int) -> Plan:
+    num_tokens, num_words, vocab_size = _sizes_of(call)
+    if num_tokens == 0 or vocab_size == 0:
+        return None
     rows, tokens = _blocks(num_tokens, vocab_size)
-    return Plan(
-        kernels._text_target_logits_kernel,
-        grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
-        sizes={"num_tokens": num_tokens, "num_words": num_words, "num_buckets": num_buckets, "vocab_size": vocab_size},
-        constants={"NUM_ORDERS": num_orders},
-        tunables={"ROWS": rows, "TOKENS": tokens},
+    return Launch(
+        Plan(
+            kernels._text_target_logits_kernel,
+            grid=(ceil_div(num_tokens, rows), ceil_div(vocab_size, tokens)),
+            sizes={
+                "num_tokens": num_tokens,
+                "num_words": num_words,
+                "num_buckets": call.axes["bucket"],
+                "vocab_size": vocab_size,
+            },
+            constants={"NUM_ORDERS": call.axes["order"]},
+            tunables={"ROWS": rows, "TOKENS": tokens},
+        ),
+        inputs=call.contiguous("hidden_states", "ngram_counts"),
+        outputs=call.returned(),
     )
 
 
-def hash_sampling_logits(hidden_states: torch.Tensor, vocab_size: int, seed: int) -> torch.Tensor:
+@operation
+def hash_sampling_logits(call: Call) -> Launch | None:
     """Return whole-number logits of the hash model for sampling; a program ranks whole rows."""
-    return run("hash_sampling_logits", launch_hash_sampling_logits, locals())
-
-
-def launch_hash_sampling_logits(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"]:
-        launch(
-            _plan_hash_sampling(axes["token"], axes["hidden"], axes["vocab"], axes["seed"]),
-            inputs=call.contiguous("hidden_states"),
-            outputs={"logits": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_hash_sampling(num_tokens: int, num_words: int, vocab_size: int, seed: int) -> Plan:
+    num_tokens, num_words, vocab_size = _sizes_of(call)
+    if num_tokens == 0:
+        return None
     rows, vocab = _whole_rows(num_tokens, vocab_size)
-    return Plan(
-        kernels._hash_sampling_logits_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={
-            "seed": seed,
-            "deepest": min(vocab_size - 1, DEEPEST_SAMPLE),
-            "num_tokens": num_tokens,
-            "num_words": num_words,
-            "vocab_size": vocab_size,
-        },
-        constants={"VOCAB": vocab},
-        tunables={"ROWS": rows},
+    return Launch(
+        Plan(
+            kernels._hash_sampling_logits_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={
+                "seed": call.axes["seed"],
+                "deepest": min(vocab_size - 1, DEEPEST_SAMPLE),
+                "num_tokens": num_tokens,
+                "num_words": num_words,
+                "vocab_size": vocab_size,
+            },
+            constants={"VOCAB": vocab},
+            tunables={"ROWS": rows},
+        ),
+        inputs=call.contiguous("hidden_states"),
+        outputs=call.returned(),
     )
 
 
-def hash_draft_probabilities(
-    hidden_states: torch.Tensor, context: torch.Tensor, vocab_size: int, seed: int, agreement: int
-) -> torch.Tensor:
+@operation
+def hash_draft_probabilities(call: Call) -> Launch | None:
     """Return dyadic draft probabilities that agree with the hash model's target at a given rate."""
-    return run("hash_draft_probabilities", launch_hash_draft_probabilities, locals())
-
-
-def launch_hash_draft_probabilities(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"]:
-        launch(
-            _plan_hash_draft(axes["token"], axes["hidden"], axes["vocab"], axes["seed"], axes["agreement"]),
-            inputs=call.contiguous("hidden_states", "context"),
-            outputs={"probabilities": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_hash_draft(num_tokens: int, num_words: int, vocab_size: int, seed: int, agreement: int) -> Plan:
+    num_tokens, num_words, vocab_size = _sizes_of(call)
+    if num_tokens == 0:
+        return None
     rows, vocab = _whole_rows(num_tokens, vocab_size)
-    return Plan(
-        kernels._hash_draft_probabilities_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={
-            "seed": seed,
-            "agreement": agreement,
-            "num_tokens": num_tokens,
-            "num_words": num_words,
-            "vocab_size": vocab_size,
-        },
-        constants={"VOCAB": vocab},
-        tunables={"ROWS": rows},
+    return Launch(
+        Plan(
+            kernels._hash_draft_probabilities_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={
+                "seed": call.axes["seed"],
+                "agreement": call.axes["agreement"],
+                "num_tokens": num_tokens,
+                "num_words": num_words,
+                "vocab_size": vocab_size,
+            },
+            constants={"VOCAB": vocab},
+            tunables={"ROWS": rows},
+        ),
+        inputs=call.contiguous("hidden_states", "context"),
+        outputs=call.returned(),
     )
 
 
-def text_draft_probabilities(
-    hidden_states: torch.Tensor, context: torch.Tensor, ngram_counts: torch.Tensor
-) -> torch.Tensor:
+@operation
+def text_draft_probabilities(call: Call) -> Launch | None:
     """Return dyadic draft probabilities from lower-order n-gram counts."""
-    return run("text_draft_probabilities", launch_text_draft_probabilities, locals())
-
-
-def launch_text_draft_probabilities(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
-    axes = call.axes
-    if axes["token"] and axes["vocab"]:
-        launch(
-            _plan_text_draft(axes["token"], axes["hidden"], axes["vocab"], axes["order"], axes["bucket"]),
-            inputs=call.contiguous("hidden_states", "context", "ngram_counts"),
-            outputs={"probabilities": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_text_draft(num_tokens: int, num_words: int, vocab_size: int, num_orders: int, num_buckets: int) -> Plan:
+    num_tokens, num_words, vocab_size = _sizes_of(call)
+    if num_tokens == 0 or vocab_size == 0:
+        return None
     rows, vocab = _whole_rows(num_tokens, vocab_size)
-    return Plan(
-        kernels._text_draft_probabilities_kernel,
-        grid=(ceil_div(num_tokens, rows),),
-        sizes={"num_tokens": num_tokens, "num_words": num_words, "num_buckets": num_buckets, "vocab_size": vocab_size},
-        constants={"NUM_ORDERS": num_orders, "VOCAB": vocab},
-        tunables={"ROWS": rows},
+    return Launch(
+        Plan(
+            kernels._text_draft_probabilities_kernel,
+            grid=(ceil_div(num_tokens, rows),),
+            sizes={
+                "num_tokens": num_tokens,
+                "num_words": num_words,
+                "num_buckets": call.axes["bucket"],
+                "vocab_size": vocab_size,
+            },
+            constants={"NUM_ORDERS": call.axes["order"], "VOCAB": vocab},
+            tunables={"ROWS": rows},
+        ),
+        inputs=call.contiguous("hidden_states", "context", "ngram_counts"),
+        outputs=call.returned(),
     )
+
+
+def _sizes_of(call: Call) -> tuple[int, int, int]:
+    """Return the tokens of a call, the words of a hidden state, and the vocabulary."""
+    return call.axes["token"], call.axes["hidden"], call.axes["vocab"]
 
 
 def _blocks(num_tokens: int, vocab_size: int) -> tuple[int, int]:

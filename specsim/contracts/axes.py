@@ -10,6 +10,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from specsim.contracts.written import code_of
+
 _ALLOWED = (
     ast.Expression,
     ast.Constant,
@@ -98,4 +100,4 @@ def _parse(expression: str) -> ast.Expression:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> CodeType:
-    return compile(_parse(expression), expression, "eval")
+    return code_of(spelt(expression, {}), expression, "eval")

@@ -1,7 +1,7 @@
-"""A contract, compiled once: what a call binds and returns is looked up by shapes, element types and scalars.
+"""A contract, compiled once: what a call binds and returns is looked up by its key.
 
-Checking a call takes what identifies it, a tuple, and looks it up; a call of a kind that has not been seen is bound by
-generated code. Overlap of written arguments is not part of what identifies a call, so it is checked each time.
+A call of a key that has not been seen is bound by generated code. Overlap of written arguments is not part of a key, so
+it is checked each time.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ import numpy as np
 
 from specsim.contracts.contract import ArraySpec, Contract, ScalarSpec
 from specsim.contracts.faults import MOST_OUTPUT_BYTES, Faults, is_number, late_size, num_bytes_of
+from specsim.contracts.keys import ODD, identify_by
 from specsim.contracts.kinds import (
     ANY,
     ArrayKind,
@@ -23,9 +24,10 @@ from specsim.contracts.kinds import (
     is_array,
     name_of_dtype,
 )
-from specsim.contracts.lists import NoList, forms_and_place
+from specsim.contracts.lists import NoList
 from specsim.contracts.memory import check_memory
-from specsim.contracts.source import bind_source, key_source
+from specsim.contracts.source import bind_source
+from specsim.contracts.written import define
 
 MOST_REMEMBERED = 32
 """Calls of an operation that are remembered: more of them save no time in long runs, and cost megabytes."""
@@ -65,17 +67,17 @@ class CompiledContract:
         self.name = name
         self.contract = contract
         self.kind = kind
-        self.source = f"{key_source(contract, kind.attribute)}\n\n{bind_source(contract)}"
         self._faults = Faults(name, contract)
-        scope = _scope(self._faults)
-        exec(compile(self.source, f"<contract of {name}>", "exec"), scope)
-        self._key: Callable[[Mapping[str, Any]], tuple[Any, ...] | None] = scope["key"]
-        self._bind: Callable[[tuple[Any, ...]], _Bound] = scope["bind"]
+        self._scalars = {spec.name: spec for spec in contract.scalars}
+        self.identify = identify_by(contract, kind, self._scalar)
+        self._bind: Callable[[tuple[Any, ...]], _Bound] = define(
+            bind_source(contract), "bind", _scope(self._faults), f"contract of {name}"
+        )
         self._remembered: dict[tuple[Any, ...], Checked] = {}
         self._memory = kind.memory if contract.writes else None
 
-    def check(self, arguments: Mapping[str, Any]) -> Checked:
-        """Check everything about a call but the entries of its arrays.
+    def check(self, arguments: Mapping[str, Any], key: tuple[Any, ...] | None = None) -> Checked:
+        """Check everything about a call but the entries of its arrays; ``key`` is that of the call where it is known.
 
         Raises
         ------
@@ -84,11 +86,11 @@ class CompiledContract:
         """
         checked = None
         try:
-            key = self._key(arguments)
-            if key is not None:
-                checked = self._remembered.get(key)
-        except (AttributeError, KeyError, TypeError):
-            # NOTE: something is no array, or has sizes that are symbols and cannot be looked up.
+            if key is None:
+                identity = self.identify(arguments)
+                key = None if identity is None else identity[0]
+            checked = self._remembered.get(key) if key is not None else None
+        except ODD:
             key = None
         if checked is None:
             checked = self._check_afresh(arguments, key)
@@ -97,10 +99,11 @@ class CompiledContract:
         return checked
 
     def _check_afresh(self, arguments: Mapping[str, Any], key: tuple[Any, ...] | None) -> Checked:
-        known = self._careful_key(arguments) if key is None else key
+        # NOTE: a key with addresses is no tuple of forms.
+        known = self._careful_forms(arguments) if key is None or self.kind.addresses else key
         axes, forms, limits = self._bind(known)
         place = known[len(self.contract.scalars)]
-        if self.kind is not ANY and (key is None or not self._has_known_kinds(key)):
+        if self.kind is not ANY and (key is None or not self._has_known_kinds(known)):
             self._check_kinds(arguments)
         if isinstance(place, Scattered):
             raise self._faults.scattered(place, self.kind.attribute)
@@ -112,9 +115,12 @@ class CompiledContract:
             self._remembered[key] = checked
         return checked
 
-    def _careful_key(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the key of a call in which anything may stand for an array."""
-        scalars = [_scalar_of(self._faults, spec, arguments.get(spec.name)) for spec in self.contract.scalars]
+    def _scalar(self, name: str, value: Any) -> int:
+        return _scalar_of(self._faults, self._scalars[name], value)
+
+    def _careful_forms(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return what binds a call in which anything may stand for an array."""
+        scalars = [self._scalar(spec.name, arguments.get(spec.name)) for spec in self.contract.scalars]
         places = [
             (label, place)
             for label, array in self._labelled(arguments)
@@ -128,9 +134,9 @@ class CompiledContract:
         forms = [_careful_form(spec, arguments.get(spec.name)) for spec in self.contract.arrays]
         return (*scalars, shared, *forms)
 
-    def _has_known_kinds(self, key: tuple[Any, ...]) -> bool:
+    def _has_known_kinds(self, known: tuple[Any, ...]) -> bool:
         """Return whether every array is exactly of the class and in a place that the layer computes on."""
-        place, *forms = key[len(self.contract.scalars) :]
+        place, *forms = known[len(self.contract.scalars) :]
         base = self.kind.base
         for spec, form in zip(self.contract.arrays, forms, strict=True):
             entries = () if form is None else form if spec.each is not None else (form,)
@@ -201,24 +207,16 @@ def compile_contract(name: str, contract: Contract, kind: ArrayKind = ANY) -> Co
 
 def _scope(faults: Faults) -> dict[str, Any]:
     """Return the names that generated code uses."""
-    specs = {spec.name: spec for spec in faults.contract.scalars}
-
-    def scalar(name: str, value: Any) -> int:
-        return _scalar_of(faults, specs[name], value)
-
     return {
         "_TypeError": TypeError,
         "_enumerate": enumerate,
         "_faults": faults,
-        "_forms_and_place": forms_and_place,
-        "_int": int,
         "_is_array": is_array,
         "_is_no_list": lambda form: isinstance(form, NoList),
         "_is_number": is_number,
         "_late_size": late_size,
         "_len": len,
         "_name_of_dtype": name_of_dtype,
-        "_scalar": scalar,
         "_tuple": tuple,
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from specsim.contracts.axes import names_of, spelt
+from specsim.contracts.axes import evaluate, names_of, spelt
 from specsim.contracts.contract import ArraySpec, Contract
 
 IN_A_LIST = {"index": "_index"}
@@ -93,7 +93,7 @@ class Equation:
     def has_fixed_slope(self) -> bool:
         """Whether it can be solved for its one name whatever else is bound."""
         (name,) = self.names
-        return bool(eval(f"({spelt(self.axis, {name: 1})}) - ({spelt(self.axis, {name: 0})})", {"__builtins__": {}}))
+        return bool(evaluate(self.axis, {name: 1}) - evaluate(self.axis, {name: 0}))
 
     def solving(self, names: Names) -> list[str]:
         """Write the attempts to solve it, one for each name that may be missing."""

@@ -53,6 +53,8 @@ class ArrayKind:
         Where it can, in words.
     memory : Memory or None
         Finds out where an array lies; without it no arguments are checked for overlap.
+    addresses : bool
+        Whether keys of calls hold how arrays lie: they have the methods of torch's tensors then.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ArrayKind:
     is_reachable: Callable[[Any], bool] = lambda place: True
     reachable: str = "anywhere"
     memory: Memory | None = None
+    addresses: bool = False
 
 
 class Scattered(NamedTuple):

@@ -1,7 +1,7 @@
 """List arguments: what identifies their arrays, and lists of which that is known beforehand."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +20,7 @@ class ArrayTuple(tuple[Any, ...]):
 
     Pass it wherever a list of arrays is asked for. ``blocks`` are the parts of memory that they lie in, in order and
     apart from each other, and ``is_shared`` says that two of them share some, so that they cannot be written.
+    ``identity`` is what its arrays contribute to the key of a call, where that is known.
     """
 
     forms: tuple[Form, ...]
@@ -27,6 +28,7 @@ class ArrayTuple(tuple[Any, ...]):
     extents: tuple[Extent, ...]
     blocks: tuple[tuple[int, int], ...]
     is_shared: bool
+    identity: tuple[Any, Sequence[int], int, Any] | None = None
     _starts: list[int]
 
     def __new__(cls, arrays: Iterable[Any], kind: ArrayKind) -> Self:

@@ -1,8 +1,8 @@
-"""Write a contract down as plain Python: what identifies a call, and from that alone its axes and output forms.
+"""Write a contract down as plain Python: from the scalars and forms of a call alone its axes and output forms.
 
-Two functions are written for each contract. ``key(arguments)`` returns a flat tuple: the scalars, the place that the
-arrays share, and the form of each array. ``bind(key)`` checks it and returns the axes and the form of each output. Axes
-and scalars are variables of their own names; every other name starts with an underscore.
+``bind(forms)`` takes a flat tuple: the scalars, the place that the arrays share, and the form of each array. It checks
+them and returns the axes and the form of each output. Axes and scalars are variables of their own names;
+every other name starts with an underscore.
 
 An axis that an argument names alone is bound to its size, and an expression in which one name is missing is solved for
 it, over and over until nothing changes. Names that stay missing (of an empty batch, or of a branch that is not taken)
@@ -22,39 +22,11 @@ Writer = Callable[[Equation], Lines]
 _LIMIT = f"{1 << (SCALAR_BITS - 1)}"
 
 
-def key_source(contract: Contract, attribute: str) -> str:
-    """Write the function that returns what identifies a call, or None if the arrays lie in different places.
-
-    It raises AttributeError or KeyError where an argument is no array; a careful reading then finds out which.
-    """
-    lines = [f"_{spec.name} = _arguments[{spec.name!r}]" for spec in contract.parameters]
-    for scalar in contract.scalars:
-        lines.append(f"if _{scalar.name}.__class__ is not _int:")
-        lines.append(f"    _{scalar.name} = _scalar({scalar.name!r}, _{scalar.name})")
-    lines += [
-        f"_{spec.name}, _{spec.name}_place = _forms_and_place(_{spec.name}, {attribute!r})"
-        for spec in contract.arrays
-        if spec.each is not None
-    ]
-    place = "None"
-    if attribute and contract.arrays:
-        place = "_place"
-        lines += _shared_place(contract.arrays, attribute)
-    forms = []
-    for spec in contract.arrays:
-        name = f"_{spec.name}"
-        form = name if spec.each is not None else f"({name}.__class__, {name}.shape, {name}.dtype)"
-        forms.append(f"None if {name} is None else {form}" if spec.optional else form)
-    scalars = [f"_{scalar.name}" for scalar in contract.scalars]
-    lines.append(f"return ({', '.join([*scalars, place, *forms])},)")
-    return _function("key(_arguments)", lines)
-
-
 def bind_source(contract: Contract) -> str:
-    """Write the function that checks a key and returns axes, output forms, and bounds of entries."""
+    """Write the function that checks forms and returns axes, output forms, and bounds of entries."""
     names = Names.of(contract)
     unpacked = [f"_{spec.name}_value" for spec in contract.scalars], [f"_{spec.name}" for spec in contract.arrays]
-    lines = [f"({', '.join([*unpacked[0], '_place', *unpacked[1]])},) = _key"]
+    lines = [f"({', '.join([*unpacked[0], '_place', *unpacked[1]])},) = _given"]
     for scalar in contract.scalars:
         targets = [scalar.name] if scalar.axis in (None, scalar.name) else [scalar.name, str(scalar.axis)]
         lines.append(f"{' = '.join(targets)} = _{scalar.name}_value")
@@ -80,7 +52,7 @@ def bind_source(contract: Contract) -> str:
     limits = [", ".join(_limit(names, bound)[0] for bound in (spec.low, spec.high)) for spec in contract.arrays]
     lines.append(f"_limits = ({' '.join(f'({pair}),' for pair in limits)})")
     lines.append("return _axes, _forms, _limits")
-    return _function("bind(_key)", lines)
+    return _function("bind(_given)", lines)
 
 
 def _function(head: str, lines: Lines) -> str:
@@ -89,22 +61,6 @@ def _function(head: str, lines: Lines) -> str:
 
 def _indented(lines: Iterable[str]) -> Lines:
     return [f"    {line}" for line in lines]
-
-
-def _shared_place(arrays: tuple[ArraySpec, ...], attribute: str) -> Lines:
-    """Take the place of the first array that must be there, and compare the others with it."""
-    first = min(arrays, key=lambda spec: (spec.optional, spec.each is not None))
-    lines = [f"_place = _{first.name}{'_place' if first.each is not None else '.' + attribute}"]
-    for spec in arrays:
-        name = f"_{spec.name}"
-        if spec is first:
-            continue
-        if spec.each is not None:
-            lines.append(f"if {name}_place is not None and {name}_place != _place: return None")
-        else:
-            present = f"{name} is not None and " if spec.optional else ""
-            lines.append(f"if {present}{name}.{attribute} != _place: return None")
-    return lines
 
 
 def _ranks(spec: ArraySpec) -> Lines:

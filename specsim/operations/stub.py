@@ -1,11 +1,13 @@
 """Files that follow from the tables; ``python -m specsim.operations.stub`` writes them.
 
 These are the stubs ``outputs.pyi`` and ``protocol.pyi``, and ``exports.py`` of each layer. Exports are written out
-rather than computed, because editors and type checkers follow imports that they can read.
+rather than computed, because editors and type checkers follow imports that they can read. Functions of the GPU get
+their signatures from the table as well, so that ``exports.pyi`` says them.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import indent
 
 from specsim.operations import MODEL_TABLE, RECORDS, TABLE
 from specsim.operations.record import Operation
@@ -23,6 +25,7 @@ def generated_files() -> dict[str, str]:
         "operations/outputs.pyi": outputs_stub(),
         "operations/protocol.pyi": protocol_stub(),
         **{f"{layer}/exports.py": exports_of(layer) for layer in LAYERS},
+        "gpu/exports.pyi": signatures_stub(),
     }
 
 
@@ -33,9 +36,23 @@ def exports_of(layer: str) -> str:
         room = "models." if name in MODEL_TABLE else ""
         modules.setdefault(f"specsim.{layer}.{room}{record.group}", []).append(name)
     imports = "".join(_import(module, sorted(names)) for module, names in sorted(modules.items()))
-    exported = "".join(f'    "{name}",\n' for name in sorted(RECORDS))
     docstring = f'"""Every operation of ``specsim.{layer}``, from the module of its group."""\n'
-    return f"{GENERATED}{docstring}\n{imports}\n__all__ = [\n{exported}]\n"
+    return f"{GENERATED}{docstring}\n{imports}\n{_all_names()}"
+
+
+def signatures_stub() -> str:
+    """Return the signature of every operation of the GPU, whose arrays are tensors of torch."""
+    imported = sorted(outputs_class_of(operation) for operation in _with_several_outputs(RECORDS.values()))
+    functions = [_function(RECORDS[name], array="torch.Tensor") for name in sorted(RECORDS)]
+    return "\n".join(
+        [
+            GENERATED,
+            "from collections.abc import Sequence\n\nimport torch\n",
+            f"from specsim.operations.outputs import (\n{_lines(imported)})\n",
+            *functions,
+            _all_names(),
+        ]
+    )
 
 
 def outputs_stub() -> str:
@@ -74,13 +91,22 @@ def _protocol(name: str, summary: str, table: Mapping[str, Operation]) -> str:
 
 
 def _method(operation: Operation) -> str:
-    parameters = ["self", *map(str, parameters_of(operation))]
-    returns = returns_of(operation)
-    head = f"    def {operation.name}({', '.join(parameters)}) -> {returns}:"
-    if len(head) > LINE_LENGTH:
-        lines = "".join(f"        {parameter},\n" for parameter in parameters)
-        head = f"    def {operation.name}(\n{lines}    ) -> {returns}:"
-    return f'{head}\n        """{operation.summary}"""\n'
+    return indent(_function(operation, "self", width=LINE_LENGTH - 4), "    ")
+
+
+def _function(operation: Operation, *first: str, array: str = "ArrayT", width: int = LINE_LENGTH) -> str:
+    parameters = [*first, *(str(parameter).replace("ArrayT", array) for parameter in parameters_of(operation))]
+    returns = returns_of(operation).replace("ArrayT", array)
+    head = f"def {operation.name}({', '.join(parameters)}) -> {returns}:"
+    if len(head) > width:
+        lines = "".join(f"    {parameter},\n" for parameter in parameters)
+        head = f"def {operation.name}(\n{lines}) -> {returns}:"
+    return f'{head}\n    """{operation.summary}"""\n'
+
+
+def _all_names() -> str:
+    exported = "".join(f'    "{name}",\n' for name in sorted(RECORDS))
+    return f"__all__ = [\n{exported}]\n"
 
 
 def _import(module: str, names: list[str]) -> str:

@@ -86,36 +86,26 @@ def count_path_nodes(accept_index: Array) -> Array:
 )
 HOST_FUNCTION = (
     Edit(f"gpu/{GROUP}.py", f'    "{NAME}",\n', after='    "compact_accepted_to_front",'),
-    Edit(f"gpu/{GROUP}.py", f'    "launch_{NAME}",\n', after='    "launch_compact_accepted_to_front",'),
     Edit(
         f"gpu/{GROUP}.py",
         '''
 
-def count_path_nodes(accept_index: torch.Tensor) -> torch.Tensor:
+@operation
+def count_path_nodes(call: Call) -> Launch | None:
     """Count the nodes of each accepted path; a program owns a block of requests."""
-    return run("count_path_nodes", launch_count_path_nodes, locals())
-
-
-def launch_count_path_nodes(call: Call) -> torch.Tensor:
-    """Launch into the buffers of a checked call."""
     num_requests = call.axes["request"]
-    if num_requests:
-        launch(
-            _plan_nodes(num_requests, call.axes["draft"] + 1),
-            inputs=call.contiguous("accept_index"),
-            outputs={"num_path_nodes": call.outputs},
-        )
-    return call.outputs
-
-
-@planned
-def _plan_nodes(num_requests: int, width: int) -> Plan:
+    if num_requests == 0:
+        return None
     block = choose_block(num_requests, BONUS_TOKENS)
-    return Plan(
-        kernels._count_path_nodes_kernel,
-        grid=(ceil_div(num_requests, block),),
-        sizes={"num_requests": num_requests, "width": width},
-        tunables={"BLOCK": block},
+    return Launch(
+        Plan(
+            kernels._count_path_nodes_kernel,
+            grid=(ceil_div(num_requests, block),),
+            sizes={"num_requests": num_requests, "width": call.axes["draft"] + 1},
+            tunables={"BLOCK": block},
+        ),
+        inputs=call.contiguous("accept_index"),
+        outputs=call.returned(),
     )
 ''',
     ),

@@ -38,6 +38,7 @@ SELECTED = (
     "tests/test_docs.py::test_the_page_of_operations_is_that_of_the_table",
     "tests/test_docs.py::test_the_page_of_properties_is_that_of_the_catalogue",
 )
+EXPORTS = ("gpu/exports.py", "gpu/exports.pyi", "reference/exports.py")
 GENERATING = re.compile(r"\$\(BIN\)/python -m ([\w.]+)((?: [\w/.-]+)*?)(?: > ([\w/.-]+))?")
 GENERATE = """
 import contextlib, json, runpy, sys
@@ -125,7 +126,7 @@ def test_the_trial_passes(copy):
     assert made.returncode == 0, made.stderr
     touched = sorted({edit.path for step in STEPS for edit in step if edit.path.endswith(".py")})
     for command in (("check",), ("format", "--check")):
-        linted = run(copy, sys.executable, "-m", "ruff", *command, *touched, "gpu/exports.py", "reference/exports.py")
+        linted = run(copy, sys.executable, "-m", "ruff", *command, *touched, *EXPORTS)
         assert linted.returncode == 0, linted.stdout
     tried = run(copy, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SELECTED)
     assert tried.returncode == 0, tried.stdout + tried.stderr

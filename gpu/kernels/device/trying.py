@@ -5,6 +5,17 @@ import triton.language as tl
 
 
 @triton.jit
+def takes(share, goal, reached, threshold_single, strict):
+    """Return whether a draft is accepted: the one place where the rule of acceptance by chance stands.
+
+    ``share`` is the draft's probability, ``goal`` the coin and ``reached`` the sum of the probabilities tried with it,
+    both as multiples of the same threshold. A strict walk takes no draft of probability 0, and none on equality.
+    """
+    is_reached = (goal < reached) | ((goal <= reached) & (strict == 0))
+    return ((share > 0) | (strict == 0)) & (is_reached | (share >= threshold_single))
+
+
+@triton.jit
 def try_siblings(
     child,
     token_of,
@@ -45,10 +56,8 @@ def try_siblings(
         if SKIP_DUPLICATES:
             is_repeated = tl.max((is_tried & (token_of == token)).to(tl.int32), 0) > 0
         mass += tl.where(is_repeated, 0.0, share)
-        if STRICT:
-            is_taken = (share > 0) & ((coin < mass / threshold_acc) | (share >= threshold_single))
-        else:
-            is_taken = (coin <= mass / threshold_acc) | (share >= threshold_single)
+        # NOTE: the sum is divided here, and the coin multiplied in walks over logits; the last bits differ.
+        is_taken = takes(share, coin, mass / threshold_acc, threshold_single, STRICT)
         is_accepted = (is_repeated == 0) & is_taken
         is_rejected = (is_repeated == 0) & (is_taken == 0)
         tl.store(tried_ptr + token * tried_stride, probability, mask=is_rejected & is_token)

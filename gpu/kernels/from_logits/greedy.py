@@ -24,25 +24,17 @@ def child_with(target, node, candidates_ptr, retrieve_next_token_ptr, retrieve_n
 
 @triton.jit(do_not_specialize=["num_nodes", "num_steps", "level", "num_levels", "num_chunks"])
 def _walk_greedy_kernel(
-    candidates_ptr,
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
+    tree_ptrs,
     logits_ptr,
     reached_ptr,
-    chunk_max_ptr,
-    chunk_token_ptr,
-    predict_ptr,
-    accept_index_ptr,
-    num_accepted_drafts_ptr,
+    choice_ptrs,
+    path_ptrs,
     num_nodes,
     num_steps,
     level,
     num_levels,
     num_chunks,
-    vocab,
-    row_stride,
-    column_stride,
+    row_sizes,
     NODES: tl.constexpr,
     STEPS: tl.constexpr,
     CHUNKS: tl.constexpr,
@@ -52,6 +44,12 @@ def _walk_greedy_kernel(
 
     All programs of a request find the same node; the first of them writes it down.
     """
+    candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
+    chunk_max_ptr, chunk_token_ptr = choice_ptrs
+    predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs
+    vocab, row_stride, column_stride = row_sizes
+    # Programs of a launch read only what earlier launches have left, and write chunks of their own; what a request has
+    # once, its first program writes. So no program waits for another, and none has to agree on an order.
     request = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     num_requests = tl.num_programs(0)
@@ -83,6 +81,7 @@ def _walk_greedy_kernel(
                 tl.store(num_accepted_drafts_ptr + request, level - 1)
     if share == 0:
         tl.store(reached_ptr + level * num_requests + request, node)
+        # NOTE: at the first level nothing else of the path is written, since no row has been read yet.
         if level == 0:
             path_ptr = accept_index_ptr + request * (num_steps + 1)
             begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)

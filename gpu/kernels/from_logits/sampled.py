@@ -24,55 +24,49 @@ LEAST_THRESHOLD = tl.constexpr(sampling.LEAST_THRESHOLD)
     do_not_specialize=["num_nodes", "num_steps", "level", "num_levels", "chunk_size", "strict", "skip_duplicates"]
 )
 def _walk_sampled_kernel(
-    candidates_ptr,
-    retrieve_index_ptr,
-    retrieve_next_token_ptr,
-    retrieve_next_sibling_ptr,
-    uniform_samples_ptr,
-    uniform_samples_for_final_sampling_ptr,
+    tree_ptrs,
+    coin_ptrs,
     logits_ptr,
-    temperature_ptr,
-    top_k_ptr,
-    top_p_ptr,
-    min_p_ptr,
-    threshold_single_ptr,
-    threshold_acc_ptr,
-    current_ptr,
-    chunk_max_ptr,
-    chunk_mass_ptr,
-    chunk_bound_ptr,
-    listed_logits_ptr,
-    listed_tokens_ptr,
-    predict_ptr,
-    accept_index_ptr,
-    num_accepted_drafts_ptr,
+    filter_ptrs,
+    threshold_ptrs,
+    walk_ptrs,
+    path_ptrs,
     num_nodes,
     num_steps,
     level,
     num_levels,
-    num_chunks,
+    row_sizes,
     chunk_size,
-    vocab,
-    row_stride,
-    column_stride,
     strict,
     skip_duplicates,
-    NODES: tl.constexpr,
-    STEPS: tl.constexpr,
+    TREE: tl.constexpr,
     CHUNKS: tl.constexpr,
-    SLOTS: tl.constexpr,
+    SEARCH: tl.constexpr,
     SHIFT: tl.constexpr,
-    WAYS: tl.constexpr,
-    ROW_WAYS: tl.constexpr,
-    BLOCK: tl.constexpr,
     PRECISE: tl.constexpr,
 ):
     """Filter the row of a request's node, try the node's children with its coin, and step or draw the last token."""
+    candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
+    uniform_samples_ptr, uniform_samples_for_final_sampling_ptr = coin_ptrs
+    threshold_single_ptr, threshold_acc_ptr = threshold_ptrs
+    temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr = filter_ptrs
+    current_ptr, chunk_max_ptr, chunk_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = walk_ptrs
+    predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs
+    num_chunks, vocab, row_stride, column_stride = row_sizes
+    NODES: tl.constexpr = TREE[0]
+    STEPS: tl.constexpr = TREE[1]
+    SLOTS: tl.constexpr = SEARCH[0]
+    WAYS: tl.constexpr = SEARCH[1]
+    ROW_WAYS: tl.constexpr = SEARCH[2]
+    BLOCK: tl.constexpr = SEARCH[3]
+    # A request has one program, and what it reads of chunks an earlier launch has left: nothing passes between programs
+    # of one launch. Whatever steers the walk (node, coin, child, threshold) is one number, which every thread holds.
     request = tl.program_id(0).to(tl.int64)
     first = request * num_nodes
     path_ptr = accept_index_ptr + request * (num_steps + 1)
     if level == 0:
         begin_path(predict_ptr + first, path_ptr, retrieve_index_ptr + first, num_nodes, num_steps, NODES, STEPS)
+        # NOTE: entries that many threads have just cleared are written once more below, each by a single thread.
         tl.debug_barrier()
     node = tl.where(level == 0, 0, tl.load(current_ptr + request))
     if node >= 0:
@@ -86,8 +80,8 @@ def _walk_sampled_kernel(
         threshold_acc = tl.maximum(tl.load(threshold_acc_ptr + request).to(tl.float64), LEAST_THRESHOLD)
         final_coin = tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64)
         coin = tl.load(uniform_samples_ptr + first + node).to(tl.float64)
-        tree_ptrs = (candidates_ptr + first, retrieve_next_token_ptr + first, retrieve_next_sibling_ptr + first)
-        first_child, sibling_tile, token_tile = load_tree(tree_ptrs, node, level < num_levels - 1, num_nodes, NODES)
+        own_tree = (candidates_ptr + first, retrieve_next_token_ptr + first, retrieve_next_sibling_ptr + first)
+        first_child, sibling_tile, token_tile = load_tree(own_tree, node, level < num_levels - 1, num_nodes, NODES)
         row_ptr = logits_ptr + (first + node) * row_stride
         logit_tile = read_logits(row_ptr, token_tile, vocab, column_stride)
         listed_logit, listed_token = load_listed(
@@ -135,8 +129,9 @@ def _walk_sampled_kernel(
             num_nodes,
             NODES,
         )
+        # Each of these stores is of one number, which one thread writes; only the next launch reads it.
         if is_stuck:
-            rejected = (first_child, tree_ptrs[0], tree_ptrs[2], num_nodes)
+            rejected = (first_child, own_tree[0], own_tree[2], num_nodes)
             if is_certain:
                 chosen, last = draw_from_listed(
                     listed, listed_token, threshold, last_token, inverse, scale, rejected, final_coin, PRECISE
@@ -162,7 +157,7 @@ def _walk_sampled_kernel(
             tl.store(num_accepted_drafts_ptr + request, level)
             tl.store(current_ptr + request, -1)
         else:
-            token = tl.load(tree_ptrs[0] + child).to(tl.int32)
+            token = tl.load(own_tree[0] + child).to(tl.int32)
             accepted = tl.load(retrieve_index_ptr + first + child).to(tl.int32)
             tl.store(predict_ptr + first + node, token)
             tl.store(path_ptr + level + 1, accepted)

@@ -106,6 +106,7 @@ def list_largest(
     if tl.sum((logit >= bound).to(tl.int32), axis=0) > SLOTS:
         bound = lowest_of_few(logit, bound, largest, SLOTS, SHIFT)
     is_listed = ((logit >= tl.minimum(bound, largest)) & (logit >= least)).to(tl.int32)
+    # Ranks of listed logits come before the free slots, so that no two threads write one place: no barrier is needed.
     rank = tl.cumsum(is_listed, axis=0) - is_listed
     is_kept = (is_listed == 1) & (rank < SLOTS)
     tl.store(logits_list_ptr + rank, logit, mask=is_kept)
@@ -122,11 +123,7 @@ def _row_statistics_kernel(
     current_ptr,
     temperature_ptr,
     top_k_ptr,
-    chunk_max_ptr,
-    chunk_mass_ptr,
-    chunk_bound_ptr,
-    listed_logits_ptr,
-    listed_tokens_ptr,
+    statistic_ptrs,
     num_nodes,
     level,
     vocab,
@@ -144,6 +141,7 @@ def _row_statistics_kernel(
     lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk. The
     weight is left out where top-k makes it meaningless.
     """
+    chunk_max_ptr, chunk_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     node = tl.where(level == 0, 0, tl.load(current_ptr + request))

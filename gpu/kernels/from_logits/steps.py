@@ -7,6 +7,7 @@ tokens, first children and siblings.
 import triton
 import triton.language as tl
 
+from specsim.gpu.kernels.device.trying import takes
 from specsim.gpu.kernels.from_logits.residuals import first_beyond, without_rejected
 from specsim.gpu.kernels.from_logits.row_filters import keep
 from specsim.gpu.kernels.from_logits.thresholds import share_of, weigh
@@ -123,9 +124,7 @@ def try_children(
         share = tl.sum(tl.where(is_child, share_tile, 0.0), axis=0)
         if share >= 0:
             mass += share.to(tl.float64)
-            is_below = (goal < mass) | ((strict == 0) & (goal <= mass))
-            is_possible = (share > 0) | (strict == 0)
-            is_stuck = (is_possible & (is_below | (share >= threshold_single))) == 0
+            is_stuck = takes(share, goal, mass, threshold_single, strict) == 0
             if is_stuck & (skip_duplicates != 0):
                 token = tl.sum(tl.where(is_child, token_tile, 0), axis=0)
                 share_tile = tl.where(token_tile == token, -1.0, share_tile)

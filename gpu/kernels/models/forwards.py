@@ -68,21 +68,15 @@ def _locate_item(item, cu_seqlens_q_ptr, num_requests, num_tokens, QUERIES: tl.c
 
 @triton.jit
 def _fold_pages_kernel(
-    keys_ptr,
-    values_ptr,
+    kv_ptrs,
     positions_ptr,
     page_table_ptr,
-    cache_seqlens_ptr,
-    cu_seqlens_q_ptr,
+    length_ptrs,
     tree_mask_ptr,
     folds_ptr,
     context_word_ptr,
-    key_slot_stride,
-    key_word_stride,
-    value_slot_stride,
-    value_word_stride,
-    page_row_stride,
-    page_stride,
+    kv_strides,
+    page_strides,
     fold_stride,
     page_size,
     num_requests,
@@ -95,6 +89,12 @@ def _fold_pages_kernel(
     KEYS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
+    """Fold what blocks of queries see of a layer; an item is one block of one request, found from the lengths."""
+    keys_ptr, values_ptr = kv_ptrs
+    cache_seqlens_ptr, cu_seqlens_q_ptr = length_ptrs
+    key_slot_stride, key_word_stride, value_slot_stride, value_word_stride = kv_strides
+    page_row_stride, page_stride = page_strides
+    # Entries of the layer were written by the launch before; a row of folds belongs to one item, which alone writes it.
     item = tl.program_id(0) * ITEMS + tl.arange(0, ITEMS)
     request, block = _locate_item(item, cu_seqlens_q_ptr, num_requests, num_tokens, QUERIES, REQUESTS)
     is_item = request < num_requests

@@ -1,5 +1,7 @@
 """Calls that equal an earlier one: the same outputs and the same refusals, by what was recorded."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,9 +9,9 @@ from specsim import Reason, SpecRejection, gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.launching import calls
 from specsim.gpu.launching.buffers import prepare
-from specsim.gpu.launching.calls import known_of
+from specsim.gpu.launching.calls import known_of, launch_into
 from specsim.gpu.launching.examples import SMALL, example
-from specsim.gpu.launching.mode import launching
+from specsim.gpu.launching.mode import HERE, launching
 from specsim.gpu.switches import debugging, poisoned
 from specsim.operations import RECORDS
 
@@ -186,6 +188,19 @@ def test_an_observer_sees_the_launches_of_a_recorded_call():
     assert observed.inputs["candidates"] is arguments["candidates"]
 
 
+def test_a_call_whose_work_is_cut_in_another_way_is_described_anew():
+    arguments = example("fast_topk", {**SMALL, "k": 32, "column": 64}, DEVICE)
+    for _ in range(3):
+        gpu.fast_topk(**arguments)
+    assert num_replays("fast_topk") == 1
+    for sorts in (True, False):
+        seen = []
+        with launching(seen.append, blocks=replace(HERE, sorts=sorts)):
+            gpu.fast_topk(**arguments)
+        assert [one.plan.tunables["ONE_BY_ONE"] for one in seen] == [not sorts]
+    assert num_replays("fast_topk") == 1
+
+
 def test_inference_mode_makes_no_difference():
     arguments = example("verify_tree_greedy_from_logits", SMALL, DEVICE)
     expected = entries_of(gpu.verify_tree_greedy_from_logits(**arguments))
@@ -209,8 +224,7 @@ def test_outputs_that_are_given_are_launched_into():
     arguments = example("map_hot_tokens", SMALL, DEVICE)
     call = prepare("map_hot_tokens", arguments)
     given = call._replace(outputs=torch.full_like(call.outputs, -5))
-    module = __import__(gpu.map_hot_tokens.__module__, fromlist=["launch_map_hot_tokens"])
-    assert module.launch_map_hot_tokens(given) is given.outputs
+    assert launch_into(given) is given.outputs
     assert (given.outputs >= 0).all()
 
 

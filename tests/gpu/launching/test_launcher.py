@@ -10,12 +10,14 @@ from triton import knobs
 from specsim import gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.kernels.verify import _verify_tree_greedy_kernel
+from specsim.gpu.launching import prepared
 from specsim.gpu.launching.buffers import prepare
+from specsim.gpu.launching.calls import launch_into
 from specsim.gpu.launching.examples import SMALL, example
 from specsim.gpu.launching.launcher import Launch, launch, prepare_again
-from specsim.gpu.launching.mode import HERE, current_mode, launching
-from specsim.gpu.launching.plan import Plan, planned
-from specsim.gpu.launching.prepared import MOST_FORMS_OF_A_PLAN, start
+from specsim.gpu.launching.mode import launching
+from specsim.gpu.launching.plan import Plan
+from specsim.gpu.launching.prepared import start
 from specsim.operations import RECORDS
 
 
@@ -194,10 +196,11 @@ def test_launches_that_a_profiler_watches_go_through_the_compiler(kernel, plan, 
     assert (len(kernel.compiled), len(kernel.started)) == (3, 1)
 
 
-def test_what_is_kept_is_bounded(plan):
-    for device in range(3 * MOST_FORMS_OF_A_PLAN):
+def test_what_is_kept_is_bounded(plan, monkeypatch):
+    monkeypatch.setattr(prepared, "MOST_FORMS", 8)
+    for device in range(3 * prepared.MOST_FORMS):
         start((plan,), tensors(), device, device)
-    assert len(plan.prepared) <= MOST_FORMS_OF_A_PLAN
+    assert max(len(prepared._FORMS), len(prepared._COMPILED)) <= prepared.MOST_FORMS
 
 
 def test_a_plan_names_what_its_kernel_does_not_take(kernel):
@@ -215,20 +218,10 @@ def test_a_missing_buffer_is_named(plan):
         start((plan,), {"values": torch.zeros(4)}, 0, 0)
 
 
-def test_plans_are_kept_where_work_is_cut_as_in_production():
-    calls = []
-
-    @planned
-    def plan(size):
-        calls.append((size, current_mode().blocks.sorts))
-        return size
-
-    assert [plan(3), plan(3), plan(4)] == [3, 3, 4]
-    assert [size for size, _ in calls] == [3, 4]
-    with launching(blocks=replace(HERE, sorts=not HERE.sorts)):
-        plan(3)
-        plan(3)
-    assert calls[2:] == [(3, not HERE.sorts)] * 2
+def test_an_operation_describes_launches_and_nothing_else():
+    for described in (torch.zeros(1), "_kernel", [torch.zeros(1)], iter(())):
+        with pytest.raises(TypeError, match="an operation returns its launches, not"):
+            launch(described)
 
 
 def test_an_observer_sees_every_launch_before_it_runs():
@@ -258,9 +251,7 @@ def test_an_observed_launch_starts_again():
 def test_every_operation_launches_into_given_buffers():
     for name in RECORDS:
         given = prepare(name, example(name, SMALL, DEVICE))
-        module = __import__(vars(gpu)[name].__module__, fromlist=[name])
-        returned = vars(module)[f"launch_{name}"](given)
-        assert returned is given.outputs, name
+        assert launch_into(given) is given.outputs, name
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="the interpreter calls kernels by name")
@@ -277,6 +268,6 @@ def test_launching_without_running_does_nothing():
     outputs = torch.full((2,), 5)
     plan = Plan(Kernel("values_ptr"), grid=(1,), sizes={})
     with launching(runs=False):
-        launch(plan, inputs={}, outputs={"values": outputs})
+        launch(Launch(plan, inputs={}, outputs={"values": outputs}))
     assert outputs.tolist() == [5, 5]
     assert triton.knobs.runtime.launch_enter_hook.calls == []

@@ -6,7 +6,7 @@ from triton.runtime import driver
 
 from specsim.gpu.launching import launcher, prepared, replay
 from specsim.gpu.launching.buffers import Call
-from specsim.gpu.launching.launcher import launch
+from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.plan import Plan
 from specsim.gpu.launching.recording import record
 from specsim.gpu.launching.replay import Misplaced, Replay
@@ -46,8 +46,6 @@ def nothing_is_started():
     for kernel in (FIRST, SECOND):
         kernel.compiled.clear()
         kernel.started.clear()
-    for plan in PLANS:
-        plan.prepared.clear()
     prepared._COMPILED.clear()
 
 
@@ -55,14 +53,16 @@ def launch_two(call):
     """Fill scratch memory, then read it beside a list, and write an output and a column of it."""
     kept = call.scratch(4, dtype=torch.int32)
     call.scratch(1, dtype=torch.int64)
-    launch(PLANS[0], inputs={"values": call.arguments["values"]}, outputs={}, scratch={"kept": kept})
-    launch(
-        PLANS[1],
-        inputs={"list": tuple(call.arguments["tensors"])},
-        outputs={"column": call.outputs[:, 1], "sum": call.outputs},
-        scratch={"kept": kept},
-    )
-    return call.outputs
+    scratch = {"kept": kept}
+    return [
+        Launch(PLANS[0], {"values": call.arguments["values"]}, {}, scratch),
+        Launch(
+            PLANS[1],
+            inputs={"list": tuple(call.arguments["tensors"])},
+            outputs={"column": call.outputs[:, 1], "sum": call.outputs},
+            scratch=scratch,
+        ),
+    ]
 
 
 def call_of(offset=0):
@@ -71,7 +71,7 @@ def call_of(offset=0):
         "size": 3,
         "tensors": [torch.zeros(4), torch.zeros(8)[4:]],
     }
-    return Call(arguments, {}, torch.empty((4, 2), dtype=torch.int64), torch.device("cpu"), [])
+    return Call("move_kv_cache", arguments, {}, torch.empty((4, 2), dtype=torch.int64), torch.device("cpu"), [])
 
 
 def addresses_of(call):
@@ -142,9 +142,10 @@ def test_a_launch_on_a_copy_is_not_recorded():
     assert record(launch_on_a_copy, call, NAMES, addresses_of(call)) is None
 
 
-def test_a_launch_that_returns_something_else_is_not_recorded():
+def test_what_is_no_launch_is_not_recorded_but_refused():
     call = call_of()
-    assert record(lambda given: launch_two(given).view(-1), call, NAMES, addresses_of(call)) is None
+    with pytest.raises(TypeError, match="an operation returns its launches, not Tensor"):
+        record(lambda given: given.outputs, call, NAMES, addresses_of(call))
 
 
 def test_a_view_between_entries_of_its_storage_is_no_view():
