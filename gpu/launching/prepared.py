@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from triton import knobs
 
-from specsim.contracts.keys import ALIGNMENT
+from specsim.contracts.keys import POINTER_ALIGNMENT
 from specsim.gpu.launching.plan import Plan
 
 MOST_FORMS = 4096
@@ -68,8 +68,8 @@ def form_of(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[list[
     try:
         addresses: list[Any] = [tensor.data_ptr() for tensor in tensors]
         key = (device, stream, *buffers, *[tensor.dtype for tensor in tensors])
-        if reduce(or_, addresses) % ALIGNMENT:
-            key += tuple([address % ALIGNMENT == 0 for address in addresses])
+        if reduce(or_, addresses) % POINTER_ALIGNMENT:
+            key += tuple([address % POINTER_ALIGNMENT == 0 for address in addresses])
     except AttributeError:
         addresses, key = _with_tuples(device, stream, buffers)
     addresses.append(None)
@@ -88,7 +88,7 @@ def _with_tuples(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[
         tensors = entry if isinstance(entry, tuple) else (entry,)
         own = tuple([tensor.data_ptr() for tensor in tensors])
         addresses.append(own if isinstance(entry, tuple) else own[0])
-        key += [(tensor.dtype, address % ALIGNMENT == 0) for tensor, address in zip(tensors, own, strict=True)]
+        key += [(tensor.dtype, address % POINTER_ALIGNMENT == 0) for tensor, address in zip(tensors, own, strict=True)]
         key.append(len(own))
     return addresses, tuple(key)
 

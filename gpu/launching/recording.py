@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from specsim.contracts.keys import ALIGNMENT
+from specsim.contracts.keys import POINTER_ALIGNMENT
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.launcher import Described, launches_of
 from specsim.gpu.launching.mode import launching
@@ -108,7 +108,7 @@ class _Roots:
             return value.stand_in([self.of_argument(one) for one in value.tensors])
         if isinstance(value, list | tuple):
             return [self.of_argument(one) for one in value]
-        residue = next(self._addresses) % ALIGNMENT
+        residue = next(self._addresses) % POINTER_ALIGNMENT
         if value is None:
             self._num_roots += 1
             return None

@@ -7,8 +7,8 @@ It returns None where the arrays lie in different places, and raises one of ``OD
 Of a kind with ``addresses`` the arrays must be exactly of its class, which the form leaves out, and the key holds what
 a launch depends on besides: strides where an array is not contiguous, and the lowest bits of addresses. Two calls of
 one key then have equal scalars, and arrays of equal sizes, element types and places, which all are contiguous or have
-equal strides, and whose addresses are equal modulo ``ALIGNMENT``. So whatever a contract says of one but where its
-arrays lie holds of the other, and so does what its launches take. (An axis of one entry may have any stride and the
+equal strides, and whose addresses are equal modulo ``POINTER_ALIGNMENT``. So whatever a contract says of one but where
+its arrays lie holds of the other, and so does what its launches take. (An axis of one entry may have any stride and the
 array be contiguous; an index along it is 0.)
 """
 
@@ -32,7 +32,7 @@ ListIdentity = tuple[Any, Sequence[int], int, Any]
 ODD = (AttributeError, IndexError, KeyError, RuntimeError, TypeError)
 """What reading a call raises where something is no array, or has sizes that are symbols and cannot be looked up."""
 
-ALIGNMENT = 16
+POINTER_ALIGNMENT = 16
 """Bytes: Triton compiles a kernel anew for pointers that they do not divide."""
 
 MOST_LENGTHS = 256
@@ -136,8 +136,8 @@ def _addressed_lines(contract: Contract, scalars: Sequence[str]) -> Lines:
     return [
         *lines,
         f"_addresses = [{', '.join(addresses)}]",
-        f"if ({' | '.join(bits)}) % {ALIGNMENT}:",
-        f"    _key += _tuple([_address % {ALIGNMENT} for _address in _addresses])",
+        f"if ({' | '.join(bits)}) % {POINTER_ALIGNMENT}:",
+        f"    _key += _tuple([_address % {POINTER_ALIGNMENT} for _address in _addresses])",
         "return _key, _addresses",
     ]
 
