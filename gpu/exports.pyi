@@ -49,7 +49,7 @@ def align_evict_mask_to_page_size(
     num_draft_tokens: int,
     page_size: int,
 ) -> None:
-    """Keep every slot on the page of a chain's last accepted node, so that whole pages are freed."""
+    """Keep every slot on the page that the kept ones reach, so that whole pages are freed."""
 
 def apply_penalties(
     logits: torch.Tensor,
