@@ -1,7 +1,7 @@
 """One run of the suite in processes that may die: its jobs, and what becomes of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -178,8 +178,8 @@ class Run:
         names = reported_names(self.described, self._wanted.operations, self._wanted.with_models)
         wanted = self._wanted
         if wanted.properties is not None:
-            called = {name for one in self.chosen for name in one.operations}
-            names = [name for name in names if name in called]
+            asked = _asked(self.chosen, reports, names)
+            names = [name for name in names if name in asked]
         reported = {name: self.described.has(name) and name not in wanted.without for name in names}
         described = self.described
         brings = Brought(
@@ -262,3 +262,18 @@ class Run:
     def _end_search(self, name: str, told: dict[str, Any]) -> None:
         del self._searching[name]
         self._fail(name, failure_from(told))
+
+
+def _asked(chosen: Sequence[Property], reports: Mapping[str, PropertyReport], names: Sequence[str]) -> set[str]:
+    """Return which functions properties that were asked for by name must call.
+
+    A law of whole runs is about more functions than a few of its examples call, and those of a worker call theirs
+    unseen; a property that calls none of its functions and plays no worker is vain.
+    """
+    about = {one.name: set(one.operations).intersection(names) for one in chosen}
+    tried = {name: these for name, these in about.items() if reports[name].examples}
+    asked = set().union(*about.values()).difference(*tried.values())
+    for name, these in tried.items():
+        called = these.difference(reports[name].uncalled)
+        asked |= called if called or reports[name].ran else these
+    return asked

@@ -210,3 +210,25 @@ def test_where_nothing_else_ran_a_whole_run_that_is_cut_decides_nothing(tmp_path
     for job in run.jobs():
         run.take(Skipped(job, SPENT))
     assert run.report().verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("first", "asked"),
+    [
+        (PropertyReport(2, False, False, uncalled=("fast_topk",)), ["verify_tree_greedy"]),
+        (
+            PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy")),
+            ["fast_topk", "verify_tree_greedy"],
+        ),
+        (PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy"), ran={"WORKER": 2}), []),
+        (PropertyReport(0, False, False, not_run="late"), ["fast_topk", "verify_tree_greedy"]),
+    ],
+    ids=["calls one", "calls none", "plays a worker", "not tried"],
+)
+def test_properties_that_are_asked_for_by_name_call_one_of_their_functions(run, first, asked):
+    run, _ = run
+    about = [("fast_topk", "verify_tree_greedy"), ("fill_bonus_tokens",)]
+    run.chosen = [replace(one, operations=these) for one, these in zip(run.chosen, about, strict=True)]
+    run.found = {run.chosen[0].name: [first], run.chosen[1].name: [PropertyReport(1, False, False)]}
+    report = run.report()
+    assert sorted(report.operations) == sorted(["fill_bonus_tokens", *asked])
