@@ -164,12 +164,24 @@ def framed(content: bytes) -> bytes:
 
 
 def receive_job(end: socket.socket) -> tuple[str, tuple[Any, ...], float | None] | None:
-    """Wait for a job: its function, its arguments, and the seconds after which it is cut; None where no more come."""
+    """Wait for a job: its function, its arguments, and the seconds after which it is cut; None where no more come.
+
+    Raises
+    ------
+    ConnectionError
+        Something else arrives: a fork of this process reads here as well.
+    """
     header = _exactly(end, FRAME.size)
-    content = None if header is None else _exactly(end, FRAME.unpack(header)[1])
+    if header is None:
+        return None
+    magic, length = FRAME.unpack(header)
+    content = _exactly(end, length) if magic == MAGIC else b""
     if content is None:
         return None
-    function, arguments, seconds = _loads(content)
+    try:
+        function, arguments, seconds = _loads(content)
+    except Exception as error:
+        raise ConnectionError("what arrives is no job") from error
     return function, arguments, seconds
 
 

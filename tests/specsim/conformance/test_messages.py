@@ -73,6 +73,20 @@ def test_what_is_no_message_is_refused_at_once(ends, written):
     assert "SPECSIM_OWNED" not in os.environ
 
 
+@pytest.mark.parametrize("taken", [1, FRAME.size - 1, FRAME.size, FRAME.size + 9])
+def test_a_job_of_which_another_process_took_a_part_is_none(taken):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        job = messages.framed(pickle.dumps(("package:function", (1, "x" * 40), 2.0)))
+        ours.sendall(job)
+        assert messages.receive_job(theirs) == ("package:function", (1, "x" * 40), 2.0)
+        ours.sendall(job * 2)
+        ours.close()
+        theirs.recv(taken)
+        with pytest.raises(ConnectionError, match="no job"):
+            messages.receive_job(theirs)
+
+
 def test_a_message_arrives_in_pieces_but_not_for_ever(ends, monkeypatch):
     channel, theirs = ends
     whole = messages.framed(messages.msgspec.msgpack.encode(answered({"count": np.int64(3), "text": "half \ud800"})))
