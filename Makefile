@@ -28,7 +28,6 @@ generate: $(STAMP)
 	$(BIN)/python -m specsim.validation.page > docs/operations.md
 	$(BIN)/python -m specsim.conformance.page > docs/host-functions.md
 	$(BIN)/python -m specsim.properties.conformance.page > docs/properties.md
-	$(BIN)/python -m specsim.properties.conformance.targets_page > docs/targets.md
 	$(BIN)/python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md
 	$(BIN)/python -m specsim.engines.page docs/engines.md
 

@@ -13,11 +13,10 @@ from specsim.cli.algorithms_page import page as algorithms_page
 from specsim.cli.main import main
 from specsim.conformance.page import page as host_page
 from specsim.properties.catalogue import all_properties
+from specsim.properties.conformance.page import KINDS
 from specsim.properties.conformance.page import page as properties_page
-from specsim.properties.conformance.targets_page import page as targets_page
 from specsim.properties.mutants import all_mutants
 from specsim.properties.property import FEWEST_FOR_WEIGHTY
-from specsim.properties.targets.catalogue import all_targets, kinds_of_laws
 from specsim.validation.page import page
 
 ROOT = Path(__file__).parents[1]
@@ -99,41 +98,13 @@ def test_the_page_of_properties_is_that_of_the_catalogue():
 
 
 def test_every_number_of_a_property_is_explained():
-    assert {one.catalogue for one in all_properties()} - {""} == set(kinds_of_laws())
+    assert {one.catalogue for one in all_properties()} - {""} == set(KINDS)
 
 
 def test_the_page_of_algorithms_is_that_of_the_licence():
     written, text = (ROOT / "docs" / "algorithms.md").read_text(), ROOT / "LICENSE"
     because = "run: python -m specsim.cli.algorithms_page LICENSE > docs/algorithms.md"
     assert written == algorithms_page(text.read_bytes(), text.name), because
-
-
-def test_the_page_of_targets_is_that_of_the_catalogue():
-    written = (ROOT / "docs" / "targets.md").read_text()
-    assert written == targets_page(), "run: python -m specsim.properties.conformance.targets_page > docs/targets.md"
-
-
-def test_every_test_that_states_a_target_is_there():
-    named = {test for target in all_targets() for test in target.tests}
-    missing = []
-    for test in sorted(named):
-        path, _, name = test.partition("::")
-        source = ROOT / "tests" / path
-        if not source.exists() or f"\ndef {name}(" not in source.read_text():
-            missing.append(test)
-    assert not missing, f"targets name tests that are not there: {missing}"
-
-
-def test_every_worked_example_stands_in_its_target():
-    """A test that is named after an example, anywhere below tests, is one of those that compute it."""
-    named = {(target.number, test) for target in all_targets() for test in target.tests}
-    lost = []
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for name, numbers in re.findall(r"^def (test_((?:k\d+_(?:and_|to_)?)+)\w*)\(", path.read_text(), re.MULTILINE):
-            examples = [f"K.{number}" for number in re.findall(r"k(\d+)", numbers)]
-            test = f"{path.relative_to(ROOT / 'tests')}::{name}"
-            lost += [(example, test) for example in examples if (example, test) not in named]
-    assert not lost, f"not in a target: {lost}"
 
 
 def test_every_real_fault_has_its_thread():

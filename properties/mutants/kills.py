@@ -12,7 +12,6 @@ import msgspec
 from specsim.properties.mutants.hunt import BySeed, first_example, is_law
 from specsim.properties.property import Property
 
-PLACE = Path(__file__).with_name("kills.json")
 MOST_KILLERS = 3
 """Killers of a kind, generated or law, that the record keeps of a mutant."""
 
@@ -56,7 +55,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     victims: dict[str, str]
 
 
-def read_kills(path: Path = PLACE) -> Kills:
+def read_kills(path: Path) -> Kills:
     """Read a record; one that is not there is empty.
 
     Raises
@@ -72,7 +71,7 @@ def read_kills(path: Path = PLACE) -> Kills:
     return Kills(document.mutants, document.victims)
 
 
-def write_kills(kills: Kills, path: Path = PLACE) -> None:
+def write_kills(kills: Kills, path: Path) -> None:
     """Write a record, a line an entry."""
     rows = {
         mutant: {"seeds": row.seeds, "examples": list(row.examples), "killers": list(row.killers)}

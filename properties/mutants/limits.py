@@ -4,12 +4,12 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
+
 from specsim.config import MOST_PACKED_NODES
 from specsim.conformance.limits import NO_LIMITS, Limits
 
 __all__ = ["EVERY_LIMIT", "NO_LIMITS", "read_unseen", "updated", "write_unseen"]
-
-PLACE = Path(__file__).with_name("with_limits.json")
 
 EVERY_LIMIT = Limits(
     values={
@@ -32,12 +32,26 @@ EVERY_LIMIT = Limits(
 """Each kind of limit, declared as an engine would."""
 
 
-def read_unseen(path: Path = PLACE) -> frozenset[str]:
-    """Return the mutants that are recorded to live under the limits."""
-    return frozenset(json.loads(path.read_text(encoding="utf-8"))["unseen"]) if path.exists() else frozenset()
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of a record."""
+
+    unseen: list[str]
 
 
-def write_unseen(unseen: Collection[str], path: Path = PLACE) -> None:
+def read_unseen(path: Path) -> frozenset[str]:
+    """Return the mutants that are recorded to live under the limits; a record that is not there has none.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        The file has another format.
+    OSError
+        It cannot be read.
+    """
+    return frozenset(msgspec.json.decode(path.read_bytes(), type=_Document).unseen) if path.exists() else frozenset()
+
+
+def write_unseen(unseen: Collection[str], path: Path) -> None:
     """Write the record, a line a mutant."""
     lines = ",\n".join(f"  {json.dumps(mutant)}" for mutant in sorted(unseen))
     path.write_text(f'{{"unseen": [\n{lines}\n]}}\n' if unseen else '{"unseen": []}\n', encoding="utf-8")

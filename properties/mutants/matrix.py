@@ -8,7 +8,7 @@ from specsim.conformance.limits import NO_LIMITS, Limits
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import BySeed, Hunt, Kill, Options, first_example, is_law
-from specsim.properties.mutants.kills import Kills, read_kills
+from specsim.properties.mutants.kills import Kills
 from specsim.properties.mutants.processes import Workers
 from specsim.properties.mutants.record import Mutant
 from specsim.properties.property import Property
@@ -103,7 +103,7 @@ def kill_matrix(
     judges_properties : bool
         Whether to look for a kill of each property; not useful with a few mutants of many.
     known : Kills or None
-        Who is known to kill whom; None for the record.
+        Which properties are known to kill which mutant; None where nothing is known.
     limits : Limits
         What the reference and every mutant declare.
     jobs : int
@@ -118,7 +118,7 @@ def kill_matrix(
     """
     chosen = all_mutants() if mutants is None else mutants
     suite = all_properties() if properties is None else properties
-    known = read_kills() if known is None else known
+    known = known or Kills()
     hunt = Hunt(chosen, suite, Options(max_examples, is_complete, known.killers, known.victims, limits))
     tell = on_progress or (lambda name, done, total: None)
     found: dict[tuple[str, int], list[Kill]] = {}

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from specsim.conformance.isolation.nature import die_with_parent
-from specsim.properties.catalogue import all_properties
+from specsim.properties.catalogue import properties_by_name
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import Hunt, Options
 
@@ -93,7 +93,8 @@ def _prepare(parent: int, path: list[str], ids: tuple[str, ...], names: tuple[st
     sys.path[:] = path
     sys.stdout = sys.stderr
     mutants = [mutant for mutant in all_mutants() if mutant.id in ids]
-    properties = [one for one in all_properties() if one.name in names]
+    by_name = properties_by_name()
+    properties = [by_name[name] for name in names]
     _HUNT = Hunt(mutants, properties, options)
 
 

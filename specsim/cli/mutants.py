@@ -30,11 +30,11 @@ from specsim.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from specsim.properties.mutants.kills import Kills
     from specsim.properties.mutants.matrix import Matrix
 
 SHOWN_PROPERTIES = 3
 PATH = click.Path(path_type=Path, dir_okay=False)
+EXISTING = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
 @click.command(epilog=EXIT_CODES)
@@ -55,6 +55,7 @@ PATH = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--with-limits", is_flag=True, help="Let every mutant declare all limits; list those that cannot be seen then."
 )
+@click.option("--known", type=EXISTING, help="Record of earlier runs, read only; without it, that of --record.")
 @click.option("--record", type=PATH, help="Write killers, kills and first examples to this record of kills.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def mutants(
@@ -65,15 +66,16 @@ def mutants(
     complete: bool,
     jobs: int,
     with_limits: bool,
+    known: Path | None,
     record: Path | None,
     as_json: bool,
 ) -> None:
     """Print which seeded faults the suite catches, and how.
 
     The kill matrix has each fault, or each MUTANT, with the properties that kill it. Without --complete a mutant
-    first meets the properties that are known to kill it, then the others, until one does. When all mutants are run,
-    properties that kill none with any of the seeds are listed as powerless. With --with-limits who lives is listed,
-    and fails the command unless the record (with_limits.json) has it; --record FILE writes that one.
+    first meets the properties that kill it by the known record, then the others, until one does. When all mutants are
+    run, properties that kill none with any of the seeds are listed as powerless. With --with-limits the records are
+    lists of mutants that live: one that lives fails the command unless --known FILE has it, or --record FILE keeps it.
     """
     notice("importing the suite …")
     choose_device()
@@ -88,7 +90,9 @@ def mutants(
     if first_seed is None:
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
-    recorded = None if record is None or with_limits else _recorded(record)
+    read: Callable[[Path], Any] = limits.read_unseen if with_limits else kills.read_kills
+    recorded = None if record is None else _recorded(read, record, "--record")
+    expected = recorded if known is None else _recorded(read, known, "--known")
     if not as_json:
         announce(_name(seeds))
     with progress("mutants") as on_progress:
@@ -98,6 +102,7 @@ def mutants(
             mutants=[every[name] for name in ids] or None,
             is_complete=complete,
             judges_properties=not ids and not with_limits,
+            known=None if with_limits else expected,
             limits=limits.EVERY_LIMIT if with_limits else limits.NO_LIMITS,
             jobs=jobs,
             on_progress=on_progress,
@@ -105,12 +110,13 @@ def mutants(
     finish_undisturbed()
     if found.is_interrupted:
         record = None
-    if record is not None and recorded is not None:
-        _write(kills.write_kills, kills.updated(recorded, found.by_seed, every, all_properties()), record)
-    unseen = limits.read_unseen() if with_limits else frozenset[str]()
+    unseen: frozenset[str] = expected if with_limits and expected else frozenset()
     if record is not None and with_limits:
-        unseen = frozenset(limits.updated(limits.read_unseen(record), found.kills, found.survivors, every))
-        _write(limits.write_unseen, unseen, record)
+        kept = frozenset(limits.updated(recorded, found.kills, found.survivors, every))
+        unseen = kept if known is None else unseen
+        _write(limits.write_unseen, kept, record)
+    elif record is not None:
+        _write(kills.write_kills, kills.updated(recorded, found.by_seed, every, all_properties()), record)
     if as_json:
         under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
         verdict = _verdict(found, unseen)
@@ -122,7 +128,7 @@ def mutants(
     finish(EXIT_OF_VERDICT[_verdict(found, unseen)], "; ".join([_last_line(found, unseen), *lives]))
 
 
-def _recorded(record: Path) -> "Kills":
+def _recorded(read: Callable[[Path], Any], record: Path, option: str) -> Any:
     """Read what a record says before anything is run.
 
     Raises
@@ -130,16 +136,14 @@ def _recorded(record: Path) -> "Kills":
     Failed
         USAGE: it is no record of kills, or cannot be read.
     """
-    from specsim.properties.mutants import kills
-
     try:
-        return kills.read_kills(record)
+        return read(record)
     except OSError as error:
-        raise Failed(f"--record {record}: {error.strerror}", Exit.USAGE) from error
+        raise Failed(f"{option} {record}: {error.strerror}", Exit.USAGE) from error
     except ValueError as error:
-        because = "what is written to it is what it says and what was found"
+        because = "its killers come first, and what is written is what it says and what was found"
         raise Failed(
-            f"--record {record} is no record of kills ({error}), but should be, because {because}", Exit.USAGE
+            f"{option} {record} is no record of kills ({error}), but should be, because {because}", Exit.USAGE
         ) from error
 
 

@@ -8,7 +8,8 @@ from specsim.cli import mutants as mutants_command
 from specsim.conformance.limits import NO_LIMITS
 from specsim.properties.mutants import matrix
 from specsim.properties.mutants.hunt import Kill
-from specsim.properties.mutants.kills import read_kills
+from specsim.properties.mutants.kills import Kills, Row, read_kills, write_kills
+from specsim.properties.mutants.limits import write_unseen
 from specsim.properties.mutants.matrix import Matrix
 
 A, B = Kill("tree.a", 2), Kill("tree.b", 1)
@@ -97,9 +98,42 @@ def test_seeds_examples_and_processes_are_handed_on(specsim, asked):
         "mutants": None,
         "is_complete": True,
         "judges_properties": True,
+        "known": None,
         "limits": NO_LIMITS,
         "jobs": 2,
     }
+
+
+@pytest.mark.parametrize("options", [("--record",), ("--known",), ("--record", "new.json", "--known")])
+def test_known_killers_come_first(specsim, asked, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    record = Kills({"PV07": Row(1, (1,), ("tree.a",))}, {})
+    write_kills(record, tmp_path / "kills.json")
+    asked.append(KILLED)
+    assert specsim("mutants", "PV07", *options, "kills.json").exit_code == 0
+    assert asked[0]["known"] == record
+    assert (read_kills(tmp_path / "kills.json") == record) == ("--known" in options)
+
+
+def test_a_mutant_that_lives_under_limits_has_to_be_known(specsim, asked, tmp_path):
+    known, record = tmp_path / "known.json", tmp_path / "record.json"
+    under_limits = Matrix((5,), {"PV07": ((A,),), "OWN-01": ((),)}, ())
+    write_unseen(["OWN-01"], known)
+    for options, code in [((), 1), (("--known", known), 0), (("--record", record), 0), (("--known", record), 0)]:
+        asked[:] = [under_limits]
+        assert specsim("mutants", "--with-limits", *options).exit_code == code
+        assert asked[0]["known"] is None
+    write_unseen([], known)
+    asked[:] = [under_limits]
+    assert specsim("mutants", "--with-limits", "--known", known, "--record", record).exit_code == 1
+
+
+def test_a_record_of_another_kind_is_refused(specsim, tmp_path):
+    path = tmp_path / "kills.json"
+    write_kills(Kills(), path)
+    got = specsim("mutants", "--with-limits", "--known", path)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert f"--known {path} is no record of kills" in got.stderr and "Traceback" not in got.stderr
 
 
 @pytest.mark.parametrize("said", ["", "[1, 2]", '{"rows": {}}', '{"mutants": {"PV07": 3}, "victims": {}}', "\x80"])

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from specsim.rejection import Reason, SpecRejection
 
 
@@ -14,3 +16,10 @@ def test_each_reason_is_one_sentence():
     for reason in Reason:
         assert reason.value.endswith(".") and reason.value.count(".") == 1, reason
     assert len({reason.value for reason in Reason}) == len(Reason)
+
+
+def test_every_reason_is_given():
+    root = Path(__file__).parents[2]
+    sources = [path for folder in ("specsim", "reference", "gpu") for path in (root / folder).rglob("*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    assert not [reason.name for reason in Reason if f"Reason.{reason.name}" not in text]

@@ -1,5 +1,7 @@
 """Whom a mutant meets first, what the kills of a seed are, and how they are recorded."""
 
+from pathlib import Path
+
 from specsim.properties.catalogue import all_properties
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.cases import draw_cases, find_breaking
@@ -8,6 +10,7 @@ from specsim.properties.mutants.kills import Kills, Row, read_kills, updated, wr
 from specsim.properties.mutants.matrix import kill_matrix
 from specsim.properties.property import Property
 
+KILLS = Path(__file__).with_name("kills.json")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 PROPERTIES = {one.name: one for one in all_properties()}
 LAW = "compact.bonus_is_the_last_output_token"
@@ -129,7 +132,7 @@ def test_rows_of_mutants_that_are_gone_are_dropped():
 
 
 def test_the_record_of_the_project_names_what_exists():
-    rows = read_kills().rows
+    rows = read_kills(KILLS).rows
     killers = {killer for row in rows.values() for killer in row.killers}
     gone = [*(rows.keys() - MUTANTS.keys()), *(killers - PROPERTIES.keys())]
-    assert gone == [], f"{gone} are gone; run: specsim mutants --record properties/mutants/kills.json"
+    assert gone == [], f"{gone} are gone; run: specsim mutants --record tests/properties/mutants/kills.json"

@@ -21,6 +21,7 @@ from specsim.properties.property import Property
 from specsim.rejection import Reason, SpecRejection
 
 REFERENCE = load("specsim.reference")
+KILLS = Path(__file__).with_name("kills.json")
 MUTANTS = {mutant.id: mutant for mutant in all_mutants()}
 OF_OPERATIONS = {name: mutant for name, mutant in MUTANTS.items() if mutant.operation in RECORDS}
 ACCEPT_BAD_INPUT = {"OWN-05", "D11", "B01"}
@@ -41,7 +42,7 @@ def named(name: str) -> Property:
 @pytest.fixture(scope="module")
 def matrix():
     """Run every mutant with one seed; one that a law should find meets laws first, also those that no record names."""
-    known = read_kills()
+    known = read_kills(KILLS)
     of_laws = {
         mutant: replace(row, killers=tuple(name for name in row.killers if is_law(name)))
         for mutant, row in known.rows.items()
@@ -54,7 +55,9 @@ def matrix():
 
 def missed_later(names, properties):
     """Return those of some mutants that live through every later seed, too."""
-    hunt = Hunt([MUTANTS[name] for name in sorted(names)], properties, Options(EXAMPLES, False, read_kills().killers))
+    hunt = Hunt(
+        [MUTANTS[name] for name in sorted(names)], properties, Options(EXAMPLES, False, read_kills(KILLS).killers)
+    )
     return [name for name in hunt.mutants if not any(hunt.kills_of(name, seed) for seed in LATER_SEEDS)]
 
 
@@ -63,7 +66,7 @@ def test_no_mutant_survives(matrix):
 
 
 def test_no_property_is_powerless(matrix):
-    known = read_kills()
+    known = read_kills(KILLS)
     hunt = Hunt(all_mutants(), all_properties(), Options(EXAMPLES, False, known.killers, known.victims))
     assert [name for name in matrix.powerless if hunt.first_victim(name, LATER_SEEDS) is None] == []
 

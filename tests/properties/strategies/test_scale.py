@@ -1,5 +1,7 @@
 """Cases for interpreted kernels are smaller, and find the same mutants."""
 
+from pathlib import Path
+
 from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties
 from specsim.properties.conformance.runner import run_property
@@ -11,6 +13,7 @@ from specsim.properties.property import Property
 from specsim.properties.strategies.acceptance import SMALL_TREES
 from specsim.properties.strategies.scale import drawing_for_interpreter, draws_for_interpreter
 
+KILLS = Path(__file__).parents[1] / "mutants" / "kills.json"
 OPERATIONS = {"verify_tree_greedy_from_logits", "verify_tree_sampled_from_logits"}
 SEEDS = range(3)
 """The second and the third are for what the first misses: what it draws depends on the modules that are loaded."""
@@ -35,7 +38,7 @@ def test_cases_for_an_interpreter_are_few_requests_of_small_trees():
 
 def test_small_cases_find_every_mutant():
     mutants = [mutant for mutant in all_mutants() if mutant.operation in OPERATIONS]
-    hunt = Hunt(mutants, SUITE, Options(40, False, read_kills().killers))
+    hunt = Hunt(mutants, SUITE, Options(40, False, read_kills(KILLS).killers))
     with drawing_for_interpreter():
         survivors = [mutant.id for mutant in mutants if not any(hunt.kills_of(mutant.id, seed) for seed in SEEDS)]
     assert mutants
