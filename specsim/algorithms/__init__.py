@@ -4,6 +4,7 @@ No worker is imported here: whoever creates one hands the factories over by name
 """
 
 from specsim.algorithms.builtin import PLUGINS, Algorithm, SpeculativeAlgorithm, find_algorithm, target_verify_width
+from specsim.algorithms.drafters import DRAFTERS, WORKERS, Drafter
 from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.inputs import SpecInputType
 from specsim.algorithms.plugin import CustomSpecAlgo, WorkerRequest
@@ -18,9 +19,12 @@ from specsim.algorithms.registry import (
 
 __all__ = [
     "ALIAS_OF_EAGLE",
+    "DRAFTERS",
     "PLUGINS",
+    "WORKERS",
     "Algorithm",
     "CustomSpecAlgo",
+    "Drafter",
     "Flags",
     "Predicates",
     "SpecInputType",
