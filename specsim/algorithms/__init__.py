@@ -3,7 +3,14 @@
 No worker is imported here: whoever creates one hands the factories over by name.
 """
 
-from specsim.algorithms.builtin import PLUGINS, Algorithm, SpeculativeAlgorithm, find_algorithm, target_verify_width
+from specsim.algorithms.builtin import (
+    PLUGINS,
+    WITH_CHECKED_SIZES,
+    Algorithm,
+    SpeculativeAlgorithm,
+    find_algorithm,
+    target_verify_width,
+)
 from specsim.algorithms.drafters import DRAFTERS, WORKERS, Drafter
 from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.inputs import SpecInputType
@@ -21,6 +28,7 @@ __all__ = [
     "ALIAS_OF_EAGLE",
     "DRAFTERS",
     "PLUGINS",
+    "WITH_CHECKED_SIZES",
     "WORKERS",
     "Algorithm",
     "CustomSpecAlgo",
