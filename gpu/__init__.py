@@ -4,7 +4,9 @@ Without a GPU the kernels run under Triton's interpreter.
 """
 
 import os
+from functools import partial
 
+from specsim.algorithms import WORKERS as ALL_WORKERS
 from specsim.environment import INTERPRETER
 from specsim.installation import explain_missing, find_missing
 
@@ -21,6 +23,7 @@ if not torch.cuda.is_available():
 from specsim.gpu import exports
 from specsim.gpu.exports import *  # noqa: F403
 from specsim.gpu.launching.pointers import KVBuffers
+from specsim.simulation.loops import make_worker
 
 ARRAYS = "torch"
 HOST = "specsim.conformance.catalogue"
@@ -28,25 +31,7 @@ PARTS = "specsim.simulation.parts"
 REJECTS = True
 WORKER = "specsim.gpu.worker.v2.GpuWorker"
 WORKER_V1 = "specsim.gpu.worker.v1.GpuWorkerV1"
-WORKERS = {
-    "eagle_v1": WORKER_V1,
-    "eagle_v2": WORKER,
-    "standalone_v1": WORKER_V1,
-    "standalone_v2": WORKER,
-    **{
-        name: f"specsim.gpu.worker.by_name.{name}"
-        for name in (
-            "dflash",
-            "dflash_v2",
-            "frozen_kv_mtp",
-            "frozen_kv_mtp_v2",
-            "multi_layer_eagle_v1",
-            "multi_layer_eagle_v2",
-            "ngram",
-            "ngram_v2",
-        )
-    },
-}
+WORKERS = {name: partial(make_worker, name, "gpu") for name in ALL_WORKERS}
 
 __all__ = ["ARRAYS", "HOST", "PARTS", "REJECTS", "WORKER", "WORKERS", "WORKER_V1", "KVBuffers"]
 __all__ += exports.__all__

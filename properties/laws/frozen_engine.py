@@ -16,8 +16,8 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
-from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import most_positions, sizes_for

@@ -22,8 +22,8 @@ from specsim.properties.laws.support.ngram_oracle import (
     merged_nodes,
 )
 from specsim.properties.property import Property
-from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing

@@ -6,7 +6,7 @@ from specsim.algorithms import Algorithm, SpeculativeAlgorithm, missing_predicat
 from specsim.properties.mutants.record import Function, Mutant, Named, unchecked, wrapped
 from specsim.rejection import Reason, SpecRejection
 
-_BY_HAND = frozenset({"DFLASH", "EAGLE", "EAGLE3", "STANDALONE", "NGRAM", "NONE", "NEXTN"})
+_BY_HAND = reserved_names() - {"FROZEN_KV_MTP"}
 
 
 def _refuse(reason: Reason, name: str) -> None:

@@ -12,7 +12,7 @@ from specsim.conformance.arrays import Array
 from specsim.host.dflash import DflashParameters
 from specsim.properties.mutants.draft_sides import Spoil, SpoiltHiddenStates
 from specsim.properties.mutants.record import Mutant, unchanged
-from specsim.reference.worker.by_name import loop_of
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.batches import DraftOutput
 from specsim.simulation.models.block import BlockBatch, BlockModel, FeatureBatch
 from specsim.simulation.worker import Worker

@@ -6,7 +6,7 @@ from specsim.config import PoolSizes
 from specsim.conformance.calls import CallsByName
 from specsim.properties.soak.setups import Setup
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.padded import PaddedModel
 from specsim.simulation.worker import Worker
 

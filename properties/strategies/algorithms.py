@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.algorithms import CustomSpecAlgo, WorkerRequest
+from specsim.algorithms import ALIAS_OF_EAGLE, CustomSpecAlgo, SpeculativeAlgorithm, WorkerRequest
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import mostly
 
-BUILT_IN = ("DFLASH", "EAGLE", "EAGLE3", "FROZEN_KV_MTP", "STANDALONE", "NGRAM", "NONE")
-RESERVED = (*BUILT_IN, "NEXTN")
+BUILT_IN = tuple(SpeculativeAlgorithm.__members__)
+RESERVED = (*BUILT_IN, ALIAS_OF_EAGLE)
 PREDICATES = (
     "is_none",
     "is_speculative",

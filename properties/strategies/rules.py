@@ -6,13 +6,14 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from specsim.algorithms import ALIAS_OF_EAGLE, WITH_CHECKED_SIZES
 from specsim.counts import count_candidates
 from specsim.properties.composite import composite
 from specsim.properties.rule_rows import ROWS
 from specsim.properties.strategies.arrays import mostly
 from specsim.rules import ServerConfig
 
-FAMILY = ("EAGLE", "EAGLE3", "STANDALONE", "NEXTN", "eagle")
+FAMILY = (*WITH_CHECKED_SIZES, ALIAS_OF_EAGLE, "eagle")
 OTHERS = ("DFLASH", "NGRAM", "FROZEN_KV_MTP", "NONE", None)
 PLAIN = ("Qwen3ForCausalLM", "DeepseekV3ForCausalLM", "PixtralForConditionalGeneration")
 ARCHITECTURES = ("LlamaForCausalLM",) * 3 + PLAIN

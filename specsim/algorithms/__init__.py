@@ -3,7 +3,15 @@
 No worker is imported here: whoever creates one hands the factories over by name.
 """
 
-from specsim.algorithms.builtin import PLUGINS, Algorithm, SpeculativeAlgorithm, find_algorithm, target_verify_width
+from specsim.algorithms.builtin import (
+    PLUGINS,
+    WITH_CHECKED_SIZES,
+    Algorithm,
+    SpeculativeAlgorithm,
+    find_algorithm,
+    target_verify_width,
+)
+from specsim.algorithms.drafters import DRAFTERS, WORKERS, Drafter
 from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.inputs import SpecInputType
 from specsim.algorithms.plugin import CustomSpecAlgo, WorkerRequest
@@ -18,9 +26,13 @@ from specsim.algorithms.registry import (
 
 __all__ = [
     "ALIAS_OF_EAGLE",
+    "DRAFTERS",
     "PLUGINS",
+    "WITH_CHECKED_SIZES",
+    "WORKERS",
     "Algorithm",
     "CustomSpecAlgo",
+    "Drafter",
     "Flags",
     "Predicates",
     "SpecInputType",

@@ -86,6 +86,9 @@ class SpeculativeAlgorithm(Predicates, StrEnum):
         return factories[name](request)
 
 
+WITH_CHECKED_SIZES = tuple(one for one in SpeculativeAlgorithm if one.supports_spec_v2())
+"""The algorithms whose drafts have the sizes that a user gives, which the rules check (semantics F.4)."""
+
 Algorithm = SpeculativeAlgorithm | CustomSpecAlgo
 
 

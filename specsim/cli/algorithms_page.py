@@ -18,8 +18,8 @@ from specsim.counts import count_tokens
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
-from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch
 from specsim.simulation.models.description import DraftSource

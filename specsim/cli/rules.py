@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from specsim.algorithms import SpeculativeAlgorithm
+from specsim.algorithms import ALIAS_OF_EAGLE, WITH_CHECKED_SIZES, SpeculativeAlgorithm
 from specsim.cli.output import EXIT_CODES, plain_table, print_json, print_table, remark, say
 from specsim.counts import count_candidates, count_nodes, path_width
 from specsim.rules import ExecutionPlan, ServerConfig, resolve
@@ -13,8 +13,8 @@ from specsim.rules.common import MODES, PLATFORMS, STATE_STRATEGIES
 
 STEPS_BESIDE_TOPK = 5
 DRAFT_TOKENS_OF_A_TREE = 16
-DRAFT_TREES = ("EAGLE", "NEXTN", "EAGLE3", "STANDALONE")
-ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, "NEXTN"])
+DRAFT_TREES = (*WITH_CHECKED_SIZES, ALIAS_OF_EAGLE)
+ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, ALIAS_OF_EAGLE])
 
 
 @click.command(epilog=EXIT_CODES)

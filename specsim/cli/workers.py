@@ -1,6 +1,6 @@
 """The worker of a simulation: what the rules choose for its settings, on the layer that the user asks for."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,10 @@ from specsim.cli.device import need_device
 from specsim.cli.drafting import DRAFT_PATH, Sizes, config_of
 from specsim.cli.output import Exit, Failed, remark
 from specsim.cli.store import StoreOptions
-from specsim.discovery import import_class
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
 from specsim.simulation import pools
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.toys import window_of
@@ -125,30 +125,20 @@ def build_worker(
     Raises
     ------
     Failed
-        UNAVAILABLE: kernels cannot run; USAGE: the layer lacks the worker.
+        UNAVAILABLE: kernels cannot run.
     """
-    from specsim.reference.models import load_model
-
     page_size = plan.config.page_size
     config = config_of(drafting)
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
     name = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)].worker_name(plan.worker_request)
     worker: Worker
     if kind == "reference":
-        from specsim.reference.worker.by_name import WORKERS, loop_of
+        from specsim.reference.models import load_model
 
-        _require_worker(kind, name, WORKERS)
         worker = loop_of(name)(drafting, load_model(language_model), sizes, reads=reads)
         return worker
     need_device("the gpu worker")
-    from specsim import gpu
     from specsim.gpu.models import load_model as load_on_device
 
-    _require_worker(kind, name, gpu.WORKERS)
-    worker = import_class(gpu.WORKERS[name])(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
+    worker = loop_of(name, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
     return worker
-
-
-def _require_worker(kind: str, name: str, workers: Collection[str]) -> None:
-    if name not in workers:
-        raise Failed(f"--worker {kind} has no {name}: it has {', '.join(sorted(workers))}", Exit.USAGE)

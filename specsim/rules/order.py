@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 
-from specsim.algorithms import CustomSpecAlgo, SpeculativeAlgorithm
+from specsim.algorithms import WITH_CHECKED_SIZES, CustomSpecAlgo, SpeculativeAlgorithm
 from specsim.host.adaptive import require_candidate
 from specsim.rules import common
 from specsim.rules.config import ServerConfig
@@ -13,15 +13,6 @@ from specsim.rules.plan import Code, ExecutionPlan
 from specsim.rules.resolution import Resolution, contradiction
 from specsim.rules.sizes import check_steps
 from specsim.rules.worker import choose_for_plugin
-
-_FAMILY_RULES: dict[SpeculativeAlgorithm, Callable[[Resolution], None]] = {
-    SpeculativeAlgorithm.EAGLE: resolve_eagle,
-    SpeculativeAlgorithm.EAGLE3: resolve_eagle,
-    SpeculativeAlgorithm.STANDALONE: resolve_eagle,
-    SpeculativeAlgorithm.DFLASH: resolve_dflash,
-    SpeculativeAlgorithm.FROZEN_KV_MTP: resolve_frozen_kv_mtp,
-    SpeculativeAlgorithm.NGRAM: resolve_ngram,
-}
 
 
 def resolve(config: ServerConfig) -> ExecutionPlan:
@@ -65,7 +56,7 @@ def resolve(config: ServerConfig) -> ExecutionPlan:
         if isinstance(algorithm, CustomSpecAlgo):
             choose_for_plugin(state, algorithm)
         else:
-            _FAMILY_RULES[algorithm](state)
+            _rules_of(algorithm)(state)
         common.check_snapshots(state)
     resolve_adaptive(state)
     check_steps(state.config)
@@ -93,6 +84,15 @@ def resolve_adaptive(state: Resolution) -> None:
         state.warn(Code.ADAPTIVE_DISABLED, f"It does not work with {', '.join(obstacles)}.", adaptive=False)
     else:
         require_candidate(config.num_steps, config.adaptive_config)
+
+
+def _rules_of(algorithm: SpeculativeAlgorithm) -> Callable[[Resolution], None]:
+    """Return the rules of a built-in algorithm that drafts."""
+    if algorithm in WITH_CHECKED_SIZES:
+        return resolve_eagle
+    if algorithm.is_dflash():
+        return resolve_dflash
+    return resolve_frozen_kv_mtp if algorithm.is_frozen_kv_mtp() else resolve_ngram
 
 
 def _validate_plugin(state: Resolution, plugin: CustomSpecAlgo) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specsim.algorithms import SpeculativeAlgorithm, WorkerRequest
+from specsim.algorithms import WITH_CHECKED_SIZES, WorkerRequest
 from specsim.config import SpecConfig
 from specsim.rules.config import ServerConfig
 
@@ -120,8 +120,7 @@ class ExecutionPlan:
     def sizes(self) -> SpecConfig | None:
         """The sizes of the tree, for the algorithms whose sizes the rules check."""
         config = self.config
-        checked = (SpeculativeAlgorithm.EAGLE, SpeculativeAlgorithm.EAGLE3, SpeculativeAlgorithm.STANDALONE)
-        if config.algorithm not in checked:
+        if config.algorithm not in WITH_CHECKED_SIZES:
             return None
         if config.topk is None or config.num_steps is None or config.num_draft_tokens is None:
             return None

@@ -1,5 +1,6 @@
 """Sizes of a draft: those that follow from the architecture, and those that contradict each other (semantics F.4)."""
 
+from specsim.algorithms import WITH_CHECKED_SIZES
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.counts import path_width
 from specsim.rules.config import ServerConfig
@@ -9,9 +10,6 @@ from specsim.rules.resolution import Resolution, contradiction
 CHAIN_OF_THREE = SpecConfig(topk=1, num_steps=3, num_draft_tokens=4)
 TREE_OF_EIGHT = SpecConfig(topk=4, num_steps=5, num_draft_tokens=8)
 ARCHITECTURES_WITH_TREES = ("LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCausalLM")
-
-WITH_STEPS = ("EAGLE", "EAGLE3", "STANDALONE")
-"""Algorithms whose drafts have as many steps as the user says."""
 
 
 def choose_sizes(algorithm: str | None, architecture: str) -> SpecConfig:
@@ -64,7 +62,7 @@ def fit_chain(state: Resolution) -> None:
 
 def check_steps(config: ServerConfig) -> None:
     """Reject drafts of no step that would never have another number of steps; adaptive ones may rest."""
-    if config.algorithm in WITH_STEPS and config.num_steps == 0 and not config.adaptive:
+    if config.algorithm in WITH_CHECKED_SIZES and config.num_steps == 0 and not config.adaptive:
         because = "without a step nothing is proposed, and the number of steps does not adapt"
         raise contradiction("num_steps", 0, "at least 1, or the adaptive controller where it works", because)
 

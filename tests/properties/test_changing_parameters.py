@@ -17,7 +17,7 @@ from specsim.properties.soak.machine import Machine
 from specsim.properties.soak.rules import Action
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import REFERENCE, Subject
-from specsim.reference.worker.by_name import loop_of
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import has_same_store
 from specsim.simulation.schedule import Schedule

@@ -21,9 +21,9 @@ from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.own import draw_machine
 from specsim.properties.soak.subject import Subject
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.loops import loop_of
 
 sys.path.append(str(Path(__file__).parents[2] / "docs" / "examples"))
 from my_worker import ChainWorker

@@ -18,7 +18,7 @@ from specsim.phases import SyncPlan
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import Scenario, model_for, scenarios, tree_scenarios
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel

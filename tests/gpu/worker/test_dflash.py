@@ -8,16 +8,15 @@ import torch
 
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.by_name import dflash, dflash_v2
 from specsim.host.dflash import DflashParameters
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
 from specsim.simulation.history import first_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -36,7 +35,7 @@ EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": Tru
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
 
-IN_TURN, AHEAD = (loop_of("dflash"), dflash), (loop_of("dflash_v2"), dflash_v2)
+IN_TURN, AHEAD = (loop_of("dflash"), loop_of("dflash", "gpu")), (loop_of("dflash_v2"), loop_of("dflash_v2", "gpu"))
 KINDS = pytest.mark.parametrize("kinds", [IN_TURN, AHEAD], ids=["v1", "v2"])
 
 
@@ -133,7 +132,7 @@ def test_blocks_of_real_text_are_those_of_the_reference(block_size, kinds):
 def test_overlapped_iterations_lose_nothing(options):
     asked, schedule = asked_of(3, 4), Schedule(True, 4, has_prefix_cache=True)
     sizes = sizes_for(SMALL.config, asked, 2, schedule=schedule)
-    engine = Engine(dflash_v2(SMALL, load_on_device(MODEL), sizes, **options), 2, schedule=schedule)
+    engine = Engine(AHEAD[1](SMALL, load_on_device(MODEL), sizes, **options), 2, schedule=schedule)
     for request in asked:
         engine.submit(request)
     for request in engine.run():
@@ -146,7 +145,7 @@ def test_overlapped_iterations_lose_nothing(options):
 def test_an_iteration_waits_for_the_device_once(page_size, options):
     asked = asked_of(3, 30)
     sizes = sizes_for(SMALL.config, asked, 3, page_size)
-    engine = Engine(dflash(SMALL, load_on_device(MODEL), sizes, **options), 3, shuffle_seed=5)
+    engine = Engine(IN_TURN[1](SMALL, load_on_device(MODEL), sizes, **options), 3, shuffle_seed=5)
     for request in asked:
         engine.submit(request)
     engine.step()
@@ -166,10 +165,10 @@ def test_an_iteration_waits_for_the_device_once(page_size, options):
 def test_models_and_graphs_that_cannot_be_are_refused():
     sizes = sizes_for(SMALL.config, asked_of(1, 1), 1)
     with pytest.raises(SpecRejection) as caught:
-        dflash(SMALL, load_model(MODEL), sizes)
+        IN_TURN[1](SMALL, load_model(MODEL), sizes)
     assert (caught.value.reason, caught.value.what) == (Reason.BAD_CONFIGURATION, "description.arrays")
     model = load_on_device(MODEL)
     model.description = replace(model.description, is_capturable=False)
     with pytest.raises(SpecRejection) as caught:
-        dflash(SMALL, model, sizes, use_graphs=True)
+        IN_TURN[1](SMALL, model, sizes, use_graphs=True)
     assert (caught.value.reason, caught.value.what) == (Reason.BAD_CONFIGURATION, "use_graphs")

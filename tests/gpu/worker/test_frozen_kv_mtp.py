@@ -17,11 +17,11 @@ from specsim.gpu.worker.sides import frozen_kv_mtp
 from specsim.gpu.worker.sides.frozen_kv_mtp import FrozenSide
 from specsim.gpu.worker.stages import SETTLING, Stages
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
 from specsim.simulation.history import first_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.frozen import shared_kv
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind

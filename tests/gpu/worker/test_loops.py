@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from specsim import gpu
+from specsim.algorithms import WORKERS
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.gpu.arrays import DEVICE
@@ -22,8 +23,8 @@ from specsim.properties.laws.support.constrained_runs import Shifted
 from specsim.properties.laws.support.histories import Arrival, Scenario
 from specsim.properties.laws.support.padded_runs import run_of
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import WORKERS, loop_of
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
 from specsim.simulation.pools import sizes_for

@@ -7,10 +7,9 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker.by_name import multi_layer_eagle_v1, multi_layer_eagle_v2
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
@@ -19,8 +18,8 @@ from specsim.simulation.schedule import IN_TURN, Schedule
 
 needs_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="CUDA graphs exist on a GPU only")
 LOOPS = {
-    "v1": (loop_of("multi_layer_eagle_v1"), multi_layer_eagle_v1),
-    "v2": (loop_of("multi_layer_eagle_v2"), multi_layer_eagle_v2),
+    "v1": (loop_of("multi_layer_eagle_v1"), loop_of("multi_layer_eagle_v1", "gpu")),
+    "v2": (loop_of("multi_layer_eagle_v2"), loop_of("multi_layer_eagle_v2", "gpu")),
 }
 BUSY = Schedule(prefill_chunk=4, has_prefix_cache=True)
 

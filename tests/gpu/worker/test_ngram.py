@@ -8,16 +8,15 @@ import torch
 
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.by_name import ngram, ngram_v2
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
 from specsim.simulation.history import first_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text
@@ -34,7 +33,7 @@ SMALL = NgramParameters(max_depth=4, max_breadth=3, capacity=12, num_draft_token
 WIDE = NgramParameters(num_draft_tokens=16)
 CORPORA = replace(SMALL, corpora=(((1, 2, 0, 1, 1, 2, 2, 0, 1),),), corpus_budget=2)
 MODEL = HashModel(3, 5, 0.8)
-V1, V2 = (loop_of("ngram"), ngram), (loop_of("ngram_v2"), ngram_v2)
+V1, V2 = (loop_of("ngram"), loop_of("ngram", "gpu")), (loop_of("ngram_v2"), loop_of("ngram_v2", "gpu"))
 EXACT, PADDED, GRAPHS = {"use_graphs": False}, {"use_graphs": False, "pads": True}, {"use_graphs": True}
 IN_GRAPHS = pytest.param(GRAPHS, marks=needs_gpu, id="graphs")
 
@@ -101,7 +100,7 @@ def test_real_text_in_large_batches_is_that_of_the_reference(page_size, mode, op
 @needs_gpu
 @pytest.mark.parametrize("options", [EXACT, PADDED, GRAPHS], ids=["exact", "padded", "graphs"])
 @pytest.mark.parametrize("page_size", [1, 4])
-@pytest.mark.parametrize("kind", [ngram, ngram_v2])
+@pytest.mark.parametrize("kind", [V1[1], V2[1]])
 def test_an_iteration_waits_for_the_device_once(page_size, options, kind):
     asked = of_few_tokens(4, 30)
     sizes = sizes_for(SMALL.config, asked, 4, page_size)
@@ -126,5 +125,5 @@ def test_an_iteration_waits_for_the_device_once(page_size, options, kind):
 @pytest.mark.skipif(HAS_GPU, reason="graphs can be captured on a GPU")
 def test_graphs_are_refused_where_there_is_no_gpu():
     with pytest.raises(SpecRejection) as refusal:
-        ngram(SMALL, load_on_device(MODEL), sizes_for(SMALL.config, of_few_tokens(1, 4), 1), use_graphs=True)
+        V1[1](SMALL, load_on_device(MODEL), sizes_for(SMALL.config, of_few_tokens(1, 4), 1), use_graphs=True)
     assert refusal.value.reason is Reason.WRONG_DEVICE

@@ -5,7 +5,6 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.by_name import ngram
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.logit_rules import LogitRules
@@ -17,6 +16,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
@@ -87,7 +87,7 @@ def test_overlapped_outputs_are_those_of_plain_decoding(use_graphs):
 def test_drafts_from_a_store_obey_rules(use_graphs):
     requests, parameters = ruled_requests(3, 6), NgramParameters(num_draft_tokens=4)
     sizes = sizes_for(parameters.config, requests, 2)
-    worker = ngram(parameters, load_on_device(MODEL), sizes, use_graphs)
+    worker = loop_of("ngram", "gpu")(parameters, load_on_device(MODEL), sizes, use_graphs)
     assert outputs_of(worker, requests) == decoded_plainly(requests)
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from specsim.algorithms import WORKERS
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.catalogue import all_properties, group_of, property_named
 from specsim.properties.conformance.runner import is_runnable, run_property
 from specsim.properties.laws.support.histories import build_worker
-from specsim.reference.worker.by_name import WORKERS
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal

@@ -12,9 +12,9 @@ from specsim.properties.matrix.plan import PROFILES, plan_matrix
 from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import Subject
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.loops import loop_of
 
 CELLS = {cell.name: cell for cell in all_cells()}
 

@@ -14,10 +14,10 @@ from specsim.host.dflash import DflashParameters
 from specsim.properties.distribution import autoregressive, require_same_law
 from specsim.properties.laws.support.sampled_law import HALVING, NUM_TOKENS, check_sampled_law, law_of
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.sides.dflash import DflashSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel

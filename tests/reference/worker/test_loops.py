@@ -2,12 +2,13 @@
 
 import pytest
 
+from specsim.algorithms import DRAFTERS, WORKERS
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import SIDES, WORKERS, loop_of
 from specsim.reference.worker.sides.ngram import NgramSide
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import simulate
@@ -16,9 +17,11 @@ from tests.worker_sides import suffix_side
 
 
 def test_every_side_runs_in_both_loops():
-    loops = {(side, loop_of(name).func) for name, (side, _, _) in WORKERS.items()}
-    assert loops == {(side, loop) for side in SIDES for loop in (ReferenceWorkerV1, ReferenceWorker)}
-    assert len({loop_of(name).func.decode for name in WORKERS}) == 2
+    made = {name: loop_of(name) for name in WORKERS}
+    loops = {(make.keywords["make_side"].__name__, make.func) for make in made.values()}
+    sides = {one.side.rpartition(".")[2] for one in DRAFTERS.values()}
+    assert loops == {(side, loop) for side in sides for loop in (ReferenceWorkerV1, ReferenceWorker)}
+    assert len({make.func.decode for make in made.values()}) == 2
 
 
 @pytest.mark.parametrize("page_size", [1, 3])

@@ -11,9 +11,9 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode

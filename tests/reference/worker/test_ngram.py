@@ -14,9 +14,9 @@ from specsim.host.truncation import truncate_at_stop
 from specsim.properties.laws.support.constrained_runs import Automaton
 from specsim.properties.laws.support.sampled_law import check_sampled_law
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.text_model import TextModel, default_text

@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from specsim.algorithms import WORKERS
 from specsim.conformance.backend import Backend, BackendUnavailable, load
 from specsim.conformance.catalogue import Kind, names_of
 from specsim.conformance.limits import BadLimits
 from specsim.operations import RECORDS
-from specsim.reference.worker.by_name import WORKERS, loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.loops import loop_of
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSl
 from specsim.host.ngram import NgramParameters
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request

@@ -10,19 +10,18 @@ from specsim import Reason, SpecRejection
 from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
-from specsim.gpu.worker.by_name import frozen_kv_mtp, ngram, ngram_v2
 from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
 from specsim.properties.laws.support.told import check_told
 from specsim.reference.models import load_model
-from specsim.reference.worker.by_name import loop_of
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
 from specsim.simulation.logprobs import check_told as check_asked
+from specsim.simulation.loops import loop_of
 from specsim.simulation.models.batches import TargetOutput
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource
 from specsim.simulation.models.hash_model import HashModel
@@ -101,9 +100,9 @@ def test_drafts_over_the_keys_of_the_target_change_no_state():
 @pytest.mark.parametrize(
     ("make", "drafting", "differs"),
     [
-        (ngram, NgramParameters(3, 3, num_draft_tokens=4), {}),
-        (ngram_v2, NgramParameters(3, 3, num_draft_tokens=4), {}),
-        (frozen_kv_mtp, SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
+        (loop_of("ngram", "gpu"), NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (loop_of("ngram_v2", "gpu"), NgramParameters(3, 3, num_draft_tokens=4), {}),
+        (loop_of("frozen_kv_mtp", "gpu"), SpecConfig(1, 1, 2), {"kv_sharing": (0,)}),
     ],
 )
 def test_workers_of_other_algorithms_hand_them_over_on_the_device(make, drafting, differs):
