@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--examples", type=click.IntRange(1), help="Examples of each property.  [default: 40]")
 @click.option("--slow-examples", type=click.IntRange(1), help="Examples of each property that runs a whole engine.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: 1; of smoke, one a core]")
+@click.option("--jobs", type=click.IntRange(1), help="Number of worker processes.  [default: 1; of smoke, one a core]")
 @click.option(
     "--operation",
     "operations",

@@ -116,7 +116,7 @@ def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
 
     for name, counted in reversed(SIZES.items()):
         least = click.IntRange(LEAST.get(name, 1))
-        called = click.option(f"--max-{name}", type=least, help=f"Most {counted} of a case.")(called)
+        called = click.option(f"--max-{name}", type=least, help=f"Limit on the {counted} of a case.")(called)
     return called
 
 

@@ -97,12 +97,12 @@ def matrix(
 
     IMPL is a module, named like an import; the combinations are those that the rules allow. A cell is a choice of
     worker, page size, topk, KV pool, overlap, chunking, prefix cache and algorithm. Each cell is fed with requests
-    and checked after every step. Of every algorithm, with chains and with trees, on every worker and page size, the
-    law of a sampled request is that of decoding token by token, over all of its coins.
+    and checked after every step. For every algorithm, with chains and with trees, on every worker and page size,
+    the exact distribution of a sampled output, over all of its coins, is compared with decoding token by token.
 
-    IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them; what brings
-    operations alone has the reference's loops around them. It runs in processes of its own: a history or a law
-    whose process crashes or hangs fails, and the run goes on.
+    IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them;
+    without one, IMPL's operations run in the reference's loops. IMPL runs in processes of its own: a history or a
+    law whose process crashes or hangs fails, and the run goes on.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"

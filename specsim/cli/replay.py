@@ -64,7 +64,7 @@ def replay(
     Outcomes are: + FIXED, x FAILED as recorded, ~ CHANGED, ! CRASHED, ! TIMED OUT, ? UNDECIDED.
 
     A case is first compared with the arrays that it expects, then handed to the property that found it. The module that
-    a case names is shown and not imported; + HOLDS HERE says that such a case holds in another one that nobody named.
+    a case names is shown and not imported; + HOLDS HERE means that such a case holds in another module by default.
     A case is undecided if its law has too few samples, or if the module declares that it does not take such a case.
     """
     if observed and ci.are_wanted:

@@ -19,7 +19,7 @@ ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, ALIAS_OF_EAGLE])
 
 @click.command(epilog=EXIT_CODES)
 @click.option("--algorithm", help=f"Algorithm that drafts: {ALGORITHMS}, in any case.")
-@click.option("--topk", type=int, help="Beams of a draft.")
+@click.option("--topk", type=int, help="Number of beams of a draft.")
 @click.option("--num-steps", type=int, help=f"Depth of a draft; {STEPS_BESIDE_TOPK} beside --topk alone.")
 @click.option(
     "--num-draft-tokens", type=int, help=f"Nodes of a draft, root included; at most {DRAFT_TOKENS_OF_A_TREE} if unset."
@@ -75,9 +75,12 @@ ALGORITHMS = ", ".join([*SpeculativeAlgorithm.__members__, ALIAS_OF_EAGLE])
 @click.option("--dflash-draft-block-size", type=int, help="Nodes of a block by the configuration of the draft model.")
 @click.option("--ngram-max-bfs-breadth", default=10, show_default=True, help="Largest breadth of an NGRAM draft.")
 @click.option("--ngram-corpus", help="External corpus of NGRAM.")
-@click.option("--ngram-sam-budget", default=0, show_default=True, help="Draft tokens for the corpus.")
+@click.option("--ngram-sam-budget", default=0, show_default=True, help="Number of draft tokens from the corpus.")
 @click.option(
-    "--ngram-corpus-max-tokens", default=10_000_000, show_default=True, help="Most tokens of the external corpus."
+    "--ngram-corpus-max-tokens",
+    default=10_000_000,
+    show_default=True,
+    help="Limit on the tokens of the external corpus.",
 )
 @click.option("--adaptive", is_flag=True, help="The number of steps follows what is accepted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -16,7 +16,9 @@ _OPTIONS = (
     ),
     click.option("--top-k", type=click.IntRange(1), help="Sample among the k likeliest tokens."),
     click.option("--top-p", default=1.0, show_default=True, type=float, help="Sample among this share of the mass."),
-    click.option("--min-p", default=0.0, show_default=True, type=float, help="Least share of the likeliest token."),
+    click.option(
+        "--min-p", default=0.0, show_default=True, type=float, help="Threshold of a token, as a share of the likeliest."
+    ),
     click.option(
         "--sampling-seed",
         default=0,

@@ -111,7 +111,9 @@ SECTIONS = {
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
-@click.option("--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Prompts.")
+@click.option(
+    "--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Number of prompts."
+)
 @click.option(
     "--algorithm",
     default="EAGLE",
@@ -155,7 +157,7 @@ SECTIONS = {
 @click.option("--draft-pool", default="mha", show_default=True, type=click.Choice(DRAFT_POOLS), help="KV of the draft.")
 @click.option("--page-size", default=1, show_default=True, type=click.IntRange(1), help="Slots of a page.")
 @click.option("--overlap/--no-overlap", default=False, help="Launch before a result is in (V2).  [default: off]")
-@click.option("--chunk", type=click.IntRange(1), help="Most prompt positions of a turn; all without it.")
+@click.option("--chunk", type=click.IntRange(1), help="Prompt positions of a turn, at most.")
 @click.option("--prefix-cache", is_flag=True, help="Start prompts after the prefix that earlier texts share with them.")
 @click.option("--graphs/--no-graphs", default=None, help="CUDA graphs of the gpu worker; on wherever there is a GPU.")
 @click.option("--lockstep", is_flag=True, help="Compare every phase of every iteration with the reference worker, too.")
@@ -169,9 +171,15 @@ SECTIONS = {
     help="Byte that ends an output; repeatable.",
 )
 @click.option(
-    "--min-new-tokens", default=0, show_default=True, type=click.IntRange(0), help="Least tokens before a stop."
+    "--min-new-tokens",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Number of tokens before a stop, at least.",
 )
-@click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
+@click.option(
+    "--batch", default=8, show_default=True, type=click.IntRange(1), help="Number of requests that run at once."
+)
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option(
@@ -245,11 +253,11 @@ def simulate(
     Prompts are cut out of the text, and every output is compared with autoregressive decoding. Without --text, the
     text is a few modules of Python's standard library. With --temperature the outputs are sampled, and compared
     with those of a second run, which decodes one request at a time. Penalties, biases, --min-tokens and --bad-word
-    follow the output alone, and are evaluated in the same way by what it is compared with; --min-new-tokens forbids
-    nothing, and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
-    --logprobs and --hidden-states compare what greedy requests are told with what plain decoding tells, and with
-    --lockstep what all are told by both workers. What NGRAM drafts depends on all requests before, so that its
-    sampled outputs are not compared with those of requests alone.
+    follow the output alone, and are evaluated in the same way in plain decoding; --min-new-tokens forbids nothing,
+    and takes earlier stops for ordinary tokens. With --overlap, --lockstep compares overlapped runs.
+    --logprobs and --hidden-states compare those of greedy requests with plain decoding's, and with --lockstep those
+    of all requests between both workers. Drafts of NGRAM depend on all requests before, so that its sampled outputs
+    are not compared with a run of one request at a time.
     """
     is_ngram = algorithm == "NGRAM"
     sizes = sizes_of(algorithm, multi_layer, topk, steps, draft_tokens)

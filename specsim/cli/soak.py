@@ -58,7 +58,11 @@ REPLAYS = Count(0, 100_000, "each of them runs a whole machine")
 @click.option("--jobs", default=1, show_default=True, type=JOBS, help="Worker processes.")
 @click.option("--exhaustive", is_flag=True, help="Explore every short history of small engines instead.")
 @click.option(
-    "--max-states", default=100_000, show_default=True, type=STATES, help="Most states that --exhaustive visits."
+    "--max-states",
+    default=100_000,
+    show_default=True,
+    type=STATES,
+    help="Limit on the states that --exhaustive visits.",
 )
 @click.option(
     "--max-seconds", default=3_600, show_default=True, type=SECONDS, help="Time limit of --exhaustive, in seconds."
@@ -82,12 +86,12 @@ def soak(
     as_json: bool,
     ci: CiFiles,
 ) -> None:
-    """Do anything to an engine around IMPL, in any order.
+    """Drive an engine around IMPL with random steps and faults.
 
     IMPL is a module, named like an import; the engine is checked after each step. Machine after machine is built,
     fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place of the reference's, in
-    lockstep with it; what brings operations alone has the reference's loop around them. It runs in processes of its
-    own: a machine whose process crashes or hangs fails, and the run goes on.
+    lockstep with it; without one, IMPL's operations run in the reference's loop. IMPL runs in processes of its own:
+    a machine whose process crashes or hangs fails, and the run goes on.
 
     With --exhaustive, every history of two requests in a handful of slots is tried, shortest first, around the
     operations, parts and decisions of IMPL; no model runs.

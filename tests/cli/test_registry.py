@@ -39,6 +39,13 @@ def test_the_help_of_an_option_is_a_phrase_of_its_own(name):
     assert {name: text for name, text in helps.items() if not text.endswith(".") or text.split()[0] in FRAGMENTS} == {}
 
 
+def test_the_help_of_a_command_is_a_sentence_with_a_verb_in_front():
+    texts = {"specsim": main.help, **{name: import_command(name).help for name in NAMES}}
+    heads = {name: text.partition("\n\n")[0] for name, text in texts.items()}
+    assert {name: head for name, head in heads.items() if head.split()[0] in FRAGMENTS} == {}
+    assert {name: text for name, text in texts.items() if not text.rstrip().endswith(".")} == {}
+
+
 def test_the_list_is_that_which_click_writes(specsim):
     imported = click.Group("specsim", commands=[import_command(name) for name in NAMES])
     theirs = CliRunner().invoke(imported, ["--help"]).stdout
