@@ -111,9 +111,7 @@ SECTIONS = {
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
-@click.option(
-    "--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Number of prompts."
-)
+@click.option("--requests", "num_requests", default=8, show_default=True, type=click.IntRange(1), help="Prompt count.")
 @click.option(
     "--algorithm",
     default="EAGLE",
@@ -177,9 +175,7 @@ SECTIONS = {
     type=click.IntRange(0),
     help="Number of tokens before a stop, at least.",
 )
-@click.option(
-    "--batch", default=8, show_default=True, type=click.IntRange(1), help="Number of requests that run at once."
-)
+@click.option("--batch", default=8, show_default=True, type=click.IntRange(1), help="Requests that run at once.")
 @click.option("--prompt-length", default=32, show_default=True, type=click.IntRange(1), help="Bytes of a prompt.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=click.IntRange(1), help="Tokens of an output.")
 @click.option(
