@@ -248,7 +248,7 @@ def fill_block_tokens(
     num_accepted_drafts: torch.Tensor,
     bonus_tokens: torch.Tensor,
 ) -> torch.Tensor:
-    """Shift each block left by one and write the bonus token behind its accepted drafts."""
+    """Shift each block left by one and write the bonus token after its accepted drafts."""
 
 def fill_bonus_tokens(accept_tokens: torch.Tensor, num_accepted_tokens: torch.Tensor) -> torch.Tensor:
     """Pick the last output token of each request."""
@@ -361,7 +361,7 @@ def get_src_tgt_cache_loc(
     num_draft_tokens: int,
     page_size: int,
 ) -> GetSrcTgtCacheLocOutputs[torch.Tensor]:
-    """List the slots of accepted nodes, and count the slots behind the last page that they need."""
+    """List the slots of accepted nodes, and count the slots after the last page that they need."""
 
 def get_target_cache_loc(
     num_accepted_drafts: torch.Tensor,

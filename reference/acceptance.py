@@ -187,7 +187,7 @@ def chain_speculative_sampling(
     Notes
     -----
     Source: semantics B.9. Draft x is accepted if ``coin * q(x) < p(x)`` and q(x) > 0. The first rejection draws from
-    ``max(p - q, 0)``; behind the end of a draft the last token is drawn from p.
+    ``max(p - q, 0)``; after the end of a draft the last token is drawn from p.
     """
     axes = check_call("chain_speculative_sampling", locals())
     max_num_drafts = axes["max_num_drafts"]

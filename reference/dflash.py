@@ -29,7 +29,7 @@ def prepare_block_draft(
     input_ids : int64 [request*node]
         Tokens of the blocks, one request after another.
     positions : int64 [request*node]
-        Their positions, the first one behind the committed ones.
+        Their positions, the first one after the committed ones.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def block_draft_metadata(
     num_draft_tokens: int,
     page_size: int = 1,
 ) -> BlockDraftMetadataOutputs[Array]:
-    """Tabulate the slots of the last positions that a block may see of its text, and of the block behind them.
+    """Tabulate the slots of the last positions that a block may see of its text, and of the block after them.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def block_draft_metadata(
     req_to_token : int32 [row, position]
         Slot of each position.
     seq_lens : int64 or int32 [request]
-        Committed lengths; the block lies behind them.
+        Committed lengths; the block lies after them.
     draft_window : int
         Committed positions that a block sees, and those before them on the same page.
     num_draft_tokens : int
@@ -86,7 +86,7 @@ def block_draft_metadata(
     cu_seqlens_q : int32 [request+1]
         Where each request's queries start.
     page_table : int32 [request, visible]
-        Slots of the positions from the start on; 0 behind the last one. At most a window, the rest of its first page
+        Slots of the positions from the start on; 0 after the last one. At most a window, the rest of its first page
         and a block are visible.
 
     Raises
@@ -152,7 +152,7 @@ def keep_top_k_exactly(logits: Array, top_k: Array, num_draft_tokens: int) -> Ar
 
 
 def fill_block_tokens(candidates: Array, num_accepted_drafts: Array, bonus_tokens: Array) -> Array:
-    """Shift each block left by one and write the bonus token behind its accepted drafts.
+    """Shift each block left by one and write the bonus token after its accepted drafts.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def fill_block_tokens(candidates: Array, num_accepted_drafts: Array, bonus_token
     Returns
     -------
     out_tokens : int64 [request, node]
-        The output tokens first; behind them the drafts that were rejected, and a 0 unless the whole block was accepted.
+        The output tokens first; after them the drafts that were rejected, and a 0 unless the whole block was accepted.
 
     Raises
     ------

@@ -36,14 +36,14 @@ def assign_draft_cache_locs(
     page_size : int
         Slots a page; beams of a tree lie on pages of their own.
     num_copies : int
-        Pairs to list: what the beams behind the first lack of their first pages, or a bound on it.
+        Pairs to list: what the beams after the first lack of their first pages, or a bound on it.
 
     Returns
     -------
     out_cache_loc : int64 [request*topk*step]
         Slot of entry s of beam t of request b at ``(b*topk + t)*num_steps + s``.
     source_slots : int64 [num_copies]
-        Slots of the partial page at the end of each text, once for every beam behind the first; the surplus is 0.
+        Slots of the partial page at the end of each text, once for every beam after the first; the surplus is 0.
     target_slots : int64 [num_copies]
         The same places on the first page of that beam: where the draft's KV is copied to; the surplus is 0.
 

@@ -1,4 +1,4 @@
-"""What follows the output of a request: tokens that are forbidden behind a node, and what was output so far."""
+"""What follows the output of a request: tokens that are forbidden after a node, and what was output so far."""
 
 import numpy as np
 

@@ -79,7 +79,7 @@ def assign_new_state(
     next_tokens : int64 [request]
         What the layer proposed.
     num_padding : int32 [request]
-        Tokens of a window behind the one that proposed.
+        Tokens of a window after the one that proposed.
     req_pool_indices : int64 [request]
         Row of each request.
     req_to_token : int32 [row, position]
@@ -95,7 +95,7 @@ def assign_new_state(
     Returns
     -------
     next_input_ids : int64 [token+request]
-        The same ids, each a position further to the front, and behind the last that is no padding the proposal; what
+        The same ids, each a position further to the front, and after the last that is no padding the proposal; what
         comes in at the end of a window with padding is 0.
     next_positions : int64 [token+request]
         The position before the window, or 0, then the same ones.
@@ -188,6 +188,6 @@ def assign_hidden_states_pool(
             continue
         # NOTE: ascending, so that every entry is read before it is written.
         for place in range(axes["kept"]):
-            behind = place + count - axes["kept"]
-            entry = hidden_states_pool[row, place + count] if behind < 0 else hidden_states[start + behind]
+            after = place + count - axes["kept"]
+            entry = hidden_states_pool[row, place + count] if after < 0 else hidden_states[start + after]
             hidden_states_pool[row, place] = entry

@@ -51,7 +51,7 @@ def get_src_tgt_cache_loc(
     num_draft_tokens: int,
     page_size: int,
 ) -> GetSrcTgtCacheLocOutputs[Array]:
-    """List the slots of accepted nodes, and count the slots behind the last page that they need.
+    """List the slots of accepted nodes, and count the slots after the last page that they need.
 
     Parameters
     ----------

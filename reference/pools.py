@@ -19,7 +19,7 @@ def move_indexer_cache(
     ----------
     indexer_buffers : list of uint8 [page, 64*(head_dim+4*head_dim//128)]
         One buffer a layer, written in place; without pages where a layer has no indexer. A page holds the keys of 64
-        slots one behind the other, then their scales.
+        slots one after the other, then their scales.
     target_slots : int64 [pair]
         Where each pair goes; only dump slot 0 may occur twice.
     source_slots : int64 [pair]

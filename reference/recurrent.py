@@ -33,7 +33,7 @@ def get_recurrent_steps(
     commit_step : int64 [request]
         Number, inside its tree, of the last accepted node.
     snapshot_step : int64 [request]
-        Number of the node behind which the length is a multiple of the interval; -1 if no accepted node is one.
+        Number of the node after which the length is a multiple of the interval; -1 if no accepted node is one.
 
     Raises
     ------

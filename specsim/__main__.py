@@ -49,5 +49,5 @@ def run() -> None:
 
 if __name__ == "__main__":
     leave_working_directory()
-    # NOTE: whatever is imported, is imported behind that.
+    # NOTE: whatever is imported, is imported after that.
     run()

@@ -31,7 +31,7 @@ class TreeMaskMode(IntEnum):
 class SpecConfig:
     """Sizes of one speculative decode: branching factor, depth, and nodes sent to the target (root included).
 
-    Without a level nothing is proposed: the target sees the root alone, and outputs the token behind it.
+    Without a level nothing is proposed: the target sees the root alone, and outputs the token after it.
 
     Raises
     ------

@@ -93,7 +93,7 @@ def beam_stride(seq_lens: Any, topk: int, num_steps: int, page_size: int) -> Any
 
 
 def draft_end(seq_lens: Any, topk: int, num_steps: int, page_size: int) -> Any:
-    """Return the position behind the last one that a draft may use: where a request's row has to reach.
+    """Return the position after the last one that a draft may use: where a request's row has to reach.
 
     Notes
     -----

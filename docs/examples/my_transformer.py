@@ -41,7 +41,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Layer:
-    """Projections of an attention layer, and the two matrices behind it."""
+    """Projections of an attention layer, and the two matrices after it."""
 
     query: Tensor
     key: Tensor
@@ -173,7 +173,7 @@ class Transformer:
         slots: Tensor,
         visible: Tensor,
     ) -> Tensor:
-        """Write keys and values of the new tokens, attend to what each may see, and run the matrices behind it."""
+        """Write keys and values of the new tokens, attend to what each may see, and run the matrices after it."""
         sizes, x = self.sizes, normed(hidden)
         tokens, group = x.shape[0], sizes.num_heads // sizes.num_kv_heads
         query = self._rotate((x @ layer.query).view(tokens, sizes.num_heads, sizes.head_dim), positions)

@@ -26,7 +26,7 @@ def _generate_coins_kernel(
     REQUESTS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Hash the coins of a block of requests; the column behind the last node holds the final coin."""
+    """Hash the coins of a block of requests; the column after the last node holds the final coin."""
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)
     is_request = request < num_requests
     column = tl.arange(0, COLUMNS)

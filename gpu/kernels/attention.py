@@ -116,7 +116,7 @@ def _list_keys_kernel(
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """List the slots of one request's prefix, with or without the window behind it, in chunks; write its offsets."""
+    """List the slots of one request's prefix, with or without the window after it, in chunks; write its offsets."""
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)

@@ -120,7 +120,7 @@ def _assign_draft_cache_locs_kernel(
     COPIES: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
-    """Gather a block of the flat slots; the programs behind those list a block of copies."""
+    """Gather a block of the flat slots; the programs after those list a block of copies."""
     block = tl.program_id(0)
     if block < entry_blocks:
         gather_entries(

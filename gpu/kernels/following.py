@@ -42,14 +42,14 @@ def _forbid_tokens_kernel(
 
     # Column c of a bad word stands for the token that lies num_recent - c before the one in question.
     column = tl.arange(0, COLUMNS)
-    behind = num_recent - column
+    after = num_recent - column
     draft = tl.load(draft_token_ptr + request * num_nodes + node, mask=sees, other=0)
     place = depth - tl.cumsum(sees.to(tl.int32), 0) + 1
-    is_there = sees[None, :] & (place[None, :] == behind[:, None])
+    is_there = sees[None, :] & (place[None, :] == after[:, None])
     of_path = tl.sum(tl.where(is_there, draft[None, :], 0), 1)
     kept = column + depth
     recent = tl.load(recent_tokens_ptr + request * num_recent + kept, mask=kept < num_recent, other=-1)
-    text = tl.where(behind <= depth, of_path, recent)
+    text = tl.where(after <= depth, of_path, recent)
 
     number = tl.arange(0, BAD_WORDS)
     entry = (request * num_bad_words + number)[:, None] * (num_recent + 1) + column[None, :]

@@ -127,10 +127,10 @@ def _assign_hidden_states_pool_kernel(
     is_word = (word < num_words) & is_live
     own = row * num_kept * num_words + word
     for place in range(0, num_kept):
-        behind = (place + count - num_kept).to(tl.int64)
-        is_kept = behind < 0
+        after = (place + count - num_kept).to(tl.int64)
+        is_kept = after < 0
         kept = tl.load(hidden_states_pool_ptr + own + (place + count) * num_words, mask=is_word & is_kept, other=0)
-        added = tl.load(hidden_states_ptr + (start + behind) * num_words + word, mask=is_word & (behind >= 0), other=0)
+        added = tl.load(hidden_states_ptr + (start + after) * num_words + word, mask=is_word & (after >= 0), other=0)
         # NOTE: an entry that is read now is written by a later step, perhaps of another thread.
         tl.debug_barrier()
         tl.store(hidden_states_pool_ptr + own + place * num_words, tl.where(is_kept, kept, added), mask=is_word)

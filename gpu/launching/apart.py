@@ -10,7 +10,7 @@ from specsim.gpu.arrays import extent_of
 from specsim.gpu.launching.pointers import KVBuffers, tensors_of
 
 Spans = tuple[tuple[int, int], ...]
-"""Places among addresses, each with the bytes from a tensor's first entry to behind its last."""
+"""Places among addresses, each with the bytes from a tensor's first entry to after its last."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The values of the parameters behind the pointers, in order."""
+        """The values of the parameters after the pointers, in order."""
         fixed = self.fixed
         return tuple([fixed[name] for name in self.naming.others])
 

@@ -62,7 +62,7 @@ def start(plans: Sequence[Plan], buffers: Mapping[str, Any], device: int, stream
 def form_of(device: int, stream: int, buffers: Mapping[str, Any]) -> tuple[list[Any], Form]:
     """Return the address of every buffer, a tuple of them for a tuple of buffers, and the form of all.
 
-    Behind the last address stands None, which an absent buffer has.
+    After the last address stands None, which an absent buffer has.
     """
     tensors = buffers.values()
     try:

@@ -101,7 +101,7 @@ class Replay:
             return
         addresses += [output.data_ptr() for output in outputs]
         if self._num_scratch_bytes:
-            # NOTE: it may be given back while kernels are queued: who gets it next queues behind them.
+            # NOTE: it may be given back while kernels are queued: who gets it next queues after them.
             scratch = allocate_bytes(self._allocate, self._num_scratch_bytes)
             addresses.append(scratch.data_ptr())
         _, offsets, tuples = self._pointers
@@ -128,7 +128,7 @@ class Replay:
 class _Pointers(NamedTuple):
     """How the pointers of launches follow from the addresses of roots.
 
-    Behind those stand the addresses of parts that do not start with a root (``offsets``: which, and how many bytes
+    After those stand the addresses of parts that do not start with a root (``offsets``: which, and how many bytes
     later), then tuples of addresses, then None; ``picks`` take from all these what one launch needs.
     """
 

@@ -10,28 +10,28 @@ from specsim.simulation.models.batches import DraftExtendBatch, DraftStepBatch, 
 from specsim.simulation.models.pool_kinds import CONVOLUTION, CONVOLUTION_WIDTH, RECURRENT
 
 NOWHERE = 1 << 40
-"""A position behind every other."""
+"""A position after every other."""
 
 
 def hidden_before_steps(batch: DraftStepBatch[Tensor], keys: Tensor, num_layers: int) -> Tensor:
-    """Return int64 [beam, hidden]: the hidden states behind all that each beam sees, its new token excepted."""
+    """Return int64 [beam, hidden]: the hidden states after all that each beam sees, its new token excepted."""
     told, device = batch.keys, keys.device
     starts, ends = told.kv_indptr[:-1].long(), told.kv_indptr[1:].long()
     place = starts[:, None] + torch.arange(told.max_num_keys, device=device)
-    # NOTE: an entry behind the last one is there to be read where beams see nothing at all.
+    # NOTE: an entry after the last one is there to be read where beams see nothing at all.
     slots = pad(told.kv_indices, (0, 1))[place.clamp(max=told.kv_indices.shape[0])].long()
     is_seen = (place < ends[:, None]) & (slots != batch.out_cache_loc[:, None])
-    return _behind(slots, is_seen, keys, num_layers).hidden_states()
+    return _states_after(slots, is_seen, keys, num_layers).hidden_states()
 
 
 def hidden_before_chunks(batch: DraftExtendBatch[Tensor], keys: Tensor, num_layers: int) -> Tensor:
-    """Return int64 [token, hidden]: the hidden states behind all that lies before each new token."""
+    """Return int64 [token, hidden]: the hidden states after all that lies before each new token."""
     told, device = batch.keys, keys.device
     starts = told.cu_seqlens_q.long()
     position = torch.arange(told.page_table.shape[1] * told.page_size, device=device)
     slots = told.page_table[:, position // told.page_size].long() * told.page_size + position % told.page_size
     num_before = told.cache_seqlens.long() - starts.diff()
-    known = _behind(slots, position < num_before[:, None], keys, num_layers)
+    known = _states_after(slots, position < num_before[:, None], keys, num_layers)
     states = {RECURRENT: [sums[:, None] for sums in known.sums.unbind(1)], CONVOLUTION: [known.windows]}
     after = after_chunks(_chunks(batch, told), states).hidden_states()
     token = torch.arange(batch.input_ids.shape[0], device=device)
@@ -40,8 +40,8 @@ def hidden_before_chunks(batch: DraftExtendBatch[Tensor], keys: Tensor, num_laye
     return torch.where(is_first, known.hidden_states()[request], after.roll(1, 0))
 
 
-def _behind(slots: Tensor, is_seen: Tensor, keys: Tensor, num_layers: int) -> Recurrence:
-    """Return the states behind some texts, whose tokens are the entries in slots, by their positions."""
+def _states_after(slots: Tensor, is_seen: Tensor, keys: Tensor, num_layers: int) -> Recurrence:
+    """Return the states after some texts, whose tokens are the entries in slots, by their positions."""
     entries = keys[slots.clamp(min=0, max=keys.shape[0] - 1)]
     order = torch.where(is_seen, entries[..., 0], NOWHERE).sort(dim=1, stable=True).indices
     first = order.new_zeros(order.shape[0], 1)

@@ -28,7 +28,7 @@ def store_features(kind: PoolKind, kv: KV, batch: FeatureBatch[Tensor], num_word
     write_back(kind, kv, tags, slots)
 
 
-def features_behind(kind: PoolKind, kv: KV, slots: Tensor, positions: Tensor, num_words: int) -> Tensor:
+def features_after(kind: PoolKind, kv: KV, slots: Tensor, positions: Tensor, num_words: int) -> Tensor:
     """Return the features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
     found = [tags.index_select(0, slots) for tags in unpacked(kind, kv)]
     words = torch.cat([tags[:, 1:3] for tags in found], dim=1)[:, :num_words]

@@ -20,7 +20,7 @@ States = Mapping[str, Sequence[Tensor]]
 
 @dataclass(frozen=True)
 class Recurrence:
-    """The states behind each token: int64 [token, layer], and the last tokens, int64 [token, 4], newest last."""
+    """The states after each token: int64 [token, layer], and the last tokens, int64 [token, 4], newest last."""
 
     sums: Tensor
     windows: Tensor
@@ -40,7 +40,7 @@ class Recurrence:
 
 
 def after_chunks(batch: TargetBatch[Tensor], states: States) -> Recurrence:
-    """Return the states behind each token of some chunks of prompts."""
+    """Return the states after each token of some chunks of prompts."""
     starts, rows = batch.keys.cu_seqlens_q.long(), batch.req_pool_indices
     token = torch.arange(batch.input_ids.shape[0], device=rows.device)
     request = torch.searchsorted(starts, token, right=True) - 1
@@ -60,7 +60,7 @@ def after_chunks(batch: TargetBatch[Tensor], states: States) -> Recurrence:
 
 
 def after_nodes(batch: TargetBatch[Tensor], states: States) -> Recurrence:
-    """Return the states behind each node: those behind its parent, or the committed ones, and its token."""
+    """Return the states after each node: those after its parent, or the committed ones, and its token."""
     parents, rows = require_present("parents", batch.parents), batch.req_pool_indices
     num_requests, num_nodes = parents.shape
     request = torch.arange(num_requests, device=rows.device)
@@ -70,10 +70,10 @@ def after_nodes(batch: TargetBatch[Tensor], states: States) -> Recurrence:
     sums: list[Tensor] = []
     below = torch.zeros_like(tokens)
     for layer, state in enumerate(states[RECURRENT]):
-        behind = torch.cat([state[rows], words_of(layer, tokens, positions, below)], dim=1)
+        after = torch.cat([state[rows], words_of(layer, tokens, positions, below)], dim=1)
         for node in range(num_nodes):
-            behind[:, node + 1] += behind[request, before[:, node]]
-        below = behind[:, 1:] & MASK
+            after[:, node + 1] += after[request, before[:, node]]
+        below = after[:, 1:] & MASK
         sums.append(below)
     committed = states[CONVOLUTION][0][rows]
     windows = torch.cat([committed[:, None], tokens[:, :, None].repeat(1, 1, CONVOLUTION_WIDTH)], dim=1)
@@ -84,7 +84,7 @@ def after_nodes(batch: TargetBatch[Tensor], states: States) -> Recurrence:
 
 
 def keep_chunks(recurrence: Recurrence, batch: TargetBatch[Tensor], states: States) -> None:
-    """Write the states behind the last token of each chunk."""
+    """Write the states after the last token of each chunk."""
     rows, last = batch.req_pool_indices, batch.keys.cu_seqlens_q[1:].long() - 1
     for layer, state in enumerate(states[RECURRENT]):
         state[rows, 0] = recurrence.sums[last, layer]
@@ -92,7 +92,7 @@ def keep_chunks(recurrence: Recurrence, batch: TargetBatch[Tensor], states: Stat
 
 
 def keep_nodes(recurrence: Recurrence, scratch: States) -> None:
-    """Write the states behind every node."""
+    """Write the states after every node."""
     for layer, written in enumerate(scratch[RECURRENT]):
         written[..., 0] = recurrence.sums[:, layer].view(written.shape[:2])
     (written,) = scratch[CONVOLUTION]

@@ -1,4 +1,4 @@
-"""Tags behind the form that stores them, on the device: the whole pool is read out before a forward that wants arrays.
+"""Tags after the form that stores them, on the device: the whole pool is read out before a forward that wants arrays.
 
 Everything here keeps to shapes that the host knows, so that it can be captured.
 """

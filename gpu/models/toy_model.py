@@ -8,7 +8,7 @@ from torch import Tensor
 
 from specsim.assertion import require_kind, require_present
 from specsim.gpu.models.alone import hidden_before_chunks, hidden_before_steps
-from specsim.gpu.models.block import features_behind, last_slots, store_features
+from specsim.gpu.models.block import features_after, last_slots, store_features
 from specsim.gpu.models.forwards import draft_decode_forward, draft_extend_forward, target_forward
 from specsim.gpu.models.frozen_forwards import frozen_kv_draft_forward
 from specsim.gpu.models.heads import (
@@ -166,7 +166,7 @@ class ToyModel:
         context = digest(folds[:, :-1].unbind(1)).view(-1, num_nodes)
         token, place = (one.view(-1, num_nodes)[:, 0] for one in (batch.input_ids, batch.positions))
         slots, num_words = last_slots(keys, num_nodes), self.description.hidden_width
-        hidden_states = features_behind(kind, kv, slots, place - 1, num_words)
+        hidden_states = features_after(kind, kv, slots, place - 1, num_words)
         rows = []
         for depth in range(1, num_nodes):
             hidden_states = _advance(hidden_states, token, (place + depth - 2).clamp(min=0))
@@ -252,7 +252,7 @@ class ToyModel:
 
 
 def _advance(hidden_states: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
-    """Return the target's hidden states behind one more token; what the draft's forward folds goes nowhere."""
+    """Return the target's hidden states after one more token; what the draft's forward folds goes nowhere."""
     count, device = len(tokens), tokens.device
     nowhere = [torch.zeros((count, TAG_WORDS), dtype=torch.int64, device=device) for _ in range(2)]
     alone = torch.arange(count + 1, dtype=torch.int32, device=device)

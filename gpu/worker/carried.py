@@ -105,7 +105,7 @@ class Carried:
         return Carried(tuple(rows), filter_batch(self.phase, places, take=take_entries))
 
     def joined_by(self, other: "Carried") -> "Carried":
-        """Put the requests of another batch behind these."""
+        """Put the requests of another batch after these."""
         return Carried(self.rows + other.rows, merge_batch(self.phase, other.phase))
 
 

@@ -55,7 +55,7 @@ def constrain_trees(output: TargetOutput[Tensor], phase: VerifyInput, choices: S
 
 
 def constrain_first(output: TargetOutput[Tensor], choices: Sequence[TokenChoice]) -> None:
-    """Change the logits behind prompts, one row a request, in place."""
+    """Change the logits after prompts, one row a request, in place."""
     alone = torch.full((len(choices), 1), NONE, dtype=torch.int64)
     constrain(output, torch.zeros_like(alone), alone, alone, choices)
 

@@ -45,7 +45,7 @@ def score(
 ) -> Scored | None:
     """Queue what live requests are told of their output tokens; None if no request asks for anything (semantics C.8).
 
-    Requests that pad the batch stand behind those that ask. The paths are those before anything is compacted.
+    Requests that pad the batch stand after those that ask. The paths are those before anything is compacted.
     """
     if not asked.is_told:
         return None

@@ -125,14 +125,14 @@ class Loop(ABC):
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts through target and draft; return the token after each."""
-        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices)
-        self._waiting.keep(self.side.prefill(behind, self._pools), joins=True, rows=rows)
-        paths, following = device_array(alone(len(rows)), DEVICE, torch.int32), behind.following.int()
+        after = prefill_target(rows, chunks, self.model, self._pools, self._choices)
+        self._waiting.keep(self.side.prefill(after, self._pools), joins=True, rows=rows)
+        paths, following = device_array(alone(len(rows)), DEVICE, torch.int32), after.following.int()
         self._scored = (
-            score(behind.asked, behind.row, behind.output, paths, following, self._choices),
+            score(after.asked, after.row, after.output, paths, following, self._choices),
             len(rows),
         )
-        return behind.tokens
+        return after.tokens
 
     def resized(self, drafting: Drafting) -> Self:
         """Return a worker of other sizes in the same maps, KV and states, with graphs of its own.

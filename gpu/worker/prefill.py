@@ -26,11 +26,11 @@ from specsim.topology import NONE
 
 @dataclass(frozen=True)
 class TargetPrefill:
-    """Chunks behind the target, and what a draft needs to follow them.
+    """Chunks after the target, and what a draft needs to follow them.
 
     The host knows ``rows`` and ``chunks``, the row of each request and its chunk, and what they ask. On the device are
     ``row``, ``ends``, ``lengths`` and ``following`` [request], and ``input_ids``, ``positions`` and ``out_cache_loc``
-    [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    [token]. ``following`` is the token after each chunk, ``last`` the place of its own last token.
     """
 
     rows: Sequence[int]
@@ -49,7 +49,7 @@ class TargetPrefill:
 
     @cached_property
     def tokens(self) -> list[int]:
-        """The token behind each chunk on the host, which waits for the device once."""
+        """The token after each chunk on the host, which waits for the device once."""
         tokens: list[int] = self.following.tolist()
         return tokens
 
@@ -57,9 +57,9 @@ class TargetPrefill:
 def prefill_target(
     rows: Sequence[int], chunks: Sequence[PromptChunk], model: Model[Tensor], pools: Pools, choices: ChoiceRows
 ) -> TargetPrefill:
-    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+    """Run chunks of prompts; the token after a chunk is the root of the first draft that may follow it.
 
-    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token
+    After a chunk that ends its prompt that is the first output token, after any other the prompt's next token
     (semantics D.7, I.8).
     """
     device = pools.req_to_token.device

@@ -114,7 +114,7 @@ class ProcessGroup:
 
     def _connect(self) -> None:
         """Connect those that are left, under a name that no group before had: all have seen as many of them fail."""
-        name = f"group {'-'.join(map(str, self._members))} behind {self._num_failures}"
+        name = f"group {'-'.join(map(str, self._members))} after {self._num_failures}"
         if self._connected == name:
             return
         self._disconnect()
@@ -182,7 +182,7 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def torch_pad(values: Any, axis: int, count: int, fill: Any) -> Any:
-    """Put so many entries of a value behind a tensor, along an axis."""
+    """Put so many entries of a value after a tensor, along an axis."""
     shape = [*values.shape]
     shape[axis] = count
     return torch.cat([values, values.new_full(shape, fill)], dim=axis)

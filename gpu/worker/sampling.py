@@ -66,7 +66,7 @@ def _keep_top_k_exactly(
 def first_tokens(
     rows: Tensor, lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, choices: ChoiceRows
 ) -> Tensor:
-    """Return the token behind each prompt, int64 [request]: a verify of its last token without drafts."""
+    """Return the token after each prompt, int64 [request]: a verify of its last token without drafts."""
     number = torch.arange(len(rows), device=rows.device)[:, None]
     alone = torch.full_like(number, -1)
     links = (torch.zeros_like(number), number, alone, alone)

@@ -92,7 +92,7 @@ class Stages:
         self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
 
     def load(self, batch: Any, window: Tensor | None = None) -> None:
-        """Bring a batch to where the stages read it, without waiting; padding stays behind it."""
+        """Bring a batch to where the stages read it, without waiting; padding stays after it."""
         load(self._batch, batch)
         if self._window is not None and window is not None:
             self._window[: len(window)].copy_(window)

@@ -20,7 +20,7 @@ ELSEWHERE = ("/dev/shm", ".")
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Make a folder for what a run keeps meanwhile, wherever that can be done, and take it away behind it."""
+    """Make a folder for what a run keeps meanwhile, wherever that can be done, and take it away after it."""
     with ExitStack() as kept:
         for place in (None, *ELSEWHERE):
             with suppress(OSError):

@@ -58,7 +58,7 @@ KINDS = {
     "P42": "page sizes agree",
     "P43": "what the prefix cache has under a text is what a fresh prefill would leave there",
     "P44": "a verify leaves of recurrent state what plain decoding of the accepted tokens leaves",
-    "P45": "what a sliding window still reaches is there, and what lies behind it gives its slot back",
+    "P45": "what a sliding window still reaches is there, and what lies before it gives its slot back",
     "P46": "what may be written next is reserved",
     "P47": "the draft at a position receives the next token and the hidden state of its own",
     "P48": "the draft cache is that of a fresh prefill",

@@ -21,7 +21,7 @@ from specsim.properties.generated.agreement import PATTERNS, reference, require_
 from specsim.properties.property import Property
 
 ROOM = 3
-"""Entries of a buffer before and behind an output, along each axis."""
+"""Entries of a buffer before and after an output, along each axis."""
 
 Cases = tuple[strategies.Arguments, strategies.Arguments]
 

@@ -52,7 +52,7 @@ def compare(
     Raises
     ------
     AssertionError
-        ``num_accepted_drafts[1] = 2, but should be 3``, behind the operation's name.
+        ``num_accepted_drafts[1] = 2, but should be 3``, after the operation's name.
     SpecRejection
         UNKNOWN_NAME: there is no such operation; UNKNOWN_ARGUMENT, MISSING_ARGUMENT: of the call or of an answer; and
         whatever the reference refuses.

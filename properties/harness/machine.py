@@ -47,7 +47,7 @@ class WorkerMachine(RuleBasedStateMachine):
     draw : callable
         Draws a setup from a source of random numbers; setups for which there is no worker are drawn again.
     machine : Machine or None
-        The engine with everything that was asked of it; None before it is built, and behind a failure.
+        The engine with everything that was asked of it; None before it is built, and after a failure.
 
     Raises
     ------

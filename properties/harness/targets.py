@@ -45,7 +45,7 @@ def target(
     Returns
     -------
     fuzz : callable
-        Takes bytes of any length and returns those that the case was drawn from, without zeros behind them, or None
+        Takes bytes of any length and returns those that the case was drawn from, without zeros after them, or None
         where they make no case. It raises what breaks: ``AssertionError`` of a law, or whatever the implementation
         raises.
 

@@ -87,7 +87,7 @@ def a_padded_tail_ends_the_draft(backend: Backend, case: Case) -> None:
 
 
 def rows_behind_the_last_token_do_not_matter(backend: Backend, case: Case) -> None:
-    """What stands in the rows behind the one that the last token is drawn from changes nothing, be it no number."""
+    """What stands in the rows after the one that the last token is drawn from changes nothing, be it no number."""
     whole = outputs_of(backend, _SAMPLER, case)
     unread = {**case, "target_probs": case["target_probs"].copy()}
     laws = case["draft_probs"]

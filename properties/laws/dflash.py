@@ -12,7 +12,7 @@ from specsim.properties.strategies.limits import limits
 
 
 def a_block_is_the_root_and_masks(backend: Backend, case: Case) -> None:
-    """A block starts with the token that was output last, behind the text, and asks for every other one."""
+    """A block starts with the token that was output last, after the text, and asks for every other one."""
     outputs, width = outputs_of(backend, "prepare_block_draft", case), case["num_draft_tokens"]
     for request, (root, length) in enumerate(zip(case["bonus_tokens"], case["seq_lens"].tolist(), strict=True)):
         own = slice(request * width, (request + 1) * width)
@@ -22,7 +22,7 @@ def a_block_is_the_root_and_masks(backend: Backend, case: Case) -> None:
 
 
 def a_block_sees_whole_pages_of_the_window(backend: Backend, case: Case) -> None:
-    """A table starts with the page of the first visible position and ends with the block; nothing is behind it."""
+    """A table starts with the page of the first visible position and ends with the block; nothing is after it."""
     outputs, width = outputs_of(backend, "block_draft_metadata", case), case["num_draft_tokens"]
     page_size, slots = case["page_size"], case["req_to_token"]
     for request, length in enumerate(case["seq_lens"].tolist()):

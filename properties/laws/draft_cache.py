@@ -18,7 +18,7 @@ from specsim.properties.strategies import draft_cache as draft_cache_strategies
 
 
 def beams_follow_one_another(backend: Backend, case: Case) -> None:
-    """A beam's slots are those of consecutive positions; the next beam begins behind them, or on the next page there.
+    """A beam's slots are those of consecutive positions; the next beam begins after them, or on the next page there.
 
     On a page of its own a beam leaves out as many slots as the text has on its last page.
     """

@@ -33,7 +33,7 @@ _WRITTEN = ("token_counts", "num_output_tokens", "recent_tokens")
 
 
 def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) -> None:
-    """Behind a node a stop is forbidden while the text is short, and so is a token with which it ends in a bad word."""
+    """After a node a stop is forbidden while the text is short, and so is a token with which it ends in a bad word."""
     vocab, width = case["vocab_size"], case["num_draft_tokens"]
     masks = outputs_of(backend, _FORBID, case)["vocab_mask"]
     for row, mask in enumerate(masks):
@@ -48,7 +48,7 @@ def tokens_are_forbidden_by_what_lies_before_them(backend: Backend, case: Case) 
             and not any(word and [*known, *path, token][-len(word) :] == word for word in words)
             for token in range(vocab)
         ]
-        require_equal(f"tokens allowed behind node {row}", got, expected)
+        require_equal(f"tokens allowed after node {row}", got, expected)
         beyond = [is_allowed(mask, token) for token in range(vocab, 32 * len(mask))]
         require_equal(f"bits past the vocabulary of node {row}", beyond, [True] * len(beyond))
 

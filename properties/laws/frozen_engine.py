@@ -66,7 +66,7 @@ class FrozenRun:
 def frozen_runs(draw: DrawFn) -> FrozenRun:
     """Draw chains and trees of a draft that is perfect, right to a depth or by chance, in pools that may run out.
 
-    In the simplest case requests of one batch accept two of three drafts, behind prompts of several tokens, and another
+    In the simplest case requests of one batch accept two of three drafts, after prompts of several tokens, and another
     comes when they have ended.
     """
     config = draw(st.sampled_from((SpecConfig(2, 3, 6), SpecConfig(1, 3, 4), SpecConfig(3, 2, 7), SpecConfig(1, 1, 2))))
@@ -101,7 +101,7 @@ def frozen_runs(draw: DrawFn) -> FrozenRun:
 
 
 def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
-    """Step an engine around a worker to the end; yield it behind every step, its books in order."""
+    """Step an engine around a worker to the end; yield it after every step, its books in order."""
     asked, max_batch = run.requests(), 3
     sizes = sizes_for(run.config, asked, max_batch, run.page_size)
     largest = max(most_positions(run.config, request, run.page_size) for request in asked)
@@ -151,7 +151,7 @@ def a_draft_does_not_see_its_neighbours(backend: Backend, run: FrozenRun) -> Non
 
 
 def a_draft_leaves_no_trace(backend: Backend, run: FrozenRun) -> None:
-    """Behind every step every layer has position and token of all that is committed, however it was drafted."""
+    """After every step every layer has position and token of all that is committed, however it was drafted."""
     for name in LOOPS:
         for engine in steps_of(run, backend, name):
             check_committed(engine)
@@ -171,7 +171,7 @@ def check_committed(engine: Engine) -> None:
 
 
 def _finished(run: FrozenRun, backend: Backend, name: str) -> list[Request]:
-    """Return the requests of a run behind its end."""
+    """Return the requests of a run after its end."""
     finished: list[Request] = []
     for engine in steps_of(run, backend, name):
         finished = list(engine.scheduler.finished)

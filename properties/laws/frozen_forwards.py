@@ -126,7 +126,7 @@ def _asked(scene: Case, cache: list[Array], requests: list[int], hidden_states: 
 
 
 def _tokens(scene: Case, requests: list[int], depth: int) -> Array:
-    """Return the token that a forward takes: that behind the cut at depth 1."""
+    """Return the token that a forward takes: that after the cut at depth 1."""
     return np.array([scene["tokens"][request][scene["cuts"][request] + depth - 1] for request in requests])
 
 

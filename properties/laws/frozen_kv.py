@@ -18,7 +18,7 @@ _BEAMS = ("beam_req_pool_indices", "beam_seq_lens", "positions")
 
 
 def beams_of_a_request_are_neighbours_and_alike(backend: Backend, case: Case) -> None:
-    """Every request has as many beams, one behind the other, each with its row and its length."""
+    """Every request has as many beams, one after the other, each with its row and its length."""
     prepared = outputs_of(backend, "prepare_for_frozen_kv_draft", case)
     for name, given in (("beam_req_pool_indices", "req_pool_indices"), ("beam_seq_lens", "seq_lens")):
         expected = [value for value in case[given].tolist() for _ in range(case["topk"])]
@@ -45,12 +45,12 @@ def frozen_drafts_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
 
 
 def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None:
-    """Behind the row that is selected begins the next request, and behind the last one the rows end."""
+    """After the row that is selected begins the next request, and after the last one the rows end."""
     counts = case["num_accepted_tokens"]
     selected = outputs_of(backend, "select_last_verified", case)["select_index"]
     owners = np.repeat(np.arange(len(counts)), counts)
     require_equal("the request of the selected row", owners[selected], np.arange(len(counts)))
-    require_equal("the request behind it", np.append(owners, len(counts))[selected + 1], 1 + np.arange(len(counts)))
+    require_equal("the request after it", np.append(owners, len(counts))[selected + 1], 1 + np.arange(len(counts)))
 
 
 _PREPARE = ("prepare_for_frozen_kv_draft",)

@@ -80,14 +80,14 @@ def an_swa_slot_comes_and_goes_with_its_full_slot(backend: Backend, histories: l
 
 
 def what_no_token_sees_is_behind_the_window(backend: Backend, case: tuple[int, int, int]) -> None:
-    """Pages are behind a window that holds none of their positions, counted one by one, and no others are."""
+    """Pages are before a window that holds none of their positions, counted one by one, and no others are."""
     next_position, window, page_size = case
     seen = {position for position in range(next_position + 1) if next_position - position < window}
-    num_behind = 0
-    while num_behind + page_size <= next_position and not seen & set(range(num_behind, num_behind + page_size)):
-        num_behind += page_size
+    num_after = 0
+    while num_after + page_size <= next_position and not seen & set(range(num_after, num_after + page_size)):
+        num_after += page_size
     got = backend.host("num_behind_window")(next_position, window, page_size)
-    require(got == num_behind, f"positions behind a window of {window} at {next_position}", got, num_behind)
+    require(got == num_after, f"positions before a window of {window} at {next_position}", got, num_after)
 
 
 def a_cache_is_a_dictionary_of_texts(backend: Backend, histories: list[CacheHistory]) -> None:

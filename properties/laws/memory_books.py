@@ -11,7 +11,7 @@ from specsim.simulation.memory.reserve import DecodeSizes
 
 
 def positions_touched(sizes: DecodeSizes, page_size: int, num_committed: int) -> int:
-    """Return the positions behind the committed ones that drafts of an iteration touch, by placing every beam."""
+    """Return the positions after the committed ones that drafts of an iteration touch, by placing every beam."""
     if page_size == 1 or sizes.topk == 1:
         return sizes.topk * sizes.num_steps
     last = num_committed % page_size

@@ -14,7 +14,7 @@ from specsim.properties.strategies.arrays import bulk
 
 
 def a_rotation_looks_one_token_further(backend: Backend, case: Case) -> None:
-    """Every id is the one behind it, the proposal stands where it is told or at the end, and gaps stay as they are."""
+    """Every id is the one after it, the proposal stands where it is told or at the end, and gaps stay as they are."""
     got = outputs_of(backend, "rotate_input_ids", case)["input_ids"]
     expected = case["input_ids"].tolist()
     for request, window in enumerate(_windows(case, "extend_seq_lens")):
@@ -63,7 +63,7 @@ def a_proposal_stands_behind_what_is_committed(backend: Backend, case: Case) -> 
 
 
 def the_pool_has_what_was_committed_last(backend: Backend, case: Case) -> None:
-    """A row is the end of what it had, and behind it of what is committed; rows of nobody stay as they are."""
+    """A row is the end of what it had, and after it of what is committed; rows of nobody stay as they are."""
     got = outputs_of(backend, "assign_hidden_states_pool", case)["hidden_states_pool"]
     expected = case["hidden_states_pool"].copy()
     num_kept = expected.shape[1]
@@ -129,7 +129,7 @@ def windows_of_every_layer_are_those_of_the_text(backend: Backend, case: Case) -
 
 @composite
 def decoded_texts(draw: DrawFn) -> Case:
-    """Draw texts behind a verify that accepted some drafts, short ones among them, and up to five layers."""
+    """Draw texts after a verify that accepted some drafts, short ones among them, and up to five layers."""
     num_requests, num_steps, source = draw(st.integers(1, 3)), draw(st.integers(2, 5)), draw(bulk())
     lengths = np.array([draw(st.integers(1, 9)) for _ in range(num_requests)], dtype=np.int64)
     counts = np.array([draw(st.integers(1, num_steps + 1)) for _ in range(num_requests)], dtype=np.int64)

@@ -59,7 +59,7 @@ class LayeredRun:
 def layered_runs(draw: DrawFn) -> LayeredRun:
     """Draw runs of one to four layers; prompts begin alike, and many are shorter than there are layers.
 
-    In some, a chunk behind a cached front is shorter than windows grow, so that the next one could reach into it. The
+    In some, a chunk after a cached front is shorter than windows grow, so that the next one could reach into it. The
     simplest case is one of them: three requests whose verifies often reject a part, and go on for a while.
     """
     is_narrow = draw(st.sampled_from((True, False)))
@@ -138,9 +138,9 @@ def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") 
         carried = worker.state()
         for request in engine.scheduler.running:
             if request.output:
-                # NOTE: what is launched ahead is behind the output; a text goes on as it would alone.
+                # NOTE: what is launched ahead is after the output; a text goes on as it would alone.
                 text = [*request.prompt, *truths[request.request_id]][: int(carried["seq_lens"][request.row])]
-                require_equal(f"proposals behind {text}", carried["topk_index"][request.row], fresh.proposals(text))
+                require_equal(f"proposals after {text}", carried["topk_index"][request.row], fresh.proposals(text))
         if step in run.retractions and engine.scheduler.running:
             retracted = engine.scheduler.running[-1]
             is_waiting[retracted.request_id] = True
@@ -148,7 +148,7 @@ def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") 
 
 
 class FreshPrefills:
-    """What each layer of the reference proposes behind texts that one prefill runs over."""
+    """What each layer of the reference proposes after texts that one prefill runs over."""
 
     def __init__(self, model: HashModel, config: SpecConfig) -> None:
         self._model, self._config = model, config

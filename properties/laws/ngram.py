@@ -52,7 +52,7 @@ def a_draft_has_the_paths_of_all_windows(backend: Backend, history: NgramHistory
 
 
 def nodes_are_numbered_level_by_level_as_created(backend: Backend, history: NgramHistory) -> None:
-    """Levels follow each other, siblings stand as they were created, and what fills a draft up stands behind."""
+    """Levels follow each other, siblings stand as they were created, and what fills a draft up comes last."""
     _play(backend, history, _check_numbers)
 
 
@@ -195,7 +195,7 @@ def _every(below: Below, context: Text, sizes: NgramParameters, most: int) -> li
 
 
 def _paths(draft: NgramDraft) -> list[Path]:
-    """Return the tokens behind the root up to each other node."""
+    """Return the tokens after the root up to each other node."""
     tokens, visible = np.asarray(draft.tokens), np.asarray(draft.tree_mask)
     return [tuple(tokens[row][1:].tolist()) for row in visible[1:]]
 

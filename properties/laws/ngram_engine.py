@@ -93,7 +93,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
         running = [request for request in asked if request.finish is None]
         texts = [request.output or truths[request.request_id][:1] for request in running]
         expected = [
-            _lengths_behind(plain, run.parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
+            _lengths_after(plain, run.parameters, (*request.prompt, *text), truths[request.request_id][len(text) :])
             for request, text in zip(running, texts, strict=True)
         ]
         counted = [request.counters.num_accepted_drafts for request in running]
@@ -111,7 +111,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
             require(got in wanted, f"tokens of {request.prompt} after a verify", got, wanted)
         for request, before, lengths in zip(running, counted, expected, strict=True):
             if request in verified:
-                # NOTE: what the target accepted behind an end counts for the request as well.
+                # NOTE: what the target accepted after an end counts for the request as well.
                 drafts, wanted_drafts = request.counters.num_accepted_drafts - before, [one - 1 for one in lengths]
                 require(drafts in wanted_drafts, f"drafts counted for {request.prompt}", drafts, wanted_drafts)
         for request, text in zip(running, texts, strict=True):
@@ -124,7 +124,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
             require(got == wanted_count, f"{name} of the store", got, wanted_count)
 
 
-def _lengths_behind(plain: PlainStore, sizes: NgramParameters, text: Path, truth: list[int]) -> set[int]:
+def _lengths_after(plain: PlainStore, sizes: NgramParameters, text: Path, truth: list[int]) -> set[int]:
     """Return how many tokens a verify may output: the drafts that the truth follows, and the bonus."""
     most, context, found = sizes.num_draft_tokens - 1, text[-sizes.max_depth :], set()
     each = sizes.corpus_budget // len(sizes.corpora) if sizes.corpora else 0

@@ -162,13 +162,13 @@ def _without_free_rows(state: Mapping[str, Any], taken: set[int]) -> Mapping[str
 
 def _require_state(number: int, got: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Raise AssertionError unless everything but row 0 and slot 0 is the same; the map of rows is, whole."""
-    require_equal(f"req_to_token behind step {number}", got["req_to_token"], expected["req_to_token"])
+    require_equal(f"req_to_token after step {number}", got["req_to_token"], expected["req_to_token"])
     for name, values in expected.items():
         if isinstance(values, list):
             for layer, (one, other) in enumerate(zip(got[name], values, strict=True)):
-                require_equal(f"{name}[{layer}] behind step {number}", one[1:], other[1:])
+                require_equal(f"{name}[{layer}] after step {number}", one[1:], other[1:])
         else:
-            require_equal(f"{name} behind step {number}", got[name][1:], values[1:])
+            require_equal(f"{name} after step {number}", got[name][1:], values[1:])
 
 
 def _require_requests(what: str, got: list[Request], expected: list[Request]) -> None:

@@ -16,7 +16,7 @@ _LAST_AXIS = ("mrope_positions",)
 
 
 def padding_is_the_dump_behind_live_rows(backend: Backend, case: Padding) -> None:
-    """Every field has its live entries in front and what the dump needs behind them, both counts alike."""
+    """Every field has its live entries in front and what the dump needs after them, both counts alike."""
     batch, before = case.batch, _copied(case.batch)
     padded = backend.host("pad_inputs_to_size")(*case.arguments)
     _require_batch("the batch before", batch, before)
@@ -47,7 +47,7 @@ def padding_is_the_dump_behind_live_rows(backend: Backend, case: Padding) -> Non
 
 
 def padding_and_trimming_change_no_field(backend: Backend, case: Padding) -> None:
-    """Behind its forward, which may write into what was padded, a batch has every field that it had."""
+    """After its forward, which may write into what was padded, a batch has every field that it had."""
     before = _copied(case.batch)
     padded = backend.host("pad_inputs_to_size")(*case.arguments)
     for name in FIELDS:
@@ -55,7 +55,7 @@ def padding_and_trimming_change_no_field(backend: Backend, case: Padding) -> Non
         if isinstance(value, np.ndarray):
             value[...] = 1
     trimmed, _ = backend.host("post_forward_mlp_sync_batch")(padded, case.batch, case.output)
-    _require_batch("the batch behind the forward", trimmed, before)
+    _require_batch("the batch after the forward", trimmed, before)
 
 
 def outputs_are_those_of_live_rows(backend: Backend, case: Padding) -> None:
@@ -72,7 +72,7 @@ def outputs_are_those_of_live_rows(backend: Backend, case: Padding) -> None:
 
 
 def beside_prompts_a_decode_is_an_extend_of_one_token(backend: Backend, case: Padding) -> None:
-    """It has one new token behind all others; it is padded as an extend, and behind its forward decodes again."""
+    """It has one new token after all others; it is padded as an extend, and after its forward decodes again."""
     if case.batch.mode is not ForwardMode.DECODE:
         return
     turn = backend.host("as_one_token_extend")
@@ -95,7 +95,7 @@ def beside_prompts_a_decode_is_an_extend_of_one_token(backend: Backend, case: Pa
     padded = backend.host("pad_inputs_to_size")(turned, size + 3, case.seq_len_fill_value)
     require(padded.num_requests == size, "requests of the padded extend", padded.num_requests, size)
     trimmed, _ = backend.host("post_forward_mlp_sync_batch")(padded, case.batch, ForwardOutput(None, None))
-    _require_batch("the decode behind it", trimmed, before)
+    _require_batch("the decode after it", trimmed, before)
 
 
 def sizes_that_cut_a_request_are_refused(backend: Backend, case: Padding) -> None:
@@ -182,7 +182,7 @@ def _rows_of(batch: ForwardBatch) -> tuple[int, int]:
 
 
 def _lengthened(value: Any, name: str, size: int, fill: Any) -> Any:
-    """Return a field with so many entries, those behind its own filled."""
+    """Return a field with so many entries, those after its own filled."""
     if value is None:
         return None
     if isinstance(value, tuple):

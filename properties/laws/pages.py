@@ -105,7 +105,7 @@ def windows_are_moved_and_freed_one_by_one(backend: Backend, case: Case) -> None
 
 
 def _reclaimed(backend: Backend, case: Case) -> list[list[int]]:
-    """Return (sources, targets, freed slots) of each request, one behind the other."""
+    """Return (sources, targets, freed slots) of each request, one after the other."""
     sources = outputs_of(backend, _SOURCES[0], case)
     to_free = sources["to_free_num_slots"]
     asked = {name: case[name] for name in ("num_accepted_drafts", "out_cache_loc", "num_draft_tokens")}

@@ -101,7 +101,7 @@ def top_p_keeps_the_least_mass_that_suffices(backend: Backend, case: Case) -> No
     expected = ((before.reshape(probabilities.shape) < wanted) | (case["top_p"] >= 1)[:, None]) & (probabilities > 0)
     kept = outputs_of(backend, "top_p_renorm", case)["renormalised"] > 0
     if limits().ties_are_free:
-        # NOTE: a mass that is the share itself is a tie too: with the tokens behind it a row is as good.
+        # NOTE: a mass that is the share itself is a tie too: with the tokens after it a row is as good.
         reached = (before.reshape(probabilities.shape) == wanted) & (probabilities > 0)
         takes_more = (kept & reached).any(axis=1, keepdims=True)
         require_right_but_for_ties("top_p_renorm", case, expected | (reached & takes_more), kept)

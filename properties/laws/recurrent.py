@@ -24,13 +24,13 @@ def the_last_accepted_node_is_committed(backend: Backend, case: Case) -> None:
 
 
 def snapshots_lie_at_multiples(backend: Backend, case: Case) -> None:
-    """A snapshot is taken behind the node with which the length becomes a multiple of the interval, if one does so."""
+    """A snapshot is taken after the node with which the length becomes a multiple of the interval, if one does so."""
     steps = outputs_of(backend, "get_recurrent_steps", case)["snapshot_step"]
     expected = []
     for request, row in enumerate(case["accept_index"].tolist()):
         path = [node - request * case["num_draft_tokens"] for node in row if node >= 0]
-        behind = {int(case["seq_lens"][request]) + place + 1: node for place, node in enumerate(path)}
-        at = [node for length, node in behind.items() if case["interval"] and length % case["interval"] == 0]
+        after = {int(case["seq_lens"][request]) + place + 1: node for place, node in enumerate(path)}
+        at = [node for length, node in after.items() if case["interval"] and length % case["interval"] == 0]
         expected.append(at[0] if at else -1)
     require_equal("snapshot_step", steps, expected)
 

@@ -40,7 +40,7 @@ def rests_draft_nothing_and_change_no_output(backend: Backend, run: RestingRun) 
 
 
 def drafts_go_on_as_if_there_had_been_no_rest(backend: Backend, run: RestingRun) -> None:
-    """Both caches, and what starts the next draft, are those of a fresh prefill, at rest and behind it."""
+    """Both caches, and what starts the next draft, are those of a fresh prefill, at rest and after it."""
     engine, scenario = run.engine(backend), run.scenario
     for _ in _play(engine):
         state = engine.worker.state()

@@ -102,7 +102,7 @@ def engine_emits_the_law_of_its_grammar(backend: Backend, run: SampledRun) -> No
 
 
 def constrained_shares(run: SampledRun, shares: Row, tokens: Outcome) -> Row:
-    """Return the distribution behind some output, shifted by the processor and cut to what the grammar allows."""
+    """Return the distribution after some output, shifted by the processor and cut to what the grammar allows."""
     if run.processor is not None:
         shares = tuple(shares[(token - run.processor.count) % len(shares)] for token in range(len(shares)))
     if run.grammar is None:

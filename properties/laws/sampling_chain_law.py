@@ -65,7 +65,7 @@ def describe(scene: ChainScene) -> str:
 
 
 def chain_emits_the_targets_law(backend: Backend, scene: ChainScene) -> None:
-    """Over the draft's draws and all coins, accepted drafts and the token behind them have the target's law."""
+    """Over the draft's draws and all coins, accepted drafts and the token after them have the target's law."""
     require_chain_law(backend, [scene], slack_of(scene.vocab_size))
 
 

@@ -33,14 +33,14 @@ def results_reach_who_they_were_launched_for(backend: Backend, case: Lateness) -
 
 def conflicts_are_ordered(backend: Backend, case: tuple[StreamEvent, ...]) -> None:
     """Of two events of which one writes what the other touches, the later one waits for the earlier one."""
-    behind: list[set[int]] = []
+    after: list[set[int]] = []
     for place, event in enumerate(case):
         edges = backend.host("stream_edges")(event, case[:place])
         require(all(0 <= edge < place for edge in edges), f"edges of event {place}", edges, "earlier events")
-        behind.append(set(edges).union(*(behind[edge] for edge in edges)))
+        after.append(set(edges).union(*(after[edge] for edge in edges)))
         for other in range(place):
             if _conflict(event, case[other]):
-                require(other in behind[place], f"event {place} {event}", sorted(behind[place]), f"behind {other}")
+                require(other in after[place], f"event {place} {event}", sorted(after[place]), f"after {other}")
 
 
 def only_constrained_turns_wait(backend: Backend, case: list[bool]) -> None:

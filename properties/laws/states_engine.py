@@ -15,7 +15,7 @@ from specsim.simulation.worker import is_telling
 
 
 def hidden_states_are_those_of_plain_decoding(backend: Backend, run: ScheduledRun) -> None:
-    """Each output token comes with the hidden state that it was chosen from, in order, and nothing behind the end.
+    """Each output token comes with the hidden state that it was chosen from, in order, and nothing after the end.
 
     Each run is played on V2, and in turn on V1 if that takes its trees on its pages.
     """

@@ -61,7 +61,7 @@ def cutting_into_runs_changes_nothing(
 
 
 def a_later_cut_emits_the_same(backend: Backend, cases: list[StopCase]) -> None:
-    """V2 appends all accepted tokens and no rejected one, emits up to the end, and commits what lies behind it too."""
+    """V2 appends all accepted tokens and no rejected one, emits up to the end, and commits what lies after it too."""
     append_run = backend.host("append_run")
     for case in cases:
         before = case.prompt_length + len(case.output) - 1

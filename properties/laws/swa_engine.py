@@ -23,12 +23,12 @@ SLIDING = ("SwaAllocator", "num_behind_window", "evict_behind_window", "translat
 
 
 def windows_change_no_token(backend: Backend, run: ScheduledRun) -> None:
-    """Whatever lost its slot behind a window, every request outputs what it outputs token by token."""
+    """Whatever lost its slot before a window, every request outputs what it outputs token by token."""
     schedules_change_no_token(backend, run)
 
 
 def what_a_window_sees_has_its_slot(backend: Backend, run: ScheduledRun) -> None:
-    """After every step each SWA slot has one owner, holds its text inside of a window, and none is kept behind it."""
+    """After every step each SWA slot has one owner, holds its text inside of a window, and none is kept before it."""
     engine = run.engine(backend)
     for step in play(run, engine):
         engine.scheduler.check_ledger()

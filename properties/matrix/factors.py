@@ -31,7 +31,7 @@ class Cell:
     chunking : bool
         Prompts run in chunks.
     prefix_cache : bool
-        Texts are kept, and prompts that begin alike start behind them.
+        Texts are kept, and prompts that begin alike start after them.
     algorithm : str
         What drafts, by its name in ``DRAFTERS``.
     """

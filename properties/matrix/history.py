@@ -27,7 +27,7 @@ LEAST_OF_FACTORS = {"chunking": "chunks", "prefix_cache": "prefix_hits", "overla
 COUNTED = (*LEAST, *LEAST_OF_FACTORS.values())
 
 MOST_CONTINUED = 3
-"""Texts that somebody continues in the end: what a cache has of the last verify shows behind some of them alone."""
+"""Texts that somebody continues in the end: what a cache has of the last verify shows after some of them alone."""
 
 MOST_ACTIONS = 400
 """Actions before a history is let go that has not come to everything; most take a tenth."""

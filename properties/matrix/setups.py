@@ -30,7 +30,7 @@ BATCHES = (2, 3)
 LONGEST_OUTPUT = 20
 SHORTEST_OUTPUT = 8
 MOST_FOLLOWING = 3
-"""Tokens behind the text that a prompt continues."""
+"""Tokens after the text that a prompt continues."""
 
 
 def sizes_of(cell: Cell) -> tuple[SpecConfig, ...]:
@@ -76,7 +76,7 @@ def draw_setup(cell: Cell, random: Random, sizes: Sequence[SpecConfig] = (), voc
 
 
 def draw_request(setup: Setup, random: Random) -> Asked:
-    """Draw a request whose prompt has all of a chunk or page behind it, and begins like the others."""
+    """Draw a request whose prompt has all of a chunk or page after it, and begins like the others."""
     asked = draw_asked(random, setup)
     page_size, chunk = setup.page_size, setup.schedule.prefill_chunk or 0
     around = max(random.choice((1, 2)) * page_size, chunk) + random.choice((1, 2, 3, 5))
@@ -95,7 +95,7 @@ def draw_request(setup: Setup, random: Random) -> Asked:
 def draw_following(setup: Setup, text: Sequence[int], random: Random) -> Asked:
     """Draw a request that goes on where a text ended, as the next turn of a conversation does.
 
-    What somebody cached behind that end is under the tokens that were rejected, or under no tokens at all.
+    What somebody cached after that end is under the tokens that were rejected, or under no tokens at all.
     """
     asked = draw_asked(random, setup)
     more = [

@@ -39,7 +39,7 @@ class OneRowEarly(DflashSide):
 
 
 class OneRowLate(DflashSide):
-    """Projects to each position the features of the one behind: the draft cache is shifted, as EAGLE's is."""
+    """Projects to each position the features of the one after it: the draft cache is shifted, as EAGLE's is."""
 
     def _project(self, phase: DflashDraftInput, pools: Pools) -> None:
         features = phase.target_hidden
@@ -86,7 +86,7 @@ class WholeBlocksAreNotProjected(DflashSide):
 
 
 class PromptsAlone(DflashSide):
-    """Projects nothing behind a verify."""
+    """Projects nothing after a verify."""
 
     def _committed_ragged(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
         phase = super()._committed_ragged(everyone)
@@ -101,7 +101,7 @@ class PromptsAlone(DflashSide):
 
 
 class FirstChunkAlone(DflashSide):
-    """Projects the first chunk of a prompt, or what follows a hit, and no chunk behind it."""
+    """Projects the first chunk of a prompt, or what follows a hit, and no chunk after it."""
 
     _seen: frozenset[tuple[int, int]] = frozenset()
 
@@ -186,14 +186,14 @@ class LengthsOfTheVerifyBefore(DflashSide):
 
 
 class UncutCounts(DflashSide):
-    """Counts drafts behind the end of a request, and a histogram of them."""
+    """Counts drafts after the end of a request, and a histogram of them."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.facts = replace(self.facts, counts_only_output=False)
 
 
-class FeaturesBehindTheEnd(DflashSide):
+class FeaturesAfterTheEnd(DflashSide):
     """Takes the features of every request from the front of the batch, one row after another."""
 
     def _committed_ragged(self, everyone: EagleDraftExtendInput) -> DflashDraftInput:
@@ -270,18 +270,18 @@ def _of_requests(phase: DflashDraftInput, is_kept: Array) -> DflashDraftInput:
 _FAULTS: tuple[tuple[str, str, type[DflashSide]], ...] = (
     ("OWN-1740", "The features of the verify before become KV.", FeaturesOfTheVerifyBefore),
     ("OWN-1741", "A position gets the features of the one before.", OneRowEarly),
-    ("OWN-1742", "A position gets the features of the one behind.", OneRowLate),
+    ("OWN-1742", "A position gets the features of the one after it.", OneRowLate),
     ("OWN-1743", "The features of requests that end are lost.", EndedOnesAreNotProjected),
     ("OWN-1744", "The last feature of a block that is accepted whole is lost.", WholeBlocksAreNotProjected),
     ("OWN-1745", "Only prompts become KV of the draft.", PromptsAlone),
-    ("OWN-1746", "Chunks behind the first never become KV of the draft.", FirstChunkAlone),
+    ("OWN-1746", "Chunks after the first never become KV of the draft.", FirstChunkAlone),
     ("OWN-1747", "A request gets the features of its neighbour.", FeaturesOfTheNeighbour),
     ("OWN-1748", "As many features as accepted drafts become KV.", AsManyAsDrafts),
     ("OWN-1749", "A block starts with the root of its neighbour.", RootsOfTheNeighbour),
     ("OWN-1750", "A block starts with the first token of the last output.", RootsOfTheVerifyBefore),
-    ("OWN-1751", "Behind a block that was accepted whole the next one lies early.", LengthsOfTheVerifyBefore),
-    ("OWN-1752", "A request counts drafts behind its end.", UncutCounts),
-    ("OWN-1753", "All requests get the features at the front of the batch.", FeaturesBehindTheEnd),
+    ("OWN-1751", "After a block that was accepted whole the next one lies early.", LengthsOfTheVerifyBefore),
+    ("OWN-1752", "A request counts drafts after its end.", UncutCounts),
+    ("OWN-1753", "All requests get the features at the front of the batch.", FeaturesAfterTheEnd),
 )
 
 _FAULTS_AHEAD: tuple[tuple[str, str, type[DflashSide]], ...] = (

@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant("OWN-744", _FORBID, "A node's own token does not count as text.", given(_not_itself)),
     Mutant("OWN-745", _FORBID, "A request has the bad words of its neighbour.", given(_words_of_the_neighbour)),
     Mutant("OWN-746", _FORBID, "A request has the stops of its neighbour.", given(_stops_of_the_neighbour)),
-    Mutant("OWN-747", _FORBID, "The last token of a bad word is forbidden behind anything.", given(_last_tokens_alone)),
+    Mutant("OWN-747", _FORBID, "The last token of a bad word is forbidden after anything.", given(_last_tokens_alone)),
     Mutant("OWN-748", _FORBID, "A request has one bad word.", given(_first_word_alone)),
     Mutant("OWN-749", _FORBID, "A bad word has to lie within the drafts.", given(_nothing_output)),
     Mutant("OWN-750", _FORBID, "The output is known one token late.", given(_one_late)),

@@ -14,7 +14,7 @@ def _beams_of_all_requests(outputs: Named, arguments: Named) -> None:
         outputs[name] = np.tile(np.asarray(arguments[given_name], dtype=np.int64), arguments["topk"])
 
 
-def _behind_the_last_key(outputs: Named, arguments: Named) -> None:
+def _after_the_last_key(outputs: Named, arguments: Named) -> None:
     outputs["positions"] = outputs["beam_seq_lens"].copy()
 
 
@@ -59,9 +59,9 @@ _SELECT = "select_last_verified"
 
 MUTANTS = (
     Mutant("OWN-2600", _PREPARE, "Copies of the batch follow each other.", returning(_beams_of_all_requests)),
-    Mutant("OWN-2601", _PREPARE, "A beam stands behind its last key.", returning(_behind_the_last_key)),
+    Mutant("OWN-2601", _PREPARE, "A beam stands after its last key.", returning(_after_the_last_key)),
     Mutant("OWN-2602", _PREPARE, "The position of no key is below 0.", returning(_below_nothing)),
-    Mutant("OWN-2603", _PREPARE, "Beams stand one behind the other.", returning(_one_deeper_a_beam)),
+    Mutant("OWN-2603", _PREPARE, "Beams stand one after the other.", returning(_one_deeper_a_beam)),
     Mutant("OWN-2604", _PREPARE, "All beams see as many keys as the first.", returning(_one_length)),
     Mutant("OWN-2605", _PREPARE, "The row is the place in the batch.", returning(_row_is_the_place)),
     Mutant("OWN-2606", _SELECT, "The row before the last token is selected.", returning(_last_draft)),

@@ -56,14 +56,14 @@ class LastKeyUnseen(FrozenSide):
 
 
 class OldKeysDeeper(FrozenSide):
-    """Loses the last key behind the seed."""
+    """Loses the last key after the seed."""
 
     def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
         return super()._forward(replace(batch, keys=_cut(batch.keys, 1, 0)) if batch.depth > 1 else batch, pools)
 
 
 class KeysOfTheNeighbour(FrozenSide):
-    """Lets each request see what the one behind it has committed."""
+    """Lets each request see what the one after it has committed."""
 
     def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
         keys, topk = batch.keys, self.facts.num_candidates
@@ -117,7 +117,7 @@ class SeedAtTheWrongWidth(FrozenSide):
 
 
 class SeedOfTheNeighbour(FrozenSide):
-    """Gives each request the state of the one behind it."""
+    """Gives each request the state of the one after it."""
 
     def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
         """Take other rows."""
@@ -138,17 +138,17 @@ class SeedOfTheLastRow(FrozenSide):
 class SeedOfTheFirstRow(FrozenSide):
     """Starts the first draft of a request from the state of its chunk's first token."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Take other rows."""
-        return super().prefill(replace(behind, last=behind.last - behind.lengths + 1), pools)
+        return super().prefill(replace(after, last=after.last - after.lengths + 1), pools)
 
 
 class SeedOfTheBatch(FrozenSide):
     """Starts the first drafts of all requests that join together from the state of the last one."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Take other rows."""
-        return super().prefill(replace(behind, last=np.full_like(behind.last, behind.last[-1])), pools)
+        return super().prefill(replace(after, last=np.full_like(after.last, after.last[-1])), pools)
 
 
 class RootIsLost(FrozenSide):
@@ -217,9 +217,9 @@ def _with_states(seeds: DraftInput, batch: Batch, rows: Callable[[Array], Array]
 _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2640", "Positions advance with the depth.", PositionsAdvance),
     ("OWN-2641", "A draft stands at its first token, not at the last key.", PositionOfTheToken),
-    ("OWN-2642", "Draft layers read the layer behind their own.", LayersInTurn),
+    ("OWN-2642", "Draft layers read the layer after their own.", LayersInTurn),
     ("OWN-2643", "A draft does not see the last key.", LastKeyUnseen),
-    ("OWN-2644", "A draft does not see the last key behind its seed.", OldKeysDeeper),
+    ("OWN-2644", "A draft does not see the last key after its seed.", OldKeysDeeper),
     ("OWN-2645", "A request drafts over the keys of its neighbour.", KeysOfTheNeighbour),
     ("OWN-2646", "A draft writes over the target's last key.", CacheIsWritten),
     ("OWN-2647", "The seed is the state of the root.", SeedOfTheRoot),

@@ -86,7 +86,7 @@ def updated(kills: Kills, found: Mapping[str, BySeed], mutants: Iterable[str], p
     Parameters
     ----------
     kills : Kills
-        What is known; its killers are kept behind those that were found.
+        What is known; its killers are kept after those that were found.
     found : dict
         The kills of each mutant that was run, one tuple a seed.
     mutants, properties : iterable

@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "OWN-1374",
         _GATHER,
-        "A token is scored by the row behind its own.",
+        "A token is scored by the row after its own.",
         _scored(node_of=lambda node, place, first, num_nodes: first + (node - first + 1) % num_nodes),
     ),
     Mutant(

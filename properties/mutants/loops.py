@@ -47,7 +47,7 @@ class RememberingScheduler(Scheduler):
         super().retract(request)
 
     def next_prefill(self) -> PrefillBatch | None:
-        """Go on with prompts, behind what is remembered of them."""
+        """Go on with prompts, after what is remembered of them."""
         batch = super().next_prefill()
         if batch is None:
             return None
@@ -62,7 +62,7 @@ class CuttingScheduler(Scheduler):
     """Takes each chunk for the end of its prompt."""
 
     def next_prefill(self) -> PrefillBatch | None:
-        """Go on with prompts, and hide what comes behind each chunk."""
+        """Go on with prompts, and hide what comes after each chunk."""
         batch = super().next_prefill()
         if batch is None:
             return None
@@ -97,7 +97,7 @@ _SCHEDULERS: tuple[tuple[str, str, str, Callable[..., Scheduler]], ...] = (
     ("OWN-1190", "release_finished", "A slot of an aborted request is lost.", LeakingScheduler),
     ("OWN-1191", "allocate_chunk", "A retracted request keeps its committed length.", RememberingScheduler),
     ("OWN-1192", "release_retracted", "A retraction is not counted by who schedules.", OldRetractionScheduler),
-    ("OWN-1193", "chunk_length", "The token behind a chunk inside a prompt is output.", CuttingScheduler),
+    ("OWN-1193", "chunk_length", "The token after a chunk inside a prompt is output.", CuttingScheduler),
     ("OWN-1195", "evict_behind_window", "A prompt loses its window before the cache has it.", HastyScheduler),
 )
 

@@ -19,7 +19,7 @@ def _returned_sorted(correct: Method, self: Any, slots: Sequence[int]) -> None:
     correct(self, sorted(slots))
 
 
-def _returned_behind(correct: Method, self: Any, slots: Sequence[int]) -> None:
+def _returned_after(correct: Method, self: Any, slots: Sequence[int]) -> None:
     self._free.append(sorted(self._pages_of(slots)))
 
 
@@ -108,7 +108,7 @@ def _restored_sorted(correct: Method, self: Any, before: Snapshot) -> None:
     correct(self, replace(before, free=tuple(sorted(before.free))))
 
 
-def _restored_behind(correct: Method, self: Any, before: Snapshot) -> None:
+def _restored_after(correct: Method, self: Any, before: Snapshot) -> None:
     """Put what was handed out back like any other free."""
     handed_out = [page for page in before.free if page in self._free.owned]
     correct(self, before)
@@ -250,7 +250,7 @@ _ANY: tuple[Row, ...] = (
     (8, "A group begins inside another and forgets what that has collected.", {"begin_free_group": _nested}),
     (9, "What a group has collected counts as free.", {"num_free": _staged_counts_as_free}),
     (10, "A backup is put back in another order.", {"restore": _restored_sorted}),
-    (11, "What was borrowed lines up behind the free pages.", {"restore": _restored_behind}),
+    (11, "What was borrowed lines up after the free pages.", {"restore": _restored_after}),
     (12, "Borrowed pages keep their owner.", {"restore": _restored_without_owners}),
     (13, "A backup is the live list, so that nothing is put back.", {"restore": _not_restored}),
     (14, "A backup forgets what the open group has collected.", {"restore": _restored_without_its_group}),
@@ -270,7 +270,7 @@ _SLOTS: tuple[Row, ...] = (
     (24, "Slots return sorted.", {"_order": _returned_sorted}),
 )
 _PAGES: tuple[Row, ...] = (
-    (23, "Pages that return go out last.", {"_order": _returned_behind}),
+    (23, "Pages that return go out last.", {"_order": _returned_after}),
     (24, "Pages return as they are named.", {"_order": _returned_as_named}),
     (25, "A page returns once for each slot that names it.", {"_order": _returned_once_a_slot}),
     (26, "A page returns when all of its slots are named.", {"_order": _returned_when_named_whole}),

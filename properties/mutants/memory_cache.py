@@ -37,12 +37,12 @@ def _locks_are_not_split(correct: Method, self: Any, key: Key) -> Any:
     return node, slots
 
 
-def _ends_behind(correct: Method, self: Any, key: Key) -> Any:
-    """Return the node behind the cut where a match ends inside a piece."""
+def _ends_after(correct: Method, self: Any, key: Key) -> Any:
+    """Return the node after the cut where a match ends inside a piece."""
     before = {id(child): child for child, _ in self._passed(key)}
     node, slots = correct(self, key)
-    behind = [child for child in before.values() if child.parent is node and slots]
-    return (behind[-1] if id(node) not in before and behind else node), slots
+    after = [child for child in before.values() if child.parent is node and slots]
+    return (after[-1] if id(node) not in before and after else node), slots
 
 
 def _without_using(correct: Method, self: Any, *arguments: Any) -> Any:
@@ -213,7 +213,7 @@ _ROWS: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (1, "The last unit of a key is left out.", {"_whole_pages": _up_to_the_last_page}),
     (2, "A match takes a piece as a whole that the key leaves inside.", {"_walk": _whole_nodes}),
     (3, "Locks are not kept for the front of a piece that is cut.", {"_walk": _locks_are_not_split}),
-    (4, "A match that ends inside a piece names the rest of it.", {"_walk": _ends_behind}),
+    (4, "A match that ends inside a piece names the rest of it.", {"_walk": _ends_after}),
     (5, "A match does not count as a use.", {"match": _without_using}),
     (6, "An insertion does not count as a use.", {"insert": _without_using}),
     (7, "A match uses the last piece of the text alone.", {"match": _the_end_alone_is_used}),

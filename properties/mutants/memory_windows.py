@@ -31,11 +31,11 @@ def _cleared_alone(correct: Method, self: Any, slots: Sequence[int]) -> None:
 
 
 def _one_page_more(correct: Method, self: Any, slots: Sequence[int]) -> None:
-    """Evict the page that was mapped behind the last one, too."""
+    """Evict the page that was mapped after the last one, too."""
     correct(self, slots)
     size, mapped = self.page_size, [slot for slot in range(len(self._map)) if self._map[slot]]
-    behind = [slot for slot in mapped if slots and slot > max(slots)][:size]
-    correct(self, behind)
+    after = [slot for slot in mapped if slots and slot > max(slots)][:size]
+    correct(self, after)
 
 
 def _shared_by_a_batch(correct: Method, self: Any, firsts: Sequence[int], before: Snapshot) -> None:
@@ -119,8 +119,8 @@ def _from_another_position(by: int) -> Callable[[Function], Function]:
 
 def _rounded_up(correct: Function, named: Named) -> int:
     size = named["page_size"]
-    behind = int(correct(**{**named, "page_size": 1}))
-    return int(ceil_to(behind, size))
+    after = int(correct(**{**named, "page_size": 1}))
+    return int(ceil_to(after, size))
 
 
 def _slots_alone(correct: Function, named: Named) -> int:

@@ -166,9 +166,9 @@ def _overwritten_as_it_is_read(
     num_kept = hidden_states_pool.shape[1]
     for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
         for place in reversed(range(num_kept if row else 0)):
-            behind = place + span.stop - span.start - num_kept
-            old = hidden_states_pool[row, place + span.stop - span.start] if behind < 0 else None
-            hidden_states_pool[row, place] = hidden_states[span.start + behind] if old is None else old
+            after = place + span.stop - span.start - num_kept
+            old = hidden_states_pool[row, place + span.stop - span.start] if after < 0 else None
+            hidden_states_pool[row, place] = hidden_states[span.start + after] if old is None else old
 
 
 def _ring(
@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant("OWN-1863", _ROTATE, "A window of one token stays as it is.", instead(_single_token_kept)),
     Mutant("OWN-1864", _ROTATE, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
-    Mutant("OWN-1865", _GROW, "The proposal stands behind the padding.", given(_proposal_at_the_end)),
+    Mutant("OWN-1865", _GROW, "The proposal stands after the padding.", given(_proposal_at_the_end)),
     Mutant("OWN-1866", _GROW, "The proposal overwrites the last token before it.", given(_proposal_one_early)),
     Mutant("OWN-1867", _GROW, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
     Mutant("OWN-1868", _GROW, "Every layer takes the newest hidden state.", given(_first_layers_hidden_state)),

@@ -47,11 +47,11 @@ class ChunksStandAlone(LayeredSide):
 
     _in_prefill = False
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Run with the flag."""
         self._in_prefill = True
         try:
-            return super().prefill(behind, pools)
+            return super().prefill(after, pools)
         finally:
             self._in_prefill = False
 
@@ -64,12 +64,12 @@ class NothingWaits(LayeredSide):
 
 
 class PrefillIsLost(LayeredSide):
-    """Appends behind a verify alone."""
+    """Appends after a verify alone."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Forget what the chunks appended."""
-        phase = super().prefill(behind, pools)
-        self._pool[behind.row] = 0
+        phase = super().prefill(after, pools)
+        self._pool[after.row] = 0
         return phase
 
 
@@ -125,7 +125,7 @@ class KeptBeforeRagged(LayeredSide):
 
 
 class LayersProposeLate(LayeredSide):
-    """Keeps what all layers but the first proposed behind the verify before."""
+    """Keeps what all layers but the first proposed after the verify before."""
 
     _before: dict[int, Array] | None = None
 
@@ -155,10 +155,10 @@ class TokensOfTheNeighbour(LayeredSide):
 class SharedFrontIsRewritten(LayeredSide):
     """Writes what lies in front of a request's own positions, too."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Count every position as the request's own, once its first chunk is through."""
-        phase = super().prefill(behind, pools)
-        self._firsts[behind.row] = 0
+        phase = super().prefill(after, pools)
+        self._firsts[after.row] = 0
         return phase
 
 

@@ -220,7 +220,7 @@ _ROWS: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (15, "Windows that a text ends in are left out.", {"_insert_path": _whole_windows}),
     (16, "The last token of a text is not inserted.", {"insert": _without_its_end}),
     (17, "The last token of a text is counted twice.", {"insert": _twice}),
-    (18, "Tokens are inserted before those behind them are looked at.", {"insert": _checked_on_the_way}),
+    (18, "Tokens are inserted before those after them are looked at.", {"insert": _checked_on_the_way}),
     (19, "The shortest end of a text comes first.", {"_anchors": _shortest_first}),
     (20, "The longest end of a text alone is followed.", {"_anchors": _longest_alone}),
     (21, "The last token of a text alone is followed.", {"_anchors": _shortest_alone}),

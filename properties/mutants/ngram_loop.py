@@ -105,9 +105,9 @@ class OutputAlone(NgramSide):
         super().__init__(setting, store)
         self._prompts: dict[int, int] = {}
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> TextsInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> TextsInput:
         """Note where prompts end."""
-        start = super().prefill(behind, pools)
+        start = super().prefill(after, pools)
         self._prompts.update(zip(start.req_pool_indices.tolist(), start.seq_lens.tolist(), strict=True))
         return start
 
@@ -245,7 +245,7 @@ _FAULTS: tuple[tuple[str, str, type[NgramSide]], ...] = (
     ("OWN-2108", "A text is inserted that is longer than a path.", OneTokenMore),
     ("OWN-2109", "The last node of a draft is padding, whatever is known.", OneNodeLess),
     ("OWN-2114", "Texts from outside are not asked.", CorporaAreLost),
-    ("OWN-2116", "The counter of a request loses the drafts that were accepted behind its end.", CountsWhatWasOutput),
+    ("OWN-2116", "The counter of a request loses the drafts that were accepted after its end.", CountsWhatWasOutput),
     ("OWN-2115", "Of several texts from outside the last one alone is asked.", BudgetOfEach),
 )
 

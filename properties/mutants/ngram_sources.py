@@ -180,7 +180,7 @@ def _corpora_alone(correct: Function, arguments: Named) -> Any:
     return merged
 
 
-def _corpora_from_behind(correct: Function, arguments: Named) -> Any:
+def _corpora_from_the_last(correct: Function, arguments: Named) -> Any:
     return correct(**{**arguments, "corpora": list(reversed(arguments["corpora"]))})
 
 
@@ -217,7 +217,7 @@ _FUNCTIONS: tuple[tuple[int, str, str, Callable[[Function], Function]], ...] = (
     (20, "merge_drafts", "One path of each draft is merged.", _merged(_one_path_each)),
     (21, "draft_with_corpora", "Corpora are asked where the store knows nothing.", answering(_store_alone)),
     (22, "draft_with_corpora", "A corpus stands for the store where the budget is whole.", answering(_corpora_alone)),
-    (23, "draft_with_corpora", "Corpora are merged from the last to the first.", answering(_corpora_from_behind)),
+    (23, "draft_with_corpora", "Corpora are merged from the last to the first.", answering(_corpora_from_the_last)),
     (24, "draft_with_corpora", "The first corpus gets the budget of all.", answering(_whole_budget_to_the_first)),
     (25, "draft_with_corpora", "The budget has a node less.", answering(_root_in_the_budget)),
 )

@@ -25,7 +25,7 @@ def _own_sampling_logits(correct: Function, model: Any, output: Any) -> Any:
 
 
 def _own_first_tokens(correct: Function, model: Any, *args: Any) -> Any:
-    """Behind a prompt every rank chooses by itself; from then on they agree."""
+    """After a prompt every rank chooses by itself; from then on they agree."""
     return model.inner.prefill(*args)
 
 

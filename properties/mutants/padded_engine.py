@@ -56,13 +56,13 @@ def _more_keys(correct: Function, model: Any, keys: Any, count: int, width: int,
     if not count or not len(keys.cache_seqlens):
         return longer
     lengths = longer.cache_seqlens.copy()
-    first, behind = longer.page_table[0, : lengths[0]].copy(), longer.page_table.copy()
-    behind[0, : lengths[0]] = np.roll(first, 1)
-    return replace(longer, page_table=behind)
+    first, after = longer.page_table[0, : lengths[0]].copy(), longer.page_table.copy()
+    after[0, : lengths[0]] = np.roll(first, 1)
+    return replace(longer, page_table=after)
 
 
 def _reused_dummy(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
-    """Give rows of padding the row in which padding came last, behind the requests of that batch."""
+    """Give rows of padding the row in which padding came last, after the requests of that batch."""
     known, dummy = model.inner, vars(model).get("dummy_row", 0)
 
     def prefill(longer: Any, *rest: Any) -> Any:
@@ -79,7 +79,7 @@ def _reused_dummy(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
 
 
 def _one_prompt_longer(correct: Function, model: Any, keys: Any, count: int, width: int, prefix: int) -> Any:
-    """Take the first row of padding behind prompts for one more token of the last of them."""
+    """Take the first row of padding after prompts for one more token of the last of them."""
     longer = correct(model, keys, count, width, prefix)
     num_live = len(keys.cache_seqlens)
     if not count or not num_live or prefix:
@@ -158,7 +158,7 @@ def _offset_of_the_neighbour(correct: Function, meeting: Any, input_ids: Any) ->
 
 MUTANTS = (
     Mutant("OWN-2360", _MODEL, "Rows of padding write the slot of the last live one.", _entered(_last_slot)),
-    Mutant("OWN-2361", _MODEL, "Token ids are padded in front, all else behind.", _entered(_padding_in_front)),
+    Mutant("OWN-2361", _MODEL, "Token ids are padded in front, all else at the end.", _entered(_padding_in_front)),
     Mutant("OWN-2362", _MODEL, "Slots of a padded batch are one row late.", _entered(_one_slot_late)),
     Mutant("OWN-2363", _MODEL, "Positions are lost where a batch is padded.", _entered(_positions_lost)),
     Mutant("OWN-2364", _MODEL, "Hidden states are those of the neighbour.", _entered(_stale_hidden_states)),

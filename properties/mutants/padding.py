@@ -1,4 +1,4 @@
-"""Faults in padding: what stands behind live rows, and what is forgotten when it is taken off."""
+"""Faults in padding: what stands after live rows, and what is forgotten when it is taken off."""
 
 from dataclasses import replace
 from typing import Any
@@ -216,7 +216,7 @@ def _forgotten(*names: str) -> Any:
 MUTANTS = (
     Mutant("X09", _PAD, "Tokens of padding have the slot of the last live one.", _padded(_last_slot)),
     Mutant("OWN-2300", _PAD, "Requests of padding have the row of their neighbour.", _padded(_row_of_the_neighbour)),
-    Mutant("G06", _PAD, "Rows are padded in front, everything else behind.", _padded(_rows_in_front)),
+    Mutant("G06", _PAD, "Rows are padded in front, everything else at the end.", _padded(_rows_in_front)),
     Mutant("OWN-2301", _PAD, "Requests of padding have no length.", _padded(_lengths_of_zero)),
     Mutant("OWN-2302", _PAD, "The host's copies of their lengths are 0.", _padded(_copies_of_no_length)),
     Mutant("OWN-2303", _PAD, "The sum of lengths stays that of live requests.", _padded(_sum_of_live_lengths)),

@@ -93,7 +93,7 @@ def _width_of_the_path(lens: ExtendLens, arguments: Named) -> Named:
     return {"extend_lens_cpu": (width,) * len(lens.extend_lens_cpu)}
 
 
-def _lengths_behind_the_verify(lens: ExtendLens, arguments: Named) -> Named:
+def _lengths_after_the_verify(lens: ExtendLens, arguments: Named) -> Named:
     if isinstance(lens.prefix_lens, tuple):
         return {"prefix_lens": tuple(length + arguments["num_draft_tokens"] for length in lens.prefix_lens)}
     return {"prefix_lens": lens.prefix_lens + np.int32(arguments["num_draft_tokens"])}
@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant("OWN-2338", _LENS, "Lengths that the host lacks are waited for.", answering(_waited_for)),
     Mutant("OWN-2339", _LENS, "A sum that nobody knows is 0.", _lens_with(_sum_of_nothing)),
     Mutant("OWN-2340", _LENS, "The host's copy has the width of a path.", _lens_with(_width_of_the_path)),
-    Mutant("OWN-2341", _LENS, "The prefix ends behind the verify.", _lens_with(_lengths_behind_the_verify)),
+    Mutant("OWN-2341", _LENS, "The prefix ends after the verify.", _lens_with(_lengths_after_the_verify)),
     Mutant("OWN-2342", _LENS, "Lengths of the device have 64 bits.", _lens_with(_wide_lengths)),
     Mutant("OWN-2343", _LENS, "The sum is that before the extend.", _lens_with(_sum_before_the_extend)),
     Mutant("OWN-2344", _TURN, "The prefix counts the new token.", answering(_prefix_with_the_new_token)),

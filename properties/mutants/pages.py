@@ -170,7 +170,7 @@ MUTANTS = (
     Mutant(
         "OWN-705",
         _ALIGN,
-        "A page that ends behind the window keeps slots of the next request.",
+        "A page that ends after the window keeps slots of the next request.",
         _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
     ),
     Mutant("OWN-3141", _ALIGN, "The last kept entry decides, not how many are kept.", instead(_by_the_last_one_kept)),
@@ -188,7 +188,7 @@ MUTANTS = (
     Mutant(
         "OWN-715",
         _SOURCES,
-        "Everything behind the accepted tokens is freed, on pages in use too.",
+        "Everything after the accepted tokens is freed, on pages in use too.",
         _kept_until(lambda length, kept, nodes, size: length + kept),
     ),
     Mutant(
@@ -200,7 +200,7 @@ MUTANTS = (
     Mutant(
         "OWN-717",
         _SOURCES,
-        "A page that ends behind the window frees less than nothing.",
+        "A page that ends after the window frees less than nothing.",
         _kept_until(lambda length, kept, nodes, size: _end_of_page(length + kept, size)),
     ),
     Mutant(
@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "OWN-720",
         _TARGETS,
-        "Targets start one draft, not one token, behind those before.",
+        "Targets start one draft, not one token, after those before.",
         returning(_rest_of_targets_left),
     ),
     Mutant(

@@ -211,8 +211,8 @@ _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
 
 _OF_STATES: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
     ("OWN-1420", "The state of the node before the last accepted one is kept.", _committing(_one_early)),
-    ("OWN-1421", "The state of the node behind the last accepted one is kept.", _committing(_one_late)),
-    ("OWN-1422", "The state behind the root is kept.", _committing(_of_the_root)),
+    ("OWN-1421", "The state of the node after the last accepted one is kept.", _committing(_one_late)),
+    ("OWN-1422", "The state after the root is kept.", _committing(_of_the_root)),
     ("OWN-1423", "The state is kept by the last node of a neighbour.", _committing(_of_the_neighbour)),
     ("OWN-1424", "The states of the last request are not kept.", _committing(_last_request_lost)),
     ("OWN-1425", "Convolution state is not kept.", _committing(_only(slice(-1)))),

@@ -27,14 +27,14 @@ def _steps(commit: Any = None, snapshot: Any = None) -> Callable[[Function], Fun
 
 
 def _at(path: list[int], place: int) -> int:
-    """Return the node at a place, the last one for a place behind the path and the first for one in front of it."""
+    """Return the node at a place, the last one for a place after the path and the first for one in front of it."""
     return path[min(max(place, 0), len(path) - 1)]
 
 
 def _snapshot(node_of: Callable[[list[int], int], int] = _at, late: int = 0, early: int = 0) -> Callable[..., int]:
     """Return a snapshot by lengths that are counted late, or by a crossing that is looked for early.
 
-    ``node_of`` gets the path and the place on it of the node behind which the snapshot is.
+    ``node_of`` gets the path and the place on it of the node after which the snapshot is.
     """
 
     def snapshot(path: list[int], length: int, count: int, interval: int) -> int:

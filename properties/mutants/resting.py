@@ -102,7 +102,7 @@ class TirelessWorkerV1(ReferenceWorkerV1):
 
 
 class ThriftyScheduler(Scheduler):
-    """Reserves for a root alone behind an iteration that output one token a request."""
+    """Reserves for a root alone after an iteration that output one token a request."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -135,7 +135,7 @@ def _same(correct: Any) -> Any:
 
 
 _WORKERS: tuple[tuple[str, str, Callable[..., Worker], Callable[..., Worker] | None], ...] = (
-    ("OWN-1500", "Behind a rest the draft goes on with what it proposed before.", StaleWorker, StaleWorkerV1),
+    ("OWN-1500", "After a rest the draft goes on with what it proposed before.", StaleWorker, StaleWorkerV1),
     ("OWN-1501", "The draft's cache is not filled while nothing is proposed.", SleepingWorker, SleepingWorkerV1),
     ("OWN-1502", "A change of steps takes effect one iteration late.", LateWorker, None),
     ("OWN-1503", "Zero steps are taken for those of the configuration.", TirelessWorker, TirelessWorkerV1),
@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant(
         "OWN-1504",
         "assign_req_to_token_pool",
-        "Behind an iteration without drafts no room is kept for those with drafts.",
+        "After an iteration without drafts no room is kept for those with drafts.",
         _same,
         scheduler=ThriftyScheduler,
     ),

@@ -80,7 +80,7 @@ class DraftedRows(OutputRows):
 
 
 class SilentRows(OutputRows):
-    """Does not commit the token behind a prompt."""
+    """Does not commit the token after a prompt."""
 
     def commit(
         self, row: Array, choices: Choices, accept_index: Array, predict: Array, operations: Operations[Array]
@@ -137,7 +137,7 @@ class HastyRows(OutputRows):
 
 
 class HastyWorker(ReferenceWorker):
-    """Starts rows when choices are assigned: what a late launch of the last owner accepts is committed behind it."""
+    """Starts rows when choices are assigned: what a late launch of the last owner accepts is committed after it."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -202,7 +202,7 @@ _ROWS: tuple[tuple[str, str, type[OutputRows]], ...] = (
     ("OWN-2762", "When a request joins, everybody's output is forgotten.", ClearingRows),
     ("OWN-2763", "What was accepted counts one verify late.", LateRows),
     ("OWN-2764", "What was drafted counts, accepted or not.", DraftedRows),
-    ("OWN-2765", "The token behind a prompt does not count.", SilentRows),
+    ("OWN-2765", "The token after a prompt does not count.", SilentRows),
     ("OWN-2766", "A request is ruled by what its neighbour has output.", NeighbouringRows),
     ("OWN-2767", "Tokens count in the rows of places in the batch.", PlacedRows),
     ("OWN-2772", "What a request that comes back has output counts twice.", TwiceRows),

@@ -123,7 +123,7 @@ BOUNDS = (3, 5, 9, 17, 33, 65)
 
 SUMMARIES = {
     Dimension.PROMPT: "Prompts of {} tokens and more lose their last entry",
-    Dimension.OUTPUT: "The token {} of an output and those behind it are wrong",
+    Dimension.OUTPUT: "The token {} of an output and those after it are wrong",
     Dimension.GROWN: "A batch that grows to {} requests or more loses entries",
     Dimension.SHRUNK: "A batch that shrinks to {} requests or more loses entries",
     Dimension.FULL: "A full batch of {} or more loses entries",

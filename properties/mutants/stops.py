@@ -116,8 +116,8 @@ def _finished_by_a_draft(correct: Function, arguments: Named) -> Any:
 
 def _committed_up_to_the_stop(correct: Function, arguments: Named) -> Any:
     run: AppendedRun = correct(**arguments)
-    behind = len(run.appended) - len(run.emitted)
-    return replace(run, num_committed=run.num_committed - behind)
+    after = len(run.appended) - len(run.emitted)
+    return replace(run, num_committed=run.num_committed - after)
 
 
 def _emitted_whole(correct: Function, arguments: Named) -> Any:
@@ -212,8 +212,8 @@ MUTANTS = (
         "The context limit does not end a request.",
         _with_rules(lambda rules: replace(rules, context_limit=None)),
     ),
-    Mutant("OWN-165", _APPEND, "Tokens behind the stop are emitted.", answering(_emitted_whole)),
-    Mutant("OWN-166", _APPEND, "Tokens behind the stop are not committed.", answering(_committed_up_to_the_stop)),
+    Mutant("OWN-165", _APPEND, "Tokens after the stop are emitted.", answering(_emitted_whole)),
+    Mutant("OWN-166", _APPEND, "Tokens after the stop are not committed.", answering(_committed_up_to_the_stop)),
     Mutant("OWN-167", _CLIP, "The bonus token's place is given to a draft.", answering(_clipped_by_the_drafts_alone)),
     Mutant("OWN-168", _CLIP, "The last position of the context stays empty.", answering(_clipped_one_early)),
     Mutant("OWN-169", _CUT, "A request counts the truncated row.", answering(_request_counts_what_is_left)),
@@ -222,7 +222,7 @@ MUTANTS = (
     Mutant(
         "R16", "advance_grammar", "The matcher sees the last token of a run alone.", answering(_advanced_by_the_last)
     ),
-    Mutant("OWN-126", "advance_grammar", "The matcher goes on behind its end.", answering(_goes_on_after_the_end)),
+    Mutant("OWN-126", "advance_grammar", "The matcher goes on after its end.", answering(_goes_on_after_the_end)),
     Mutant("OWN-127", _CUT, "Matchers do not follow the run.", answering(_matchers_are_forgotten)),
-    Mutant("OWN-172", _CUT, "Rows go on behind the stop.", answering(_nothing_is_cut_of_the_rows)),
+    Mutant("OWN-172", _CUT, "Rows go on after the stop.", answering(_nothing_is_cut_of_the_rows)),
 )

@@ -42,7 +42,7 @@ class NeighbourTeller(ReferenceWorker):
 
 
 class LateStarter(ReferenceWorker):
-    """Tells nothing of the token behind a prompt."""
+    """Tells nothing of the token after a prompt."""
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts and forget their scores."""

@@ -87,7 +87,7 @@ class CompactedStates(ReferenceWorker):
 
 
 class FirstRowStates(ReferenceWorker):
-    """Hands the token behind a prompt that goes on from cached or earlier positions the state of another row."""
+    """Hands the token after a prompt that goes on from cached or earlier positions the state of another row."""
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts, and change what is told of those that do not start at 0."""
@@ -98,7 +98,7 @@ class FirstRowStates(ReferenceWorker):
 
 
 class SilentResumer(ReferenceWorker):
-    """Tells nothing of the token behind a text that it has begun to output before."""
+    """Tells nothing of the token after a text that it has begun to output before."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -142,7 +142,7 @@ class StatesOfTheFirstV1(ReferenceWorkerV1):
     """Hands all requests of a batch the states of its first one, as far as that has any."""
 
     def told(self) -> Told:
-        """Return states of the first, and behind them the own ones."""
+        """Return states of the first, and after them the own ones."""
         first = _states(self._told[0]) if self._told else ()
         return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in self._told)
 
@@ -188,8 +188,8 @@ _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-3103", "States are those of the next request.", NeighbourStates),
     ("OWN-3104", "All tokens of an iteration have the state of its root.", RootStates),
     ("OWN-3105", "States are a word too narrow.", NarrowStates),
-    ("OWN-3106", "States are read by node number behind the compaction.", CompactedStates),
-    ("OWN-3107", "Behind a prefix that is there already, the state is not the prompt's.", FirstRowStates),
+    ("OWN-3106", "States are read by node number after the compaction.", CompactedStates),
+    ("OWN-3107", "After a prefix that is there already, the state is not the prompt's.", FirstRowStates),
     ("OWN-3108", "Nothing is told of the first token of a request that resumes.", SilentResumer),
 )
 

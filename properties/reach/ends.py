@@ -1,4 +1,4 @@
-"""Ways in which a request leaves its row, behind each of which a row has to be used again."""
+"""Ways in which a request leaves its row, after each of which a row has to be used again."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +21,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Reuse:
-    """A row that is used again behind one end in one place."""
+    """A row that is used again after one end in one place."""
 
     end: End
     place: Place

@@ -80,8 +80,8 @@ def _cache(world: World, cache: RadixCache, names: Names) -> tuple[Any, ...]:
 
     def form(node: RadixNode) -> tuple[Any, ...]:
         units = tuple(world.texts.named(token, names) for unit in node.units for token in _tokens(unit))
-        behind = tuple(sorted(form(child) for child in node.children.values()))
-        return units, node.num_locks, times[node.last_used], behind
+        after = tuple(sorted(form(child) for child in node.children.values()))
+        return units, node.num_locks, times[node.last_used], after
 
     return tuple(sorted(form(node) for node in cache.root.children.values()))
 

@@ -115,7 +115,7 @@ class TagDevice:
         operations.move_kv_cache([self.target], target, source)
 
     def extend(self, row: int, count: int, slots: Slots, texts: Texts) -> None:
-        """Write the draft entries of accepted tokens; whatever lies behind them is not text."""
+        """Write the draft entries of accepted tokens; whatever lies after them is not text."""
         request, length = self.carried[row]
         self.draft[slots, 0] = REJECTED
         self.draft[slots[:count], 0] = texts.draft[request][length : length + count]
@@ -128,7 +128,7 @@ class TagDevice:
         return np.array([self.carried[row][1] for row in rows], dtype=np.int64)
 
     def forget_all_but(self, kept: Sequence[int], lengths: dict[int, int]) -> None:
-        """Put a mark into every slot that nobody needs, and clear the map behind the positions of each row."""
+        """Put a mark into every slot that nobody needs, and clear the map after the positions of each row."""
         for pool in (self.target, self.draft):
             entries = pool[kept, 0]
             pool[:, 0] = NOBODYS

@@ -86,18 +86,18 @@ class Exploration:
         has_room : callable
             Whether to go on.
         """
-        behind: list[tuple[int, bytes]] = []
+        after: list[tuple[int, bytes]] = []
         for number, frozen in self._frontier:
             if not has_room():
                 return None
             for begun, event in self._events(frozen):
-                failed = self._follow(number, begun, event, behind)
+                failed = self._follow(number, begun, event, after)
                 if failed is not None:
                     return failed
-        self._frontier = behind
+        self._frontier = after
         self.num_levels += 1
-        self.explored.is_exhausted = not behind
-        self.explored.depth += bool(behind)
+        self.explored.is_exhausted = not after
+        self.explored.depth += bool(after)
         return None
 
     def _events(self, frozen: bytes) -> Iterator[tuple[bytes | Exception, Event]]:
@@ -117,7 +117,7 @@ class Exploration:
             yield from ((begun, event) for event in outcomes_of(state, config))
 
     def _follow(
-        self, number: int, begun: bytes | Exception, event: Event, behind: list[tuple[int, bytes]]
+        self, number: int, begun: bytes | Exception, event: Event, after: list[tuple[int, bytes]]
     ) -> Failed | None:
         explored = self.explored
         explored.num_transitions += 1
@@ -140,7 +140,7 @@ class Exploration:
         explored.num_states += 1
         explored.num_paired += not explored.scope.is_v1 and state.num_running > 1
         self._came.append((number, event))
-        behind.append((len(self._came) - 1, self._copies.freeze(state)))
+        after.append((len(self._came) - 1, self._copies.freeze(state)))
         return None
 
     def _history(self, number: int) -> tuple[Event, ...]:

@@ -18,7 +18,7 @@ class Room:
     Parameters
     ----------
     holders : tuple of Request
-        The batch, and behind it the prompt that is not through.
+        The batch, and after it the prompt that is not through.
     books : dict
         Their books, by request.
     num_needed, num_available : int

@@ -31,7 +31,7 @@ class Texts:
         One text a request, longer than it gets.
     target, draft : tuple of arrays
         Tag of each position in either pool. That of the target depends on the text up to the position, that of the
-        draft on the token behind it, too.
+        draft on the token after it, too.
     """
 
     tokens: tuple[tuple[int, ...], ...]

@@ -166,12 +166,12 @@ def _rows(running: Sequence[Request]) -> list[int]:
 
 
 def _predict(world: World, running: Sequence[Request], verified: Verified) -> NDArray[np.int32]:
-    """Return int32 [node_total], the token behind each accepted node."""
+    """Return int32 [node_total], the token after each accepted node."""
     predict = np.zeros(len(verified.windows), dtype=np.int32)
     for request, length, path in zip(running, verified.seq_lens.tolist(), verified.accept_index, strict=True):
         nodes = path[path >= 0]
-        behind = world.texts.tokens[request.request_id][length + 1 :]
-        predict[nodes] = behind[: len(nodes)]
+        after = world.texts.tokens[request.request_id][length + 1 :]
+        predict[nodes] = after[: len(nodes)]
     return predict
 
 
@@ -192,7 +192,7 @@ def _launch(
     result: Iteration | list[int],
     chunks: tuple[PromptChunk, ...] | None = None,
 ) -> None:
-    """Put a launch behind those that are in flight, and resolve what the host then knows."""
+    """Put a launch after those that are in flight, and resolve what the host then knows."""
     counts = tuple(request.num_retractions for request in requests)
     state.in_flight.append(InFlight(Launched(requests, counts, TICKET, chunks), result))
     _resolve_down_to(world, state, 1 if world.schedule.is_overlapped else 0)

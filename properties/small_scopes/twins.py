@@ -112,7 +112,7 @@ def known_node(node: object) -> RadixNode | None:
 
 
 def cached_texts(cache: RadixCache) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the text and the slots of every leaf; pair keys name the token behind the last slot, too."""
+    """Yield the text and the slots of every leaf; pair keys name the token after the last slot, too."""
     paths: list[tuple[RadixNode, list[int], list[int]]] = [(child, [], []) for child in cache.root.children.values()]
     while paths:
         node, tokens, slots = paths.pop()

@@ -60,7 +60,7 @@ def started_from(phases: Sequence[Phase]) -> DraftInput | DflashDraftInput:
 
 
 def trees_of(phases: Sequence[Phase]) -> dict[int, tuple[int, Tree]]:
-    """Return the committed length of each row of an iteration, and the tree that was verified behind it."""
+    """Return the committed length of each row of an iteration, and the tree that was verified after it."""
     row = started_from(phases).req_pool_indices
     verified = require_kind("phase 1", phases[1], VerifyInput)
     tokens = verified.draft_token.reshape(len(row), -1)
@@ -96,7 +96,7 @@ class Drafts:
         alone = run_alone(self._setup, request)
         for length, tree in seen.items():
             if length in alone.trees:
-                what = f"tree of request {request.request_id} behind {length}"
+                what = f"tree of request {request.request_id} after {length}"
                 require(tree == alone.trees[length], what, tree, alone.trees[length])
         if not request.num_retractions and request.finish_reason is not FinishReason.ABORT:
             got, expected = request.counters, alone.request.counters

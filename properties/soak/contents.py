@@ -93,13 +93,13 @@ def check_contents(
 
 
 def check_states(state: Mapping[str, Any], request: Request, expected: ExpectedTags) -> None:
-    """Raise AssertionError unless the recurrent state of a request is that behind its last committed token."""
+    """Raise AssertionError unless the recurrent state of a request is that after its last committed token."""
     if expected.kinds[0] not in RECURRENT_KINDS:
         return
     expected.grow(request.fill)
     text = [0] * CONVOLUTION_WIDTH + expected.heard(request.fill[: request.num_committed])
-    behind = [*([fold] for fold in expected.folds), text[-CONVOLUTION_WIDTH:]]
-    for component, (buffer, wanted) in enumerate(zip(state["states"], behind, strict=True)):
+    after = [*([fold] for fold in expected.folds), text[-CONVOLUTION_WIDTH:]]
+    for component, (buffer, wanted) in enumerate(zip(state["states"], after, strict=True)):
         got = buffer[request.row].tolist()
         require(got == wanted, f"states[{component}] of request {request.request_id}", got, wanted)
 
@@ -153,7 +153,7 @@ class Fresh:
 
 
 def check_relay(state: Mapping[str, Array], request: Request) -> None:
-    """Raise AssertionError unless the next draft of a request starts behind what is committed, from its last token.
+    """Raise AssertionError unless the next draft of a request starts after what is committed, from its last token.
 
     A worker that keeps nothing to start a draft with has nothing to be compared.
     """

@@ -26,7 +26,7 @@ MOST_STEPS_TO_THE_END = 3000
 
 @dataclass(frozen=True)
 class Failure:
-    """A history that fails at its last action, or behind it on the way to the end.
+    """A history that fails at its last action, or after it on the way to the end.
 
     ``kind`` is the class of what was raised.
     """

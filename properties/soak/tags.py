@@ -69,7 +69,7 @@ OWN = (
 )
 """Conditions beyond the legend, required alike.
 
-What is late, each kind of rule about logits, iterations behind a change of an algorithm's own parameters, another
+What is late, each kind of rule about logits, iterations after a change of an algorithm's own parameters, another
 bucket than the one before, and a rank that waits while another one works.
 """
 

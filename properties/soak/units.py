@@ -89,7 +89,7 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
 def loaded(implementation: str) -> Subject:
     """Return an implementation as a soak tries it."""
     subject = Subject(load(implementation))
-    # NOTE: what is imported stays; going through all of it behind every machine took as long as some machines.
+    # NOTE: what is imported stays; going through all of it after every machine took as long as some machines.
     gc.freeze()
     return subject
 

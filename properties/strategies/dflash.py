@@ -82,7 +82,7 @@ def fill_block_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argumen
 
 @composite
 def chains(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw drafts of a block and the target's choices behind each node, which agree more often than not."""
+    """Draw drafts of a block and the target's choices after each node, which agree more often than not."""
     count = draw(num_nodes())
     sources = draw(batch(bulk(), max_requests))
     drafts, choices = [], []

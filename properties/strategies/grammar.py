@@ -12,7 +12,7 @@ from specsim.properties.strategies.trees import Tree, trees
 VOCABULARIES = (31, 32, 33, 63, 64, 65, 257)
 DENSITIES = (1.0, 0.75, 0.75, 0.75, 0.4, 0.4)
 WAYS = ("follow", "skip", "skip", "follow", "leave")
-"""A tree follows its automaton, or has siblings behind one that is not allowed, or takes no notice of it."""
+"""A tree follows its automaton, or has siblings after one that is not allowed, or takes no notice of it."""
 NO_GRAMMAR = -1
 
 

@@ -34,7 +34,7 @@ def _widths(least: int) -> SearchStrategy[int]:
 @made_once
 @composite
 def windows(draw: DrawFn, widths: SearchStrategy[int], max_requests: int, has_gaps: bool) -> Windows:
-    """Draw windows one behind the other, with gaps between them if those are allowed."""
+    """Draw windows one after the other, with gaps between them if those are allowed."""
     drawn = draw(batch(st.tuples(widths, slack() if has_gaps else st.just(0)), max_requests))
     counts = np.array([width for width, _ in drawn], dtype=np.int64)
     reach = np.array([width + gap for width, gap in drawn], dtype=np.int64)
@@ -65,7 +65,7 @@ def assign_new_state(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argument
     """Draw windows of decodes and chunks, some of which begin at the front of their text or would begin before it."""
     drawn, source = draw(windows(_widths(1), max_requests, False)), draw(bulk())
     num_requests, num_kept = len(drawn.starts), draw(st.integers(1, MOST_KEPT))
-    ends = np.array([draw(_ends_behind(int(width))) for width in drawn.lengths], dtype=np.int64)
+    ends = np.array([draw(_ends_after(int(width))) for width in drawn.lengths], dtype=np.int64)
     rows, req_to_token = request_rows(source, num_requests, int(ends.max(initial=0)) + draw(slack()))
     if num_requests:
         rows[draw(st.integers(0, num_requests - 1)) :] *= draw(mostly(st.just(1), st.just(0), one_in=8))
@@ -107,20 +107,20 @@ def assign_hidden_states_pool(draw: DrawFn, max_requests: int = MAX_REQUESTS) ->
     }
 
 
-def _ends_behind(width: int) -> SearchStrategy[int]:
-    """Return a strategy of where a window ends: behind some text, at its front, or where it began before its text."""
+def _ends_after(width: int) -> SearchStrategy[int]:
+    """Return a strategy of where a window ends: after some text, at its front, or where it began before its text."""
     return mostly(lengths().map(lambda length: length + width), st.sampled_from((width, max(width - 1, 0))), one_in=3)
 
 
 def overlapping_segments(arguments: Arguments, where: int) -> Arguments:
-    """Tokens of a request are those of the one behind it, too."""
+    """Tokens of a request are those of the one after it, too."""
     del where
     starts = arguments["extend_start_loc"]
     return {**arguments, "extend_start_loc": np.zeros_like(starts)}
 
 
 def token_of_another_request(arguments: Arguments, where: int) -> Arguments:
-    """A request writes its next token behind its own."""
+    """A request writes its next token after its own."""
     if arguments["select_index"] is None or not len(arguments["select_index"]):
         return arguments
     request = where % len(arguments["select_index"])

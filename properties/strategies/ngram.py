@@ -198,7 +198,7 @@ def _text(source: Bulk, read: list[Text], vocab: int, most: int) -> Text:
 
 
 def _context(source: Bulk, read: list[Text], vocab: int, max_depth: int) -> Text:
-    """Return the front of something that was read, often behind tokens that were not, or any token."""
+    """Return the front of something that was read, often after tokens that were not, or any token."""
     earlier = read[source.integer(0, len(read) - 1)] if read else ()
     start = source.integer(0, max(0, len(earlier) - 2))
     length = source.integer(1, max_depth + 1) if source.integer(0, 1) else max_depth + 2

@@ -153,7 +153,7 @@ def rounds(draw: DrawFn) -> dict[str, Any]:
 
 @composite
 def extend_lengths(draw: DrawFn) -> dict[str, Any]:
-    """Draw lengths before a verify and the rows of an extend behind it."""
+    """Draw lengths before a verify and the rows of an extend after it."""
     lengths = draw(st.lists(st.integers(1, 40), max_size=5))
     return {
         "seq_lens": np.array(lengths, dtype=draw(st.sampled_from(("int64", "int32")))),

@@ -25,7 +25,7 @@ TRAILING = ((3,), (), (2, 3), (1,), (17,), (0,))
 
 @composite
 def get_recurrent_steps(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw accepted paths, and lengths that come to a snapshot exactly, just before and just behind it."""
+    """Draw accepted paths, and lengths that come to a snapshot exactly, just before and just after it."""
     paths = draw(accepted(max_requests))
     least, source = paths.num_nodes, paths.source
     interval = draw(mostly(st.sampled_from((least, least, least + 1, 2 * least, 64 + least)), st.just(0), one_in=8))

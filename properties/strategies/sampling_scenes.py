@@ -53,11 +53,11 @@ class ChainScene:
     num_drafts : int
         Length of the draft.
     target, proposal : dict
-        Exact rows by the tokens before them; the target has a row behind the last draft too.
+        Exact rows by the tokens before them; the target has a row after the last draft too.
     certain : tuple of int or None
         A draft that was not drawn; then ``proposal`` is empty.
     num_padding : int
-        Entries of -1 behind the draft.
+        Entries of -1 after the draft.
     """
 
     num_drafts: int

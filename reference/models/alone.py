@@ -20,21 +20,21 @@ from specsim.simulation.models.pool_kinds import CONVOLUTION, CONVOLUTION_WIDTH,
 
 
 def hidden_before_steps(batch: DraftStepBatch[Array], keys: StoredTags, num_layers: int) -> Array:
-    """Return int64 [beam, hidden]: the hidden states behind all that each beam sees, its new token excepted."""
+    """Return int64 [beam, hidden]: the hidden states after all that each beam sees, its new token excepted."""
     offsets = batch.keys.kv_indptr.tolist()
     texts = []
     for own, (start, end) in zip(batch.out_cache_loc, pairwise(offsets), strict=True):
         slots = batch.keys.kv_indices[start:end]
         texts.append(keys[slots[slots != own]])
-    return _behind(texts, num_layers).hidden_states()
+    return _states_after(texts, num_layers).hidden_states()
 
 
 def hidden_before_chunks(batch: DraftExtendBatch[Array], keys: StoredTags, num_layers: int) -> Array:
-    """Return int64 [token, hidden]: the hidden states behind all that lies before each new token."""
+    """Return int64 [token, hidden]: the hidden states after all that lies before each new token."""
     told = batch.keys
     sight = own_keys(told.page_table, told.cache_seqlens, told.cu_seqlens_q, None, told.page_size)
     prefixes = [slots[: len(slots) - width] for slots, width in zip(sight.keys, sight.widths, strict=True)]
-    known = _behind([keys[slots] for slots in prefixes], num_layers)
+    known = _states_after([keys[slots] for slots in prefixes], num_layers)
     states = {RECURRENT: list(known.sums.T[:, :, None]), CONVOLUTION: [known.windows]}
     after = after_chunks(_chunks(batch.input_ids, batch.positions + 1, told.cu_seqlens_q), states).hidden_states()
     before = np.concatenate([after[:1], after[:-1]])
@@ -43,8 +43,8 @@ def hidden_before_chunks(batch: DraftExtendBatch[Array], keys: StoredTags, num_l
     return before
 
 
-def _behind(texts: Sequence[Array], num_layers: int) -> Recurrence:
-    """Return the states behind some texts, whose tokens are the entries of a cache, by their positions."""
+def _states_after(texts: Sequence[Array], num_layers: int) -> Recurrence:
+    """Return the states after some texts, whose tokens are the entries of a cache, by their positions."""
     rows = [np.zeros((len(texts), 1), dtype=np.int64) for _ in range(num_layers)]
     states = {RECURRENT: rows, CONVOLUTION: [np.zeros((len(texts), CONVOLUTION_WIDTH), dtype=np.int64)]}
     ordered = [entries[np.argsort(entries[:, 0], kind="stable")] for entries in texts]

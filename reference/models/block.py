@@ -39,13 +39,13 @@ def store_features(form: Form, kv: KV, batch: FeatureBatch[Array], num_words: in
             form.write(buffers, which, batch.out_cache_loc, tags)
 
 
-def features_behind(form: Form, kv: KV, slots: Array, positions: Array, num_words: int) -> Array:
+def features_after(form: Form, kv: KV, slots: Array, positions: Array, num_words: int) -> Array:
     """Return the features that entries hold, int64 [request, hidden], spoilt where they lie elsewhere."""
     found = [form.read(buffers, which, slots) for buffers in layers_of(form, kv) for which in (0, 1)]
     words = np.concatenate([tags[:, 1:3] for tags in found], axis=1)[:, :num_words]
     misplaced = sum((tags[:, 0] - positions) * GOLDEN for tags in found)
-    behind: Array = (words + np.asarray(misplaced)[:, None]) & MASK
-    return behind
+    after: Array = (words + np.asarray(misplaced)[:, None]) & MASK
+    return after
 
 
 def last_slots(keys: PagedKeys[Array], num_nodes: int) -> Array:

@@ -194,7 +194,7 @@ def run_draft(
 
 
 def advance(hidden_states: Array, input_ids: Array, positions: Array) -> Array:
-    """Return what hidden states of the target come to behind one more token, which stands at a position."""
+    """Return what hidden states of the target come to after one more token, which stands at a position."""
     next_hidden_states = np.zeros_like(hidden_states)
     below = np.zeros(len(input_ids), dtype=np.int64)
     for layer in range(hidden_states.shape[1] - 1):

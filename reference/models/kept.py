@@ -17,7 +17,7 @@ from specsim.validation.checking import check_call
 class KeptForwards:
     """The operations of the same names, with the same arguments, on the buffers of one pool.
 
-    ``tags`` are K and V of each layer in turn, as they are or behind the form that stores them; what a forward is given
+    ``tags`` are K and V of each layer in turn, as they are or after the form that stores them; what a forward is given
     as ``kv_buffers`` is only checked.
     """
 

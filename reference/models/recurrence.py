@@ -1,4 +1,4 @@
-"""The recurrent side of a toy model: what its states are behind each token, and what the model makes of them.
+"""The recurrent side of a toy model: what its states are after each token, and what the model makes of them.
 
 The state of a layer is the sum that the layer's attention comes to over all tokens so far, carried from token to token;
 the convolution state is the last four tokens. A target without KV says what its states say. Beside attention both say
@@ -22,7 +22,7 @@ States = Mapping[str, Sequence[Array]]
 
 @dataclass(frozen=True)
 class Recurrence:
-    """The states behind each token: int64 [token, layer], and the last tokens, int64 [token, 4], newest last."""
+    """The states after each token: int64 [token, layer], and the last tokens, int64 [token, 4], newest last."""
 
     sums: Array
     windows: Array
@@ -42,7 +42,7 @@ class Recurrence:
 
 
 def after_chunks(batch: TargetBatch[Array], states: States) -> Recurrence:
-    """Return the states behind each token of some chunks of prompts."""
+    """Return the states after each token of some chunks of prompts."""
     ends = batch.keys.cu_seqlens_q.tolist()
     sums = np.zeros((len(batch.input_ids), len(states[RECURRENT])), dtype=np.int64)
     windows = np.zeros((len(batch.input_ids), CONVOLUTION_WIDTH), dtype=np.int64)
@@ -60,7 +60,7 @@ def after_chunks(batch: TargetBatch[Array], states: States) -> Recurrence:
 
 
 def after_nodes(batch: TargetBatch[Array], states: States) -> Recurrence:
-    """Return the states behind each node: those behind its parent, or the committed ones, and its token."""
+    """Return the states after each node: those after its parent, or the committed ones, and its token."""
     parents, row = require_present("parents", batch.parents), batch.req_pool_indices
     num_requests, num_nodes = parents.shape
     # NOTE: entry 0 is the committed state, so that the state that node n starts from is entry parents[n] + 1.
@@ -71,10 +71,10 @@ def after_nodes(batch: TargetBatch[Array], states: States) -> Recurrence:
     below = np.zeros((num_requests, num_nodes), dtype=np.int64)
     for layer, state in enumerate(states[RECURRENT]):
         words = _words(layer, tokens.reshape(-1), positions.reshape(-1), below.reshape(-1)).reshape(before.shape)
-        behind = np.concatenate([state[row], words], axis=1)
+        after = np.concatenate([state[row], words], axis=1)
         for node in range(num_nodes):
-            behind[:, node + 1] += behind[request, before[:, node]]
-        sums[..., layer] = below = behind[:, 1:] & MASK
+            after[:, node + 1] += after[request, before[:, node]]
+        sums[..., layer] = below = after[:, 1:] & MASK
     committed = states[CONVOLUTION][0][row]
     windows = np.concatenate([committed[:, None], np.zeros((*before.shape, CONVOLUTION_WIDTH), np.int64)], axis=1)
     for node in range(num_nodes):
@@ -84,7 +84,7 @@ def after_nodes(batch: TargetBatch[Array], states: States) -> Recurrence:
 
 
 def keep_chunks(recurrence: Recurrence, batch: TargetBatch[Array], states: States) -> None:
-    """Write the states behind the last token of each chunk."""
+    """Write the states after the last token of each chunk."""
     last = batch.keys.cu_seqlens_q[1:].astype(np.int64) - 1
     for layer, state in enumerate(states[RECURRENT]):
         state[batch.req_pool_indices, 0] = recurrence.sums[last, layer]
@@ -92,7 +92,7 @@ def keep_chunks(recurrence: Recurrence, batch: TargetBatch[Array], states: State
 
 
 def keep_nodes(recurrence: Recurrence, scratch: States) -> None:
-    """Write the states behind every node."""
+    """Write the states after every node."""
     for layer, written in enumerate(scratch[RECURRENT]):
         written[..., 0] = recurrence.sums[:, layer].reshape(written.shape[:2])
     (written,) = scratch[CONVOLUTION]

@@ -1,4 +1,4 @@
-"""Tags behind the form that stores them: read out for a forward that wants arrays, or one access after another."""
+"""Tags after the form that stores them: read out for a forward that wants arrays, or one access after another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from specsim.conformance.arrays import Array
 from specsim.hashing import digest_rows
 from specsim.operations.protocol import ModelOperations
 from specsim.reference.models.alone import hidden_before_chunks, hidden_before_steps
-from specsim.reference.models.block import features_behind, last_slots, store_features
+from specsim.reference.models.block import features_after, last_slots, store_features
 from specsim.reference.models.kept import KeptForwards
 from specsim.reference.models.layers import as_one, side_by_side
 from specsim.reference.models.lookback import tokens_before
@@ -188,17 +188,17 @@ class ToyModel:
         context = digest_rows(folds[:, :-1]).reshape(-1, num_nodes)
         token, place = (one.reshape(-1, num_nodes)[:, 0] for one in (batch.input_ids, batch.positions))
         form, slots = FORMS[kind_of(self.language_model, Side.DRAFT)], last_slots(batch.keys, num_nodes)
-        hidden_states = features_behind(form, kv, slots, place - 1, self.description.hidden_width)
+        hidden_states = features_after(form, kv, slots, place - 1, self.description.hidden_width)
         rows = []
         for depth in range(1, num_nodes):
-            # NOTE: a block of padding stands at position 0, behind which nothing is.
+            # NOTE: a block of padding stands at position 0, after which nothing is.
             hidden_states = self._advance(hidden_states, token, np.maximum(place + depth - 2, 0))
             rows.append(self._probabilities(hidden_states, context[:, depth], depth))
             token = np.argmax(rows[-1], axis=1)
         return DraftOutput(np.stack(rows, axis=1).reshape(-1, self.language_model.vocab_size), None)
 
     def _advance(self, hidden_states: Array, tokens: Array, positions: Array) -> Array:
-        """Return the target's hidden states behind one more token; what the draft's forward folds goes nowhere."""
+        """Return the target's hidden states after one more token; what the draft's forward folds goes nowhere."""
         count = len(tokens)
         return self._operations.draft_decode_forward(
             kv_buffers=[np.zeros((count, TAG_WORDS), dtype=np.int64) for _ in range(2)],

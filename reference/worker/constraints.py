@@ -68,7 +68,7 @@ def constrain(
 def constrain_first(
     output: TargetOutput[Array], choices: Sequence[TokenChoice], operations: CallsByName
 ) -> TargetOutput[Array]:
-    """Return the logits behind prompts, one row a request, as its requests want them."""
+    """Return the logits after prompts, one row a request, as its requests want them."""
     alone = np.full((len(choices), 1), NONE, dtype=np.int64)
     return constrain(output, np.zeros_like(alone), alone, alone, choices, operations)
 

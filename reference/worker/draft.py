@@ -36,7 +36,7 @@ def draft(
     Parameters
     ----------
     phase : DraftInput
-        The candidates of depth 1 and what is behind them.
+        The candidates of depth 1 and what is after them.
     pools : Pools
         Slots are allocated far enough ahead; the draft's KV is written in place.
     verify_slots : callable

@@ -40,7 +40,7 @@ def extend(
     pools: Pools,
     operations: Operations[Array],
 ) -> DraftInput:
-    """Run the draft model over ``node`` rows a request; the row behind the accepted path starts the next draft.
+    """Run the draft model over ``node`` rows a request; the row after the accepted path starts the next draft.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def collect_extend_input(
     Parameters
     ----------
     row, seq_lens : int64 [request]
-        Row of each request, and its length behind the verify.
+        Row of each request, and its length after the verify.
     slots : int64 [token]
         Slot of each accepted position.
     truncation : Truncation

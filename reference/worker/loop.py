@@ -119,10 +119,10 @@ class Loop:
         Source: semantics J.0.
         """
         self._pools.start_iteration()
-        behind = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
-        self._waiting.keep(self.side.prefill(behind, self._pools), joins=True)
-        following, paths = behind.following.astype(np.int32), alone(len(rows))
-        self._told = tell(behind.row, behind.output, paths, following, self._choices, self._operations)
+        after = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
+        self._waiting.keep(self.side.prefill(after, self._pools), joins=True)
+        following, paths = after.following.astype(np.int32), alone(len(rows))
+        self._told = tell(after.row, after.output, paths, following, self._choices, self._operations)
         return [int(token) for token in following]
 
     def resized(self, drafting: Drafting) -> Self:

@@ -23,10 +23,10 @@ from specsim.simulation.requests import PromptChunk
 
 @dataclass(frozen=True)
 class TargetPrefill:
-    """Chunks behind the target, and what a draft needs to follow them.
+    """Chunks after the target, and what a draft needs to follow them.
 
     ``chunks``, ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and
-    ``out_cache_loc`` [token]. ``following`` is the token behind each chunk, ``last`` the place of its own last token.
+    ``out_cache_loc`` [token]. ``following`` is the token after each chunk, ``last`` the place of its own last token.
     """
 
     chunks: Sequence[PromptChunk]
@@ -49,7 +49,7 @@ class TargetPrefill:
 
 
 def prefill_draft(
-    behind: TargetPrefill, topk: int, model: Model[Array], pools: Pools, operations: CallsByName
+    after: TargetPrefill, topk: int, model: Model[Array], pools: Pools, operations: CallsByName
 ) -> DraftInput:
     """Run the draft over chunks that the target is through with, shifted by one.
 
@@ -64,24 +64,24 @@ def prefill_draft(
     """
     drafted = model.draft_extend(
         DraftExtendBatch(
-            req_pool_indices=behind.row,
-            input_ids=operations.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
-            positions=behind.positions,
-            out_cache_loc=behind.out_cache_loc,
-            keys=behind.keys,
-            hidden_states=behind.output.hidden_states,
-            select=behind.last,
+            req_pool_indices=after.row,
+            input_ids=operations.rotate_prefill_input_ids(after.input_ids, after.lengths, after.following),
+            positions=after.positions,
+            out_cache_loc=after.out_cache_loc,
+            keys=after.keys,
+            hidden_states=after.output.hidden_states,
+            select=after.last,
         ),
-        pools.open(Side.DRAFT, behind.out_cache_loc),
+        pools.open(Side.DRAFT, after.out_cache_loc),
     )
     proposal = operations.fast_topk(drafted.probabilities, topk)
     return DraftInput(
-        req_pool_indices=behind.row,
-        seq_lens=behind.ends.astype(np.int64),
+        req_pool_indices=after.row,
+        seq_lens=after.ends.astype(np.int64),
         topk_p=proposal.topk_values,
         topk_index=proposal.topk_index,
         hidden_states=drafted.hidden_states,
-        bonus_tokens=behind.following.astype(np.int32),
+        bonus_tokens=after.following.astype(np.int32),
     )
 
 
@@ -93,9 +93,9 @@ def prefill_target(
     choices: ChoiceRows,
     operations: CallsByName,
 ) -> TargetPrefill:
-    """Run chunks of prompts; the token behind a chunk is the root of the first draft that may follow it.
+    """Run chunks of prompts; the token after a chunk is the root of the first draft that may follow it.
 
-    Behind a chunk that ends its prompt that is the first output token, behind any other the prompt's next token.
+    After a chunk that ends its prompt that is the first output token, after any other the prompt's next token.
 
     Parameters
     ----------

@@ -31,8 +31,8 @@ def reclaim(
 ) -> Reclaimed:
     """Keep the slots of the accepted positions and free what no page of a request needs.
 
-    Slot by slot, and behind a chain, the map follows the KV. A tree on larger pages brings its KV to the front of the
-    window instead, so that whole pages fall free behind it.
+    Slot by slot, and after a chain, the map follows the KV. A tree on larger pages brings its KV to the front of the
+    window instead, so that whole pages fall free after it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _move_to_the_front(
     free: Callable[[Array], None],
     operations: CallsByName,
 ) -> Array:
-    """Move accepted KV to the front of each window, free the pages behind it; return where the KV lies.
+    """Move accepted KV to the front of each window, free the pages after it; return where the KV lies.
 
     The map says so already. Among the freed slots may be sources, so that nothing is freed before the move.
     """

@@ -103,7 +103,7 @@ def first_tokens(
     choices: ChoiceRows,
     operations: Operations[Array],
 ) -> Array:
-    """Return the token behind each prompt, int64 [request]: a verify of the last prompt token without drafts.
+    """Return the token after each prompt, int64 [request]: a verify of the last prompt token without drafts.
 
     Its coins are those of the length before that token, so that no later verify of the request shares them.
     """

@@ -60,7 +60,7 @@ def need_device(who: str = OURS) -> str:
 
 
 def load_implementation(name: str) -> Backend:
-    """Import an implementation; modules of the working directory are found as well, behind those that are installed.
+    """Import an implementation; modules of the working directory are found as well, after those that are installed.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def path_for(name: str) -> list[str]:
 
 
 def _say_what_is_hidden(name: str) -> None:
-    """Say so where a module of the working directory stands behind an installed one."""
+    """Say so where a module of the working directory stands after an installed one."""
     if name.startswith("specsim."):
         return
     here, package = os.getcwd(), name.partition(".")[0]

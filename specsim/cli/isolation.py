@@ -136,7 +136,7 @@ def options_of(limits: Limits) -> dict[str, object]:
 
 
 def words_of(limits: Limits) -> str:
-    """Return these options as they are typed behind others."""
+    """Return these options as they are typed after others."""
     return "".join(f" --{name} {value}" for name, value in options_of(limits).items() if value is not None)
 
 

@@ -10,7 +10,7 @@ MOST_SPREAD = 1 << 28
 """Bytes of memory that a view may lie in; a view of more is kept as a plain array."""
 
 MOST_ROOM = 4096
-"""Entries of its block that are kept before and behind a view."""
+"""Entries of its block that are kept before and after a view."""
 
 GARBAGE = 1
 """What lies between the entries of a view."""
@@ -59,11 +59,11 @@ def layout_of(array: Any) -> Layout | None:
     first: int = array.__array_interface__["data"][0]
     begin = first + sum(reach for reach in reaches if reach < 0)
     end = first + sum(reach for reach in reaches if reach > 0) + size
-    before, behind = _room_around(array.base, begin, end)
-    if array.flags.c_contiguous and not before // size and not behind // size:
+    before, after = _room_around(array.base, begin, end)
+    if array.flags.c_contiguous and not before // size and not after // size:
         return None
     begin -= min(before // size, MOST_ROOM) * size
-    end += min(behind // size, MOST_ROOM) * size
+    end += min(after // size, MOST_ROOM) * size
     room = (end - begin) // size
     # NOTE: along an axis of one entry a stride says nothing, and may be one of a block that is not kept whole.
     steps = tuple(stride // size if abs(stride // size) <= room else 0 for stride in strides)
@@ -83,7 +83,7 @@ def lay_out(values: Any, layout: Layout) -> Any:
 
 
 def _room_around(block: Any, begin: int, end: int) -> tuple[int, int]:
-    """Return the bytes of a block before and behind a view of it; none where it is no block of NumPy's."""
+    """Return the bytes of a block before and after a view of it; none where it is no block of NumPy's."""
     if not isinstance(block, np.ndarray):
         return 0, 0
     start: int = block.__array_interface__["data"][0]

@@ -20,7 +20,7 @@ class Extent(NamedTuple):
 
 
 def bounds_of(extent: Extent) -> tuple[int, int]:
-    """Return the first byte of an array and the one behind its last; equal for an array without entries."""
+    """Return the first byte of an array and the one after its last; equal for an array without entries."""
     start = stop = extent.address
     for size, stride in zip(extent.shape, extent.strides, strict=True):
         if size == 0:

@@ -23,7 +23,7 @@ _BLOCK = 0x001 | 0x400
 class Memory:
     """How a library says where an array lies.
 
-    ``block_of`` returns the first byte of an array and the one behind its last if it is one writable block, else None.
+    ``block_of`` returns the first byte of an array and the one after its last if it is one writable block, else None.
     ``owner_of`` returns who allocated the memory of such a block, None where that is not known: blocks of different
     owners lie apart, and no address has to be asked for, which takes longer than some calls.
     """

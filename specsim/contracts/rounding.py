@@ -15,7 +15,7 @@ EXPONENT_STAGES = 4
 """Roundings of an exponent: a difference of logits, a quotient of two units, another base or the last difference."""
 
 BFLOAT16_DIGITS = 7
-"""Binary digits of a bfloat16 number behind its first."""
+"""Binary digits of a bfloat16 number after its first."""
 
 UNDERFLOW = 1e-30
 """A number below it may be 0 elsewhere: subnormal numbers are flushed, and exponents end early."""

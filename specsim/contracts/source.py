@@ -113,7 +113,7 @@ def _solving(names: Names, equations: tuple[Equation, ...]) -> Lines:
 
 
 def _per_array(equations: tuple[Equation, ...], write: Writer) -> Lines:
-    """Write something for each equation, inside the loop over a list and behind the test of an optional argument."""
+    """Write something for each equation, inside the loop over a list and after the test of an optional argument."""
     lines: Lines = []
     for spec, own in _by_array(equations):
         body = [line for equation in own if not equation.is_repeated for line in write(equation)]

@@ -1,4 +1,4 @@
-"""Ragged chains, as engines take them: one length at a time, and nothing behind the end of a draft."""
+"""Ragged chains, as engines take them: one length at a time, and nothing after the end of a draft."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

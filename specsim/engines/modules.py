@@ -63,7 +63,7 @@ class SourceModule(ModuleType):
         raise AttributeError(f"{self.__name__} has no {name}")
 
     def _run(self, name: str) -> None:
-        for number in self._source.behind(name, self._given):
+        for number in self._source.after(name, self._given):
             if number not in self._done and number not in self._running:
                 self._running.add(number)
                 try:

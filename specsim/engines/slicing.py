@@ -15,7 +15,7 @@ class Source:
     """The top level of a file.
 
     A statement *binds* names and *needs* names; what a name stands for is the statements that bind it and, in turn,
-    those behind all that they need.
+    those after all that they need.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class Source:
             if isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
         ]
 
-    def behind(self, name: str, given: Collection[str]) -> list[int]:
+    def after(self, name: str, given: Collection[str]) -> list[int]:
         """Return the numbers of the statements that a name stands for, in the order of the file.
 
         For a method they are those that its body needs; its class is none of them. What is given needs none.

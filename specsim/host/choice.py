@@ -33,7 +33,7 @@ class TokenChoice:
     returns_hidden_states : bool
         Whether the user is handed the hidden state that each output token was chosen from.
     rules : LogitRules or None
-        Change the logits behind the processor, by what the request has output.
+        Change the logits after the processor, by what the request has output.
     stops : frozenset of int
         The tokens that a minimum length of the rules forbids; empty without rules.
     output : tuple of int

@@ -153,7 +153,7 @@ def advance_grammar(grammar: Grammar, tokens: Sequence[int]) -> int | None:
     Parameters
     ----------
     grammar : Grammar
-        The matcher; it is left behind the token that completes the text, or behind the last one.
+        The matcher; it is left after the token that completes the text, or after the last one.
     tokens : sequence of int
         Committed tokens; one that ended the request already is not among them.
 

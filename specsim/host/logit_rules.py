@@ -100,7 +100,7 @@ class LogitRules:
 
 
 def ruled_logits(rules: LogitRules, stops: Collection[int], output: Sequence[int], logits: Sequence[Any]) -> list[Any]:
-    """Return the logits of the token behind an output, token by token as the rules say: what plain decoding does.
+    """Return the logits of the token after an output, token by token as the rules say: what plain decoding does.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Acceptance by position: what verifies of any width proposed and accepted, level by level.
 
 A verify proposes drafts on a number of levels, in a chain one a level; both may differ from request to request and from
-step to step, and may be 0. Position 0 is the level right behind the root. Public names are those that vLLM prints.
+step to step, and may be 0. Position 0 is the level right after the root. Public names are those that vLLM prints.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ def relaxed_output(prompt: Sequence[int], committed: Sequence[Sequence[int]], is
     prompt : sequence of int
         Tokens of the request.
     committed : sequence of sequence of int
-        What every turn before this one has output: the token behind the prompt, then the tokens of each verify.
+        What every turn before this one has output: the token after the prompt, then the tokens of each verify.
     is_overlapped : bool
         The iteration is launched before the turn in front of it is resolved.
 

@@ -23,7 +23,7 @@ LARGEST_COIN = 1 - COIN_STEP
 """Coins are the multiples of one step below 1: those that float32 represents evenly spread (semantics B.9)."""
 
 FINAL_COLUMN = MOST_NODES
-"""Column of the coin that draws the last token: behind every node's (semantics B.9)."""
+"""Column of the coin that draws the last token: after every node's (semantics B.9)."""
 
 LEAST_THRESHOLD = 1e-9
 """``threshold_acc`` is raised to it, because a mass is divided by it (semantics B.8)."""

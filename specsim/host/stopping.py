@@ -77,7 +77,7 @@ class StopRules:
 class Finish:
     """The end of a request.
 
-    ``num_tokens`` is the length of the output: all tokens up to and including the one that ends it, and none behind.
+    ``num_tokens`` is the length of the output: all tokens up to and including the one that ends it, and none after.
     ``text`` is their text, cut before the stop string if there is one. ``matched`` is the token or string that stopped.
     """
 
@@ -92,7 +92,7 @@ class AppendedRun:
     """A run that was appended whole and cut afterwards.
 
     ``appended`` is everything that was accepted, ``emitted`` what the user gets; ``num_committed`` counts the tokens
-    behind the stop too, because their KV is written.
+    after the stop too, because their KV is written.
     """
 
     appended: tuple[int, ...]

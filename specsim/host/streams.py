@@ -30,8 +30,8 @@ def stream_edges(event: StreamEvent, earlier: Sequence[StreamEvent]) -> tuple[in
     """Return the places of the events that one waits for, among those that were queued before it.
 
     Two orders make it legal that slots and rows change owners while launched forwards still use them: KV is written in
-    the order of the launches, and the map is written behind every read of the forwards that were launched before. A
-    forward reads the map behind everything that was written for it, and writes behind its own read.
+    the order of the launches, and the map is written after every read of the forwards that were launched before. A
+    forward reads the map after everything that was written for it, and writes after its own read.
 
     Notes
     -----

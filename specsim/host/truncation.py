@@ -38,7 +38,7 @@ def truncate_at_stop(
     text_of: TokenText,
     grammars: Sequence[Grammar | None] | None = None,
 ) -> Truncation:
-    """Cut every accepted path behind the node whose token ends its request.
+    """Cut every accepted path after the node whose token ends its request.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def truncate_at_stop(
     Raises
     ------
     SpecRejection
-        INCONSISTENT_LENGTHS: not one entry a request; MALFORMED_PATH: a row without a root, or with an entry behind
+        INCONSISTENT_LENGTHS: not one entry a request; MALFORMED_PATH: a row without a root, or with an entry after
         padding.
 
     Notes

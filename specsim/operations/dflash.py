@@ -72,7 +72,7 @@ OPERATIONS = (
     Operation(
         name="fill_block_tokens",
         group="dflash",
-        summary="Shift each block left by one and write the bonus token behind its accepted drafts.",
+        summary="Shift each block left by one and write the bonus token after its accepted drafts.",
         contract=Contract(
             parameters=(
                 array("candidates", "int64 [request, node]", Unit.TOKEN, within=("0", None)),

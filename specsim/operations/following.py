@@ -1,4 +1,4 @@
-"""What follows the output of a request: tokens that are forbidden behind a node, and what was output so far."""
+"""What follows the output of a request: tokens that are forbidden after a node, and what was output so far."""
 
 from specsim.contracts.contract import Contract, Defined, Requirement, ScalarSpec, Unit, array
 from specsim.operations.record import Operation

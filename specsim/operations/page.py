@@ -8,7 +8,7 @@ from specsim.operations.record import Operation
 
 HEADER = """# Operations
 
-The table, in pipeline order, and behind it the table of the toy models; `python -m specsim.validation.page` prints this
+The table, in pipeline order, and after it the table of the toy models; `python -m specsim.validation.page` prints this
 page. An axis is a name or an expression over names; a call binds every name to one size. Entries that are not defined
 are never read and never compared; the others are within their bounds, and no number among them is NaN (`NAN_SCORE`).
 Where entries are checked, a call is refused unless all of it holds: what is said in the columns, what an operation

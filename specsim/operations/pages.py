@@ -29,7 +29,7 @@ OPERATIONS = (
     Operation(
         name="get_src_tgt_cache_loc",
         group="pages",
-        summary="List the slots of accepted nodes, and count the slots behind the last page that they need.",
+        summary="List the slots of accepted nodes, and count the slots after the last page that they need.",
         contract=Contract(
             parameters=(
                 seq_lens(),

@@ -161,7 +161,7 @@ class Operations(Protocol[ArrayT]):
         """Keep the k largest logits of a row, ties by lower id, unless some request keeps the whole vocabulary."""
 
     def fill_block_tokens(self, candidates: ArrayT, num_accepted_drafts: ArrayT, bonus_tokens: ArrayT) -> ArrayT:
-        """Shift each block left by one and write the bonus token behind its accepted drafts."""
+        """Shift each block left by one and write the bonus token after its accepted drafts."""
 
     def target_verify_metadata(
         self,
@@ -508,7 +508,7 @@ class Operations(Protocol[ArrayT]):
         num_draft_tokens: int,
         page_size: int,
     ) -> GetSrcTgtCacheLocOutputs[ArrayT]:
-        """List the slots of accepted nodes, and count the slots behind the last page that they need."""
+        """List the slots of accepted nodes, and count the slots after the last page that they need."""
 
     def get_target_cache_loc(
         self,

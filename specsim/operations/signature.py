@@ -25,7 +25,7 @@ class Parameter:
 def parameters_of(operation: Operation) -> list[Parameter]:
     """Return the parameters in call order.
 
-    An optional array defaults to None where everything behind it has a default, too; Python allows no other.
+    An optional array defaults to None where everything after it has a default, too; Python allows no other.
     """
     parameters: list[Parameter] = []
     for spec in reversed(operation.contract.parameters):
@@ -38,7 +38,7 @@ def parameters_of(operation: Operation) -> list[Parameter]:
 def name_arguments(operation: Operation, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return every argument of a call by the name of its parameter, in call order, defaults filled in.
 
-    An optional array that is left out is None, whatever stands behind it.
+    An optional array that is left out is None, whatever stands after it.
 
     Raises
     ------

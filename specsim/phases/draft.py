@@ -15,7 +15,7 @@ _RELAYED = ("topk_p", "topk_index", "hidden_states", "bonus_tokens")
 
 @dataclass(frozen=True)
 class DraftInput:
-    """What starts a draft: the candidates of depth 1, the hidden state behind them, and the root tokens.
+    """What starts a draft: the candidates of depth 1, the hidden state after them, and the root tokens.
 
     Shapes: ``req_pool_indices`` [request], ``seq_lens`` [request], ``topk_p`` and ``topk_index`` [request, topk] in
     draft vocabulary, ``hidden_states`` [request, hidden] or None where the draft model takes none, ``bonus_tokens``

@@ -40,7 +40,7 @@ class ExtendLens:
 
 
 def get_draft_extend_lens(seq_lens: Any, seq_lens_cpu: tuple[int, ...] | None, num_draft_tokens: int) -> ExtendLens:
-    """Return the lengths of the extend behind a verify, without waiting for the device.
+    """Return the lengths of the extend after a verify, without waiting for the device.
 
     Parameters
     ----------

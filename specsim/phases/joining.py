@@ -81,7 +81,7 @@ def filter_batch(
 
 
 def merge_batch(one: Joinable, other: Joinable) -> Joinable:
-    """Put the requests of another batch behind those of this one.
+    """Put the requests of another batch after those of this one.
 
     Parameters
     ----------

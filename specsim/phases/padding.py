@@ -1,4 +1,4 @@
-"""Padding of one forward, and what is put back behind it.
+"""Padding of one forward, and what is put back after it.
 
 Which fields grow, and with what, stands in one table, so that no field is padded and then forgotten.
 """
@@ -14,7 +14,7 @@ from specsim.phases.tags import ForwardMode
 from specsim.rejection import Reason, SpecRejection
 
 Pad = Callable[[Any, int, int, Any], Any]
-"""Puts so many entries of a value behind an array, along an axis."""
+"""Puts so many entries of a value after an array, along an axis."""
 
 _COUNTS = ("num_accepted_drafts", "num_accepted_tokens")
 _LENGTHS = ("seq_lens", "seq_lens_cpu")
@@ -22,7 +22,7 @@ _EXTENDS = ("extend_seq_lens", "extend_seq_lens_cpu")
 
 
 def numpy_pad(values: Any, axis: int, count: int, fill: Any) -> Any:
-    """Put so many entries of a value behind a NumPy array, along an axis."""
+    """Put so many entries of a value after a NumPy array, along an axis."""
     widths = [(0, 0)] * values.ndim
     widths[axis] = (0, count)
     return np.pad(values, widths, constant_values=fill)
@@ -35,7 +35,7 @@ def pad_inputs_to_size(
     count_fill_value: int = 0,
     pad: Pad | None = None,
 ) -> ForwardBatch:
-    """Put rows behind a batch that read and write the dump alone, up to a number of tokens.
+    """Put rows after a batch that read and write the dump alone, up to a number of tokens.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def post_forward_mlp_sync_batch(
     before : ForwardBatch
         What was padded.
     output : ForwardOutput
-        Logits and hidden states, with the rows of padding behind those of live requests.
+        Logits and hidden states, with the rows of padding after those of live requests.
 
     Returns
     -------

@@ -83,7 +83,7 @@ class PrefillDecoder:
         self._tokens.append(token)
 
     def next_token(self) -> int:
-        """Run what has not run and return the target's choice behind it.
+        """Run what has not run and return the target's choice after it.
 
         SWA slots are used in turn, so that no more of a text runs at once than they hold beside the window before it.
         """

@@ -16,7 +16,7 @@ def clipped_steps(
     wanted: int | None,
     operations: HostFunctions,
 ) -> int | None:
-    """Return how many steps an iteration drafts, so that none of its positions lies behind a context.
+    """Return how many steps an iteration drafts, so that none of its positions lies after a context.
 
     Parameters
     ----------

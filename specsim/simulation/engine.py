@@ -162,7 +162,7 @@ class Engine:
         return iterations[-1] if iterations else None
 
     def run_for_nobody(self) -> None:
-        """Launch an iteration without requests behind all that is launched, as a rank does whose neighbours work.
+        """Launch an iteration without requests after all that is launched, as a rank does whose neighbours work.
 
         Raises
         ------

@@ -112,7 +112,7 @@ def _scored_token(
 
 
 def alone(count: int) -> NDArray[np.int32]:
-    """Return accepted paths of so many requests with one node each: those behind prompts."""
+    """Return accepted paths of so many requests with one node each: those after prompts."""
     return np.arange(count, dtype=np.int32)[:, None]
 
 

@@ -135,5 +135,5 @@ class StoringSide:
 
 
 def output_tokens(predict: NDArray[np.int32], paths: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return int32 [request, node]: the tokens along each accepted path, zeros behind it."""
+    """Return int32 [request, node]: the tokens along each accepted path, zeros after it."""
     return np.where(paths >= 0, predict[paths], 0).astype(np.int32)

@@ -112,7 +112,7 @@ def check_texts(holders: Sequence[Request], unanswered: Sequence[Request], alloc
     holders : sequence of Request
         Those that have a row.
     unanswered : sequence of Request
-        Those of them whose prefill is not resolved: they have no output token behind what is committed.
+        Those of them whose prefill is not resolved: they have no output token after what is committed.
     allocates_ahead : bool
         V2. In V1 nothing but what is committed is allocated between iterations.
     """

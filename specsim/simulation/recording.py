@@ -35,7 +35,7 @@ class RecordingWorker:
         self._worker.assign_choices(rows, choices)
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
-        """Run chunks of prompts and return the token behind each."""
+        """Run chunks of prompts and return the token after each."""
         return self._worker.prefill(rows, chunks)
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:

@@ -39,7 +39,7 @@ class PromptChunk:
 
     @property
     def next_token(self) -> int | None:
-        """The prompt's token behind it; None behind the last chunk."""
+        """The prompt's token after it; None after the last chunk."""
         return self.prompt[self.end] if self.end < len(self.prompt) else None
 
 
@@ -53,7 +53,7 @@ class Request:
     a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it is told the
     log-probability of every output token, in ``logprobs``, and of so many alternatives; ``token_ids_logprob`` and
     ``has_original_logprobs`` are as in ``TokenChoice``. With ``returns_hidden_states`` it is handed the hidden state
-    behind every output token, in ``hidden_states``.
+    after every output token, in ``hidden_states``.
     """
 
     request_id: int
@@ -166,7 +166,7 @@ class Request:
     def append(self, tokens: Sequence[int]) -> None:
         """Append output tokens up to the first that ends the request; nothing after it has ended.
 
-        A request that was aborted keeps all of them and ends behind them.
+        A request that was aborted keeps all of them and ends after them.
 
         Notes
         -----
@@ -186,7 +186,7 @@ class Request:
         self.finish = finish
 
     def tell(self, told: Sequence[ToldToken]) -> None:
-        """Keep what is told of the tokens that were output last; of those behind the end nothing is.
+        """Keep what is told of the tokens that were output last; of those after the end nothing is.
 
         Notes
         -----

@@ -28,9 +28,9 @@ def late_requests(launched: Launched, operations: HostFunctions) -> list[bool]:
 def resolve_prefill(
     launched: Launched, following: Sequence[int], operations: HostFunctions, observer: Observer
 ) -> list[tuple[Request, PromptChunk]]:
-    """Append the token behind each prompt that is through, and return whom the result reaches, with their chunks.
+    """Append the token after each prompt that is through, and return whom the result reaches, with their chunks.
 
-    The token behind a chunk that does not end its prompt is nobody's.
+    The token after a chunk that does not end its prompt is nobody's.
 
     Notes
     -----
@@ -53,7 +53,7 @@ def resolve_prefill(
 def resolve_iteration(launched: Launched, iteration: Iteration, operations: HostFunctions, observer: Observer) -> None:
     """Commit and append what a V2 iteration accepted.
 
-    Everything that was accepted is committed, except behind the end of a grammar.
+    Everything that was accepted is committed, except after the end of a grammar.
 
     Notes
     -----

@@ -33,7 +33,7 @@ def check_sampling(model: ModelDescription, sampling: SamplingParameters | None)
 
 
 def next_shares(model: HashModel, tokens: Sequence[int]) -> tuple[Fraction, ...]:
-    """Return the exact distribution of the token behind a prefix at temperature ``1/ln 2``: powers of 2.
+    """Return the exact distribution of the token after a prefix at temperature ``1/ln 2``: powers of 2.
 
     Raises
     ------

@@ -21,9 +21,9 @@ class Schedule:
     stream_seed : int
         Draws which of the legal orders queued work runs in.
     has_prefix_cache : bool
-        Texts that were resolved are kept, and prompts that begin alike start behind them.
+        Texts that were resolved are kept, and prompts that begin alike start after them.
     clips_drafts : bool
-        An iteration drafts no further than the context of every request in it goes, so that no position behind one is
+        An iteration drafts no further than the context of every request in it goes, so that no position after one is
         read or written. For chains, on workers whose iterations draft fewer steps when they are asked to.
 
     Raises

@@ -40,7 +40,7 @@ class Scheduler:
     window : int
         Positions that a layer with a sliding window sees; 0 where no layer has one.
     num_ahead : int
-        Tokens behind a position that the draft may have consumed.
+        Tokens after a position that the draft may have consumed.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Scheduler:
     def retract_for_decode(self) -> list[Request]:
         """Take the slots of requests that the next decode leaves no room for; return those that it took them from.
 
-        What lies behind every window goes before, then the prompt that is not through, then the end of the batch. A
+        What lies before every window goes first, then the prompt that is not through, then the end of the batch. A
         request that has no room alone ends.
 
         Notes

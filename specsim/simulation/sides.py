@@ -167,7 +167,7 @@ class DraftSide(Protocol[ArrayT, PoolsT_contra, PrefillT_contra, WaitingT_co]):
     def join(self, rows: Sequence[int]) -> None:
         """Take note of requests that join in these rows."""
 
-    def prefill(self, behind: PrefillT_contra, pools: PoolsT_contra) -> Any:
+    def prefill(self, after: PrefillT_contra, pools: PoolsT_contra) -> Any:
         """Follow chunks that the target is through with, and return what starts drafts after them."""
 
     def draft(

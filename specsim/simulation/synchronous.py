@@ -81,7 +81,7 @@ class IterationLedger:
     ) -> Truncation:
         """Append the output tokens up to the first that ends each request, and count the verify.
 
-        A request counts the drafts that the target accepted, also those behind its end; with ``counts_only_output`` it
+        A request counts the drafts that the target accepted, also those after its end; with ``counts_only_output`` it
         counts those that were output, and keeps no histogram of them.
 
         Notes

@@ -88,10 +88,10 @@ class Worker(Protocol):
         """Keep how the tokens of joining requests are chosen. Called before their prefill."""
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
-        """Run chunks of the prompts of joining requests and return the token behind each chunk.
+        """Run chunks of the prompts of joining requests and return the token after each chunk.
 
-        KV of the positions before a chunk is in the slots of the row. Behind the last chunk of a prompt the token is
-        the first output token, behind any other the prompt's own.
+        KV of the positions before a chunk is in the slots of the row. After the last chunk of a prompt the token is
+        the first output token, after any other the prompt's own.
         """
 
     def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
@@ -166,7 +166,7 @@ class SelectiveWorker(Worker, Protocol):
 class PlainlyKeyedWorker(Worker, Protocol):
     """A worker whose caches hold at a position what its own token says, so that tokens are keys of the prefix cache.
 
-    Elsewhere the draft's entry of a position consumed the token behind it, and pairs of tokens are the keys.
+    Elsewhere the draft's entry of a position consumed the token after it, and pairs of tokens are the keys.
     """
 
     has_plain_keys: bool

@@ -33,7 +33,7 @@ def fault_in(values: NDArray[Any], bad: NDArray[np.bool_], what: str, expected: 
 
 @rule(Reason.MALFORMED_PATH, "valid entries form a prefix of the row")
 def _sentinels_end_a_path(arguments: Arguments, axes: Arguments) -> Fault | None:
-    """Behind a sentinel a row of `accept_index` holds sentinels only."""
+    """After a sentinel a row of `accept_index` holds sentinels only."""
     del axes
     paths = arguments["accept_index"]
     place = first_place((paths[:, 1:] >= 0) & (paths[:, :-1] < 0))

@@ -46,7 +46,7 @@ RULES = {
             "num_copies",
             "num_copies",
             _num_copies,
-            "`num_copies` is at least what the beams behind the first lack of their first pages.",
+            "`num_copies` is at least what the beams after the first lack of their first pages.",
             "paged attention reads whole pages",
         ),
     ),

@@ -1,4 +1,4 @@
-"""Where modules come from: a folder of a stranger runs no code of his, and a module of the user is found behind all."""
+"""Where modules come from: a folder of a stranger runs no code of his, and a module of the user is found last."""
 
 import os
 import subprocess

@@ -68,7 +68,7 @@ def test_small_tiles(agrees, cut):
 
 @pytest.mark.parametrize("dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
 def test_the_largest_logits_of_a_row_may_share_a_lane(agrees, cut, dtype):
-    """A lane keeps four of them: more, or ties behind the fourth, have the row searched."""
+    """A lane keeps four of them: more, or ties after the fourth, have the row searched."""
     cut(block=lambda size, most, interpreted: 4 if most > 256 else interpreted)
     rows = (np.arange(5 * 40).reshape(5, 40) % 7 - 100).astype(dtype)
     rows[0, ::4] = np.arange(10)

@@ -31,7 +31,7 @@ def world_of(scope):
 
 
 def play(world, *events):
-    """Return the state behind some events, every one of which is checked."""
+    """Return the state after some events, every one of which is checked."""
     state = world.start()
     for event in events:
         if event.kind == "decode":

@@ -12,7 +12,7 @@ SECTION = "C.90"
 
 @dataclass(frozen=True)
 class Edit:
-    """Lines that go into a file: before or behind the line that starts with given words, or to the end."""
+    """Lines that go into a file: before or after the line that starts with given words, or to the end."""
 
     path: str
     lines: str

@@ -72,7 +72,7 @@ def has_anchors(num_anchors):
 
 
 def shares_a_continuation(history):
-    """Return whether two ends of a context go on with one token, and behind it differently."""
+    """Return whether two ends of a context go on with one token, and after it differently."""
     for below, context, _ in drafts_of(history):
         ends = anchors_of(history, below, context)
         for longer, shorter in pairwise(ends):

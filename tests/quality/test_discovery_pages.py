@@ -23,7 +23,7 @@ def accepted_tokens_of(case: Case) -> Any:
 
 
 def ends(case: Case, past: int) -> Any:
-    """Return whether a request ends so many positions behind a page's end, with and without what it accepted."""
+    """Return whether a request ends so many positions after a page's end, with and without what it accepted."""
     size, lengths = case["page_size"], case["seq_lens"].astype(np.int64)
     return size > 2 and (lengths > 0).any() and (((lengths - past) % size == 0) & (lengths > 0)).any()
 
@@ -45,7 +45,7 @@ VERIFIED: dict[str, Callable[[Case], Any]] = {
         and ((case["seq_lens"] + accepted_tokens_of(case)) % case["page_size"] == 0).any()
         and (accepted_tokens_of(case) > 1).any()
     ),
-    "a page that ends behind the window": lambda case: (
+    "a page that ends after the window": lambda case: (
         (case["seq_lens"] + case["num_draft_tokens"]) % case["page_size"] > 0
     ).any(),
 }
@@ -70,7 +70,7 @@ def test_verifies_end_in_every_way(operation: str, way: str) -> None:
     calls_of(operation).first(VERIFIED[way])
 
 
-def test_masks_keep_entries_behind_a_gap() -> None:
+def test_masks_keep_entries_after_a_gap() -> None:
     def has_a_gap(case: Case) -> Any:
         mask = case["evict_mask"].reshape(-1, case["num_draft_tokens"])
         return case["page_size"] > 1 and (mask[:, :-1] & ~mask[:, 1:]).any()

@@ -23,11 +23,11 @@ def moves_inside_and_outside_of_the_window(case):
 
 
 def ends_at(offset):
-    """Return whether a length ends so far behind a multiple of the interval."""
+    """Return whether a length ends so far after a multiple of the interval."""
 
     def ends(case):
-        behind = case["seq_lens"].astype(np.int64) + case["num_accepted_tokens"]
-        return case["interval"] > 0 and (behind % max(case["interval"], 1) == offset % max(case["interval"], 1)).any()
+        after = case["seq_lens"].astype(np.int64) + case["num_accepted_tokens"]
+        return case["interval"] > 0 and (after % max(case["interval"], 1) == offset % max(case["interval"], 1)).any()
 
     return ends
 

@@ -168,7 +168,7 @@ OTHERS: dict[str, tuple[str, Callable[[Case], Any]]] = {
         "generate_coins",
         lambda case: len(case["seeds"]) > 1 and len(set(case["seeds"])) < len(set(case["seq_lens"])),
     ),
-    "rows of NaN behind the last one that is read": (
+    "rows of NaN after the last one that is read": (
         "chain_speculative_sampling",
         lambda case: np.isnan(case["target_probs"]).any() and (~np.isnan(case["target_probs"]).all(axis=1)).any(),
     ),

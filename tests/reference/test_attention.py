@@ -3,7 +3,7 @@ import pytest
 
 from specsim import Reason, SpecRejection, reference
 
-# Root → 1, 2 behind a prefix of 2 and of 0 positions.
+# Root → 1, 2 after a prefix of 2 and of 0 positions.
 TREE = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=np.bool_)
 MASK = np.concatenate([np.concatenate([np.ones((3, 2), dtype=np.bool_), TREE], axis=1).reshape(-1), TREE.reshape(-1)])
 

@@ -6,7 +6,7 @@ from specsim import Reason, SpecRejection, reference
 
 @pytest.fixture
 def chain(i32, i64):
-    """Return the call of the chain 1 → 2 → 0 behind the output 3, 1 over four tokens; 0 stops, and "1 2" is bad."""
+    """Return the call of the chain 1 → 2 → 0 after the output 3, 1 over four tokens; 0 stops, and "1 2" is bad."""
     return {
         "draft_token": i64([1, 2, 0]),
         "tree_mask": np.tri(3, dtype=bool).reshape(-1),
@@ -34,7 +34,7 @@ def rows(i32, i64):
     }
 
 
-def test_stops_and_bad_words_are_forbidden_behind_the_path(chain):
+def test_stops_and_bad_words_are_forbidden_after_the_path(chain):
     masks = reference.forbid_tokens(**chain) & 0b1111
     assert masks.tolist() == [[0b1010], [0b0110], [0b1111]]
 

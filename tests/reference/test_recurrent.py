@@ -19,7 +19,7 @@ def test_no_interval_keeps_no_snapshot(equal, i64):
 
 
 @pytest.mark.parametrize(("length", "expected"), [(4, -1), (5, 5), (6, 4), (7, 0), (8, -1), (13, 5), (16, -1)])
-def test_a_snapshot_is_behind_the_node_that_completes_an_interval(length, expected):
+def test_a_snapshot_is_after_the_node_that_completes_an_interval(length, expected):
     """With three nodes accepted: 8 is passed from 5, 6 and 7 on, and not once more from 8."""
     got = reference.get_recurrent_steps(np.array([[0, 4, 5]], I32), np.array([3], I32), np.array([length]), 6, 8)
     assert got.snapshot_step.tolist() == [expected]

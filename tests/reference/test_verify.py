@@ -11,7 +11,7 @@ def verify(candidates, next_token, next_sibling, target_predict, num_steps, i64)
 
 
 def test_the_golden_tree_of_an_engine_has_a_link_from_4_to_its_sibling_1(equal, i32, i64):
-    """SGLang's own vector of ``verify_tree_greedy``; in the third request the target chooses the sibling behind."""
+    """SGLang's own vector of ``verify_tree_greedy``; in the third request the target chooses the next sibling."""
     second = ([4, 2, 3, -1, 5, -1], [-1, -1, -1, -1, 1, -1])
     got = reference.verify_tree_greedy(
         i64([[0, 1, 2, 3, 4, 5], [7, 8, 9, 10, 11, 12], [7, 8, 9, 10, 11, 12]]),

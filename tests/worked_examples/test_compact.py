@@ -74,8 +74,8 @@ def test_k3_v1_slots_are_mapped_and_freed(operations):
     assert rows[1:] == [[0] * 7 + [20, 22, 24, 0, 0], [0] * 5 + [30, 31, 33, 35, 0, 0, 0]]
 
 
-def test_k3_v1_slots_behind_a_stop_are_freed(operations):
-    """Token 42 ends request 1, whose path is cut behind its first draft."""
+def test_k3_v1_slots_after_a_stop_are_freed(operations):
+    """Token 42 ends request 1, whose path is cut after its first draft."""
     rows, freed = remapped(operations, [[0, 2, 4, -1], [6, 7, -1, -1]])
     assert freed == [21, 23, 25, 32, 33, 34, 35]
     assert rows[2] == [0] * 5 + [30, 31, 0, 0, 0, 0, 0]

@@ -42,7 +42,7 @@ WINDOWS = [tuple(VERIFY_SLOTS[:6]), tuple(VERIFY_SLOTS[6:])]
 
 
 def prefilled(worker):
-    """Prefill both prompts and give V2 the slots behind them."""
+    """Prefill both prompts and give V2 the slots after them."""
     ranges = [SlotRange(row, 0, len(slots), tuple(slots)) for row, slots in zip(ROWS, PREFIX_SLOTS, strict=True)]
     worker.assign_slots(ranges)
     assert worker.prefill(ROWS, [PromptChunk.whole(prompt) for prompt in PROMPTS]) == BONUS
@@ -51,7 +51,7 @@ def prefilled(worker):
 
 @pytest.fixture(params=WORKERS)
 def v2(request):
-    """Return a V2 worker behind its prefill, and its model."""
+    """Return a V2 worker after its prefill, and its model."""
     if request.param == PRODUCTION:
         model = ScriptedModel(from_numpy, to_numpy, "torch")
         worker = GpuWorker(CONFIG, model, SIZES, use_graphs=False)
@@ -160,7 +160,7 @@ def test_k1_to_k3_v1(layer):
 
 @pytest.mark.parametrize("layer", WORKERS)
 def test_k3_v1_with_a_stop(layer):
-    """Token 42 ends request 1: the path is cut behind it, and only request 0 goes on."""
+    """Token 42 ends request 1: the path is cut after it, and only request 0 goes on."""
     v1 = v1_with(layer, [StopRules(9), StopRules(9, eos_tokens=frozenset({42}))])
     iteration = v1.worker.decode(ROWS)
     cut = v1.books.truncation

@@ -86,7 +86,7 @@ def test_k11_under_overlap():
 
 
 @pytest.mark.parametrize("is_overlapped", [False, True], ids=["in step", "overlapped"])
-def test_k11_a_result_behind_the_end_changes_nothing(is_overlapped):
+def test_k11_a_result_after_the_end_changes_nothing(is_overlapped):
     """Its fifth token ends the request with result 1, while iteration 2 is launched under overlap."""
     released = []
 

@@ -1,4 +1,4 @@
-"""E.4: the windows of three draft layers behind a verify that accepted one draft, and what waits for the next."""
+"""E.4: the windows of three draft layers after a verify that accepted one draft, and what waits for the next."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ SECOND_GROWN = {
 
 
 def grown(window, token, layer):
-    """Return the arguments that grow a window behind a layer's proposal."""
+    """Return the arguments that grow a window after a layer's proposal."""
     return {
         **{name.removeprefix("next_"): value for name, value in window.items()},
         "next_tokens": i64([token]),

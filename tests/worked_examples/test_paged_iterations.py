@@ -53,7 +53,7 @@ def entries(buffer, slots):
 
 
 def check_drafted(model):
-    """Beams lie on pages of their own, each behind a copy of what the text has on its last page."""
+    """Beams lie on pages of their own, each after a copy of what the text has on its last page."""
     first, second = model.asked["draft_step"]
     assert first.out_cache_loc.tolist() == [101, 105, 112, 116, 126, 134]
     assert second.out_cache_loc.tolist() == [102, 106, 113, 117, 127, 135]

@@ -1,4 +1,4 @@
-"""K.6: what V1 keeps of pages, behind a chain and behind a tree."""
+"""K.6: what V1 keeps of pages, after a chain and after a tree."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_k6_chains_free_from_the_next_page_on(computes, length, accepted, freed)
     )
 
 
-def test_k6_trees_move_to_the_front_and_free_behind(computes):
+def test_k6_trees_move_to_the_front_and_free_after(computes):
     computes(
         "get_src_tgt_cache_loc",
         {

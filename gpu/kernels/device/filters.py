@@ -45,7 +45,7 @@ def least_of_best(values, count):
 
 @triton.jit
 def append(list_ptr, length, entries, is_kept):
-    """Write the kept entries of a tile behind each row's list and return its length."""
+    """Write the kept entries of a tile after each row's list and return its length."""
     kept = is_kept.to(tl.int32)
     tl.store(list_ptr + length + tl.cumsum(kept, 1) - 1, entries, mask=is_kept)
     return length + tl.sum(kept, 1, keep_dims=True)

@@ -51,11 +51,11 @@ class DflashSide:
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its KV."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DflashDraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DflashDraftInput:
         """Make KV of the features of chunks."""
-        features = require_present("hidden_states", behind.output.hidden_states)
-        self._project(behind.positions, behind.out_cache_loc, features, pools)
-        return DflashDraftInput(behind.row, behind.following, features, behind.lengths, behind.ends.int())
+        features = require_present("hidden_states", after.output.hidden_states)
+        self._project(after.positions, after.out_cache_loc, features, pools)
+        return DflashDraftInput(after.row, after.following, features, after.lengths, after.ends.int())
 
     def draft(
         self, start: DflashDraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]

@@ -52,9 +52,9 @@ class FrozenSide(ExtendedSide):
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its seed."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Return seeds: the states of the last rows of the chunks; no forward runs."""
-        return self._seeds(behind.row, behind.ends, behind.following.int(), behind.output.hidden_states, behind.last)
+        return self._seeds(after.row, after.ends, after.following.int(), after.output.hidden_states, after.last)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]

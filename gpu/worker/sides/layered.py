@@ -69,9 +69,9 @@ class LayeredSide(ExtendedSide):
         """Take note that the next chunk of these rows begins a request."""
         self._joining |= set(rows)
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Run every layer over the chunks, each a token further; where one goes on, windows grow to what it repairs."""
-        rows, starts = behind.rows, [chunk.start for chunk in behind.chunks]
+        rows, starts = after.rows, [chunk.start for chunk in after.chunks]
         begun = [place for place, row in enumerate(rows) if row in self._joining or starts[place] == 0]
         for place in begun:
             self._firsts_on_host[rows[place]] = starts[place]
@@ -81,20 +81,20 @@ class LayeredSide(ExtendedSide):
             self._firsts.index_copy_(0, begun_rows, device_array([starts[place] for place in begun], DEVICE))
             self._pool.index_fill_(0, begun_rows, 0)
         goes_on = any(start > self._firsts_on_host[row] for row, start in zip(rows, starts, strict=True))
-        lengths = behind.lengths
+        lengths = after.lengths
         window = Window(
-            input_ids=gpu.rotate_prefill_input_ids(behind.input_ids, lengths, behind.following),
-            positions=behind.positions,
-            out_cache_loc=behind.out_cache_loc,
-            hidden_states=require_present("hidden_states", behind.output.hidden_states),
-            starts=behind.keys.cu_seqlens_q[:-1],
+            input_ids=gpu.rotate_prefill_input_ids(after.input_ids, lengths, after.following),
+            positions=after.positions,
+            out_cache_loc=after.out_cache_loc,
+            hidden_states=require_present("hidden_states", after.output.hidden_states),
+            starts=after.keys.cu_seqlens_q[:-1],
             lengths=lengths,
             padding=torch.zeros_like(lengths),
-            ends=behind.ends,
+            ends=after.ends,
             owner=torch.arange(len(rows), device=DEVICE).repeat_interleave(lengths),
         )
-        table, bonus_tokens = behind.keys.page_table, behind.following.int()
-        return self._follow(behind.row, window, table, goes_on, lengths, behind.ends, bonus_tokens, pools)
+        table, bonus_tokens = after.keys.page_table, after.following.int()
+        return self._follow(after.row, window, table, goes_on, lengths, after.ends, bonus_tokens, pools)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]

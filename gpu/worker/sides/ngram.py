@@ -84,9 +84,9 @@ class NgramSide(StoringSide):
         """Return texts by row."""
         return WaitingTexts(self._grow)
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> Texts:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> Texts:
         """Return the texts up to the ends of chunks, and the token after each."""
-        pairs = zip(behind.chunks, behind.tokens, strict=True)
+        pairs = zip(after.chunks, after.tokens, strict=True)
         return [[*chunk.prompt[: chunk.end], token] for chunk, token in pairs]
 
     def draft(

@@ -30,18 +30,18 @@ class StepwiseSide(ExtendedSide):
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its KV."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Run the draft over the chunks, shifted by one."""
         batch = DraftExtendBatch(
-            req_pool_indices=behind.row,
-            input_ids=gpu.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
-            positions=behind.positions,
-            out_cache_loc=behind.out_cache_loc,
-            keys=behind.keys,
-            hidden_states=behind.output.hidden_states,
-            select=behind.last,
+            req_pool_indices=after.row,
+            input_ids=gpu.rotate_prefill_input_ids(after.input_ids, after.lengths, after.following),
+            positions=after.positions,
+            out_cache_loc=after.out_cache_loc,
+            keys=after.keys,
+            hidden_states=after.output.hidden_states,
+            select=after.last,
         )
-        return self._catch_up(batch, behind.ends, behind.following.int(), pools)
+        return self._catch_up(batch, after.ends, after.following.int(), pools)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Tensor]

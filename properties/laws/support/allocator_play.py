@@ -141,7 +141,7 @@ class AllocatorPlay:
         self.loose += expected
 
     def give_back(self, request: int, num_kept: int) -> None:
-        """Free the pages of a request behind some positions; those on the last kept page stay for later."""
+        """Free the pages of a request after some positions; those on the last kept page stay for later."""
         slots, size = self.held[request], self.plain.page_size
         kept = min(num_kept, len(slots))
         self._free(slots[-(-kept // size) * size :])

@@ -33,7 +33,7 @@ class PlainTexts:
         return front
 
     def insert(self, key: Key, slots: Sequence[int]) -> int:
-        """Add a piece behind the cached front, and return how long that is."""
+        """Add a piece after the cached front, and return how long that is."""
         front = self.match(key)
         fronts = self.fronts(key)
         for one in fronts:

@@ -133,7 +133,7 @@ class RowHistory:
         self._disturbed: set[int] = set()
 
     def watch(self, engine: Engine) -> None:
-        """Count, behind a turn, the rows that have another owner than before."""
+        """Count, after a turn, the rows that have another owner than before."""
         for request in engine.scheduler.running:
             if self._owners.get(request.row) == request.request_id:
                 continue

@@ -33,11 +33,11 @@ class Player:
 
     @property
     def is_filling(self) -> bool:
-        """Whether its prompt, or its former output behind it, is not complete."""
+        """Whether its prompt, or its former output after it, is not complete."""
         return self.num_filled < self.num_fill
 
     def next_token(self) -> int:
-        """Return what the model outputs behind the text."""
+        """Return what the model outputs after the text."""
         return (sum(self.text) + len(self.text) + self.name) % 3
 
 
@@ -76,7 +76,7 @@ class MemoryState:
         slots = [device.slot(books.row, position) for position in range(books.num_protected, end)]
         expected = [slot for slot in slots if device.swa_slot(slot)]
         lost = self.part("evict_behind_window")(self.memory, player.holding, books.num_committed)
-        require(list(lost) == expected, f"slots of request {player.name} behind its window", lost, expected)
+        require(list(lost) == expected, f"slots of request {player.name} before its window", lost, expected)
         self.assign(SlotRange(0, 0, 0, (), remapped=tuple(lost)))
         kept = [slot for slot in lost if device.swa_slot(slot)]
         require(not kept, f"slots of request {player.name} that keep their SWA slots", kept, "none")

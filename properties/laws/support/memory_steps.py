@@ -37,7 +37,7 @@ def resolve(play: MemoryState) -> None:
 
 
 def reach(play: MemoryState) -> int:
-    """Return how many positions behind the text an iteration touches at most."""
+    """Return how many positions after the text an iteration touches at most."""
     sizes, size = play.history.sizes, play.size
     if size == 1 or sizes.topk == 1:
         return max(sizes.topk * play.sizes.num_steps, sizes.num_draft_tokens)
@@ -88,7 +88,7 @@ def _make_room(play: MemoryState) -> None:
 
 
 def _prepare(play: MemoryState, batch: Sequence[Player]) -> None:
-    """Allocate ahead: two iterations' worth behind what the host knows, in whole pages, and no more."""
+    """Allocate ahead: two iterations' worth after what the host knows, in whole pages, and no more."""
     free, size = play.memory.allocator.num_free, play.size
     books = [one.holding.books for one in batch]
     need = play.part("new_tokens_required_next_decode")(books, play.sizes, size)

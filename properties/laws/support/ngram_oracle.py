@@ -8,7 +8,7 @@ from specsim.host.ngram import NgramParameters, TreeMode
 
 Path = tuple[int, ...]
 Below = Callable[[Path], list[tuple[int, int]]]
-"""Tokens behind a path with their counts, the most recent first."""
+"""Tokens after a path with their counts, the most recent first."""
 
 Number = type[Fraction] | type[float]
 EXACT_AND_ROUNDED: tuple[Number, ...] = (Fraction, float)
@@ -70,7 +70,7 @@ def below_documents(documents: Sequence[Path]) -> Below:
 
 
 def created_nodes(below: Below, context: Path, parameters: NgramParameters, most: int, number: Number) -> list[Path]:
-    """Return the paths of a draft behind its root, in the order in which they come into being."""
+    """Return the paths of a draft after its root, in the order in which they come into being."""
     ends = [context[-length:] for length in range(min(len(context), parameters.max_depth), 0, -1)]
     anchors = [end for end in ends if below(end)]
     grow = _by_breadth if parameters.mode is TreeMode.BFS else _by_probability

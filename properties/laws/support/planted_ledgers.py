@@ -45,7 +45,7 @@ def in_good_order(backend: Backend, page_size: int) -> Kept:
 
 
 def with_windows(backend: Backend, page_size: int) -> Kept:
-    """Return the same with SWA slots, of which the first request has lost those of a page behind its window."""
+    """Return the same with SWA slots, of which the first request has lost those of a page before its window."""
     part, num_slots = backend.host, 30 * page_size
     sizes = PoolSizes(num_slots, 4, 60, page_size, num_slots)
     memory = build_memory(backend, sizes, None, has_cache=False, has_pair_keys=False, window=2)
@@ -75,7 +75,7 @@ def _swa_evicted_inside(kept: Kept) -> None:
     _swa_of(kept).evict(kept.second.slots[-kept.memory.page_size :])
 
 
-def _swa_kept_behind(kept: Kept) -> None:
+def _swa_kept_before_the_window(kept: Kept) -> None:
     kept.second.num_evicted = kept.memory.page_size
 
 
@@ -143,7 +143,7 @@ WRONG: dict[str, Callable[[Kept], None]] = {
     "a row that nobody has": _row_lost,
     "a row of two requests": _row_shared,
     "a free row that a request has": _row_freed,
-    "text behind what is allocated": _committed_beyond,
+    "text after what is allocated": _committed_beyond,
     "positions without slots": _allocated_beyond,
     "a front that the cache does not have": _foreign_front,
 }
@@ -154,7 +154,7 @@ WRONG_IN_WINDOWS: dict[str, Callable[[Kept], None]] = {
     "an SWA page that nobody owns": _swa_lost,
     "an SWA page of the free list and of a page": _swa_freed,
     "a position inside a window without an SWA slot": _swa_evicted_inside,
-    "a position behind a window with an SWA slot": _swa_kept_behind,
-    "a request that counts more as evicted than is behind its window": _swa_evicted_ahead,
+    "a position before a window with an SWA slot": _swa_kept_before_the_window,
+    "a request that counts more as evicted than is before its window": _swa_evicted_ahead,
 }
 """The same where a layer sees a window."""

@@ -49,8 +49,8 @@ class Watched(CallsByName):
     ``script`` says which choice to take at each verify by chance; past its end it is the first. ``taken`` and
     ``widths`` record the choices and how many there were, ``turns`` all that there is to say about them; ``weight`` is
     the exact chance of this run; ``known`` keeps the choices at verifies that earlier runs came to. With ``counted``
-    nothing is chosen at other lengths, in the middle of a prompt and behind an end: what is drawn there is discarded,
-    and choices that differ behind the last of them alone are one.
+    nothing is chosen at other lengths, in the middle of a prompt and after an end: what is drawn there is discarded,
+    and choices that differ after the last of them alone are one.
     """
 
     operations: Backend | Completed

@@ -97,7 +97,7 @@ def runs_of_batches(tour: Tour, power: int) -> Iterator[TourRun]:
 
 
 def runs_of_steps(tour: Tour, power: int) -> Iterator[TourRun]:
-    """Yield, for every number of steps and place, a run that accepts a whole path and drafts once more behind it."""
+    """Yield, for every number of steps and place, a run that accepts a whole path and drafts once more after it."""
     for num_steps in sizes_up_to(power):
         for place in Place:
             width = path_width(num_steps)

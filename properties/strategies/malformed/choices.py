@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Reads drawn numbers one after another; behind the last of them every choice is the first one."""
+    """Reads drawn numbers one after another; after the last of them every choice is the first one."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = iter(numbers)

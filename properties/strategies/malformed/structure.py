@@ -94,7 +94,7 @@ def malformed_path(arguments: Arguments, where: int) -> Arguments:
 
 
 def path_beside_its_root(arguments: Arguments, where: int) -> Arguments:
-    """An accepted path starts one node behind the root of its request."""
+    """An accepted path starts one node after the root of its request."""
     paths = arguments["accept_index"]
     if not paths.size:
         return arguments
@@ -134,7 +134,7 @@ def table_too_long(arguments: Arguments, where: int) -> Arguments:
 
 
 def page_outside_the_pool(arguments: Arguments, where: int) -> Arguments:
-    """A page lies before the pool or behind it."""
+    """A page lies before the pool or after it."""
     return with_entry(arguments, "page_table", where, -1 if where % 2 else 2**20)
 
 
@@ -147,7 +147,7 @@ def fewer_keys_than_queries(arguments: Arguments, where: int) -> Arguments:
 
 
 def longer_than_its_row(arguments: Arguments, where: int) -> Arguments:
-    """The accepted positions of a request end one behind its row of the table."""
+    """The accepted positions of a request end one after its row of the table."""
     counts, width = (arguments["accept_index"] >= 0).sum(axis=1), arguments["req_to_token"].shape[1]
     if not len(counts):
         return arguments

@@ -81,11 +81,11 @@ class DflashSide:
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its KV."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DflashDraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DflashDraftInput:
         """Make KV of the features of chunks."""
-        features = require_present("hidden_states", behind.output.hidden_states)
-        roots, ends = behind.following.astype(np.int64), behind.ends.astype(np.int32)
-        phase = DflashDraftInput(behind.row, roots, features, behind.lengths.astype(np.int32), ends)
+        features = require_present("hidden_states", after.output.hidden_states)
+        roots, ends = after.following.astype(np.int64), after.ends.astype(np.int32)
+        phase = DflashDraftInput(after.row, roots, features, after.lengths.astype(np.int32), ends)
         self._project(phase, pools)
         return phase
 

@@ -60,11 +60,11 @@ class FrozenSide(ExtendedSide):
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its seed."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Return seeds: the states of the last rows of the chunks; no forward runs."""
         del pools
-        states = require_present("hidden states of the target", behind.output.hidden_states)[behind.last]
-        return self._seeds(behind.row, behind.ends, behind.following, states)
+        states = require_present("hidden states of the target", after.output.hidden_states)[after.last]
+        return self._seeds(after.row, after.ends, after.following, states)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]
@@ -141,7 +141,7 @@ def draft_frozen(
     forward : callable
         Runs the draft of the model over the target's KV.
     req_to_token : int32 [row, position]
-        The request-to-token map; no slot behind the committed ones is read, and none is written.
+        The request-to-token map; no slot after the committed ones is read, and none is written.
     verify_slots : callable
         Returns int64 [request*node], the slots that the target will write; called when the trees are built.
 

@@ -35,7 +35,7 @@ from specsim.simulation.sides import Setting, SideFacts
 class Window:
     """What a layer consumes: arrays [token], and [request] where the tokens of each request start and how many it has.
 
-    ``padding`` [request] counts the tokens behind the one that proposes, ``ends`` [request] the positions up to here.
+    ``padding`` [request] counts the tokens after the one that proposes, ``ends`` [request] the positions up to here.
     """
 
     input_ids: Array
@@ -79,29 +79,29 @@ class LayeredSide(ExtendedSide):
         """Take note that the next chunk of these rows begins a request."""
         self._joining |= set(rows)
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Run every layer over the chunks, each a token further; one that goes on repairs what was proposed before it.
 
         A chunk that begins its request has nothing in front that it could grow by.
         """
-        rows, starts = behind.row.tolist(), behind.starts
+        rows, starts = after.row.tolist(), after.starts
         for row, start in zip(rows, starts.tolist(), strict=True):
             if row in self._joining or start == 0:
                 self._firsts[row], self._pool[row] = start, 0
         self._joining -= set(rows)
         window = Window(
-            input_ids=self._operations.rotate_prefill_input_ids(behind.input_ids, behind.lengths, behind.following),
-            positions=behind.positions,
-            out_cache_loc=behind.out_cache_loc,
-            hidden_states=require_present("hidden_states", behind.output.hidden_states),
-            starts=(np.cumsum(behind.lengths) - behind.lengths).astype(np.int32),
-            lengths=behind.lengths.astype(np.int32),
+            input_ids=self._operations.rotate_prefill_input_ids(after.input_ids, after.lengths, after.following),
+            positions=after.positions,
+            out_cache_loc=after.out_cache_loc,
+            hidden_states=require_present("hidden_states", after.output.hidden_states),
+            starts=(np.cumsum(after.lengths) - after.lengths).astype(np.int32),
+            lengths=after.lengths.astype(np.int32),
             padding=np.zeros(len(rows), dtype=np.int32),
-            ends=behind.ends.astype(np.int64),
+            ends=after.ends.astype(np.int64),
         )
-        goes_on = bool((starts > self._firsts[behind.row]).any())
-        table, bonus_tokens = behind.keys.page_table, behind.following.astype(np.int32)
-        return self._follow(behind.row, window, table, goes_on, behind.lengths, window.ends, bonus_tokens, pools)
+        goes_on = bool((starts > self._firsts[after.row]).any())
+        table, bonus_tokens = after.keys.page_table, after.following.astype(np.int32)
+        return self._follow(after.row, window, table, goes_on, after.lengths, window.ends, bonus_tokens, pools)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]

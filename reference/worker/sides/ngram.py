@@ -71,10 +71,10 @@ class NgramSide(StoringSide):
         """Return texts by row."""
         return WaitingTexts()
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> TextsInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> TextsInput:
         """Return the texts up to the ends of chunks, and the token after each."""
-        pairs = zip(behind.chunks, behind.following.tolist(), strict=True)
-        return TextsInput.of(behind.row.tolist(), [[*chunk.prompt[: chunk.end], token] for chunk, token in pairs])
+        pairs = zip(after.chunks, after.following.tolist(), strict=True)
+        return TextsInput.of(after.row.tolist(), [[*chunk.prompt[: chunk.end], token] for chunk, token in pairs])
 
     def draft(
         self, start: TextsInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]

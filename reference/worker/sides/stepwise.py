@@ -30,9 +30,9 @@ class StepwiseSide(ExtendedSide):
     def join(self, rows: Sequence[int]) -> None:
         """Keep nothing of a request but its KV."""
 
-    def prefill(self, behind: TargetPrefill, pools: Pools) -> DraftInput:
+    def prefill(self, after: TargetPrefill, pools: Pools) -> DraftInput:
         """Run the draft over the chunks, shifted by one."""
-        return prefill_draft(behind, self.facts.num_candidates, self._model, pools, self._operations)
+        return prefill_draft(after, self.facts.num_candidates, self._model, pools, self._operations)
 
     def draft(
         self, start: DraftInput, config: SpecConfig, pools: Pools, verify_slots: Callable[[], Array]

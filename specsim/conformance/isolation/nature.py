@@ -86,12 +86,12 @@ def is_there(process: int) -> bool:
 
 def kill_group(process: int) -> None:
     """Kill a process that leads a group, and everything in the group."""
-    kill_left_behind(process)
+    kill_leftovers(process)
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, signal.SIGKILL)
 
 
-def kill_left_behind(process: int) -> None:
+def kill_leftovers(process: int) -> None:
     """Kill everything in the group that a process led; its own number may be another's by now."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)

@@ -19,7 +19,7 @@ from specsim.conformance.isolation.messages import (
     decode_answer,
 )
 from specsim.conformance.isolation.minder import Minder
-from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group, kill_left_behind
+from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group, kill_leftovers
 from specsim.conformance.isolation.nursery import warm_nursery
 from specsim.conformance.isolation.worker import Surroundings
 from specsim.conformance.plain_text import words_of
@@ -95,7 +95,7 @@ class Supervisor:
         self.close()
 
     def submit(self, job: Job, first: bool = False) -> None:
-        """Queue a job, in front of the others or behind them."""
+        """Queue a job, in front of the others or after them."""
         if first:
             self._queue.appendleft(job)
         else:
@@ -314,7 +314,7 @@ class Supervisor:
             self.held[minder.process] = minder.job
             kill_group(minder.process)
         else:
-            kill_left_behind(minder.process)
+            kill_leftovers(minder.process)
         minder.remember()
         for channel in (minder.hatched.channel, minder.hatched.output):
             with suppress(KeyError):

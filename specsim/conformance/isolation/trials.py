@@ -16,7 +16,7 @@ from specsim.conformance.isolation.nature import (
     describe_status,
     die_with_parent,
     kill_group,
-    kill_left_behind,
+    kill_leftovers,
 )
 from specsim.conformance.isolation.stopwatch import Stopwatch
 
@@ -110,7 +110,7 @@ def _wait(process: int, seconds: float, memory: int | None) -> tuple[Fate, str, 
     while True:
         ended, status, used = os.wait4(process, os.WNOHANG)
         if ended:
-            kill_left_behind(process)
+            kill_leftovers(process)
             computed = min(used.ru_utime + used.ru_stime, time.monotonic() - started)
             return fate, words or describe_status(status), max(stopwatch.seconds, computed)
         now = time.monotonic()

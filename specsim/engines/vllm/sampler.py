@@ -121,7 +121,7 @@ def chain_speculative_sampling_without_coins(
 
 
 def _rows_of(draft_tokens: "torch.Tensor", cu_num_drafts: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
-    """Return the target's row of every draft, and that of the token behind all drafts of each request."""
+    """Return the target's row of every draft, and that of the token after all drafts of each request."""
     import torch
 
     chains = chains_of(draft_tokens, cu_num_drafts)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Continuation(Protocol):
-    """A token behind some context, and what follows it there."""
+    """A token after some context, and what follows it there."""
 
     @property
     def token(self) -> int:
@@ -16,7 +16,7 @@ class Continuation(Protocol):
 
     @property
     def count(self) -> int:
-        """How often it came behind that context."""
+        """How often it came after that context."""
         ...
 
     def newest_first(self) -> Iterator["Continuation"]:

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from specsim.host.ngram.continuation import Anchor
-from specsim.host.ngram.draft import NgramDraft, draft_behind
+from specsim.host.ngram.draft import NgramDraft, draft_after
 from specsim.host.ngram.parameters import NgramParameters, check_tokens
 from specsim.rejection import Reason, SpecRejection
 
 BETWEEN_DOCUMENTS = -1
-"""Stands behind each document: no context reaches over it, and nothing that is drafted."""
+"""Stands after each document: no context reaches over it, and nothing that is drafted."""
 
 
 class CorpusPlace:
-    """A token behind some context, by the places of a corpus where it is, ascending."""
+    """A token after some context, by the places of a corpus where it is, ascending."""
 
     def __init__(self, text: tuple[int, ...], places: Sequence[int]) -> None:
         self._text = text
@@ -29,7 +29,7 @@ class CorpusPlace:
         return len(self.places)
 
     def newest_first(self) -> Iterator["CorpusPlace"]:
-        """Yield what follows; the one whose last place is furthest behind is the most recent."""
+        """Yield what follows; the one whose last place is furthest after is the most recent."""
         below: dict[int, list[int]] = {}
         for place in reversed(self.places):
             if self._text[place + 1] != BETWEEN_DOCUMENTS:
@@ -89,10 +89,10 @@ class NgramCorpus:
         SpecRejection
             As for the draft of a store.
         """
-        return draft_behind(tokens, self._anchors, self._parameters, num_draft_tokens)
+        return draft_after(tokens, self._anchors, self._parameters, num_draft_tokens)
 
     def _anchors(self, context: tuple[int, ...]) -> list[Anchor]:
-        """Return the ends of a text that the documents have and go on behind, the longest first."""
+        """Return the ends of a text that the documents have and go on after, the longest first."""
         found: list[Anchor] = []
         places = self._places.get(context[-1], [])
         for length in range(1, min(len(context), self._parameters.max_depth) + 1):

@@ -43,13 +43,13 @@ class NgramDraft:
         return len(self.tokens) - self.num_padding
 
     def leaf_paths(self) -> list[tuple[int, ...]]:
-        """Return the tokens behind the root up to each leaf that is no padding, in the order of the leaves."""
+        """Return the tokens after the root up to each leaf that is no padding, in the order of the leaves."""
         genuine = self.tree_mask[: self.num_genuine, : self.num_genuine]
         leaves = [node for node in range(1, self.num_genuine) if np.count_nonzero(genuine[:, node]) == 1]
         return [tuple(self.tokens[: self.num_genuine][genuine[leaf]][1:].tolist()) for leaf in leaves]
 
 
-def draft_behind(
+def draft_after(
     tokens: Sequence[int],
     anchors_of: Callable[[tuple[int, ...]], Sequence[Anchor]],
     parameters: NgramParameters,

@@ -12,7 +12,7 @@ from specsim.rejection import Reason, SpecRejection
 
 
 def share_draft_nodes(num_draft_tokens: int, num_corpora: int, budget: int) -> tuple[int, int]:
-    """Return how many nodes behind the root a store drafts, and how many each corpus does.
+    """Return how many nodes after the root a store drafts, and how many each corpus does.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def merge_drafts(drafts: Sequence[NgramDraft], num_draft_tokens: int) -> NgramDr
             Reason.INCONSISTENT_LENGTHS,
             what="nodes of the drafts to merge",
             got=num_drafts if drafts else "missing",
-            expected=f"at most {most} behind the root of one or more",
+            expected=f"at most {most} after the root of one or more",
             because="each of them got its share",
         )
     roots = list(dict.fromkeys(int(draft.tokens[ROOT]) for draft in drafts))
@@ -106,7 +106,7 @@ def draft_with_corpora(
     num_draft_tokens : int
         Nodes of the draft, the root included.
     budget : int
-        Nodes behind the root that the corpora may draft together.
+        Nodes after the root that the corpora may draft together.
 
     Raises
     ------

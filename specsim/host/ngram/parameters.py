@@ -32,7 +32,7 @@ class NgramParameters:
     max_depth : int
         Tokens of the longest path, at least 2: a context and what follows it.
     min_breadth, max_breadth : int
-        Children that are followed behind the longest context and behind the shortest; the larger one also bounds the
+        Children that are followed after the longest context and after the shortest; the larger one also bounds the
         children that a tree by probability considers.
     capacity : int
         Nodes that are remembered, the root included; one path has to fit beside it.
@@ -43,7 +43,7 @@ class NgramParameters:
     corpora : tuple of tuples of tuples of int
         The documents of each text from outside, their tokens.
     corpus_budget : int
-        Nodes behind the root that all corpora may draft together.
+        Nodes after the root that all corpora may draft together.
     max_corpus_tokens : int
         Tokens that a corpus may have.
 

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from specsim.host.ngram.continuation import Anchor
-from specsim.host.ngram.draft import NgramDraft, draft_behind
+from specsim.host.ngram.draft import NgramDraft, draft_after
 from specsim.host.ngram.parameters import NgramParameters, check_tokens
 
 ROOT_TOKEN = -1
@@ -89,7 +89,7 @@ class NgramStore:
         SpecRejection
             COUNT_OUT_OF_RANGE: the text is empty; TOKEN_OUT_OF_RANGE; SCALAR_OUT_OF_RANGE: no draft has so many nodes.
         """
-        return draft_behind(tokens, self._anchors, self._parameters, num_draft_tokens)
+        return draft_after(tokens, self._anchors, self._parameters, num_draft_tokens)
 
     def _anchors(self, context: tuple[int, ...]) -> list[Anchor]:
         """Return where the ends of a text lead, the longest first; those that nothing follows are left out."""

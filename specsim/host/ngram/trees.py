@@ -48,7 +48,7 @@ def grow_tree(anchors: Sequence[Anchor], parameters: NgramParameters, num_nodes:
 
 
 def grow_by_breadth(anchors: Sequence[Anchor], parameters: NgramParameters, num_nodes: int) -> DraftTree:
-    """Grow a tree anchor by anchor and level by level: behind longer contexts and deeper levels fewer are followed.
+    """Grow a tree anchor by anchor and level by level: after longer contexts and deeper levels fewer are followed.
 
     Notes
     -----

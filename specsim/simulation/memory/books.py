@@ -24,7 +24,7 @@ class Books:
     is_retracted : bool
         Whether it waits to come back.
     is_committed_freed, is_overallocated_freed : bool
-        Whether the text and the scratch behind it were given back, each once.
+        Whether the text and the scratch after it were given back, each once.
 
     Notes
     -----
@@ -137,7 +137,7 @@ class Books:
         return replace(self, is_committed_freed=True)
 
     def free_overallocated(self) -> "Books":
-        """Note that the scratch behind the text was given back.
+        """Note that the scratch after the text was given back.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Books:
             DOUBLE_FREE: it was before.
         """
         if self.is_overallocated_freed:
-            raise _freed_twice("positions behind the text")
+            raise _freed_twice("positions after the text")
         return replace(self, is_overallocated_freed=True)
 
     def leave(self) -> "Books":

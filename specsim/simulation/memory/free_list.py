@@ -58,7 +58,7 @@ class FreeList:
         return taken
 
     def append(self, numbers: Sequence[int]) -> None:
-        """Take numbers back, behind those that are free."""
+        """Take numbers back, after those that are free."""
         self.owned.difference_update(numbers)
         self.numbers.extend(numbers)
 

@@ -10,7 +10,7 @@ from specsim.simulation.memory.protocols import Allocator, PrefixCache, Rows, Sw
 class SlotRange:
     """Slots of positions ``start`` to ``end−1`` of a row, to be written into the request-to-token map.
 
-    ``swa_slots`` has the SWA slot of each, 0 for none, to be written into the map of slots, and behind them those of
+    ``swa_slots`` has the SWA slot of each, 0 for none, to be written into the map of slots, and after them those of
     the slots ``remapped``, of whatever row, whose SWA slots changed; empty where there are none.
     """
 
@@ -35,7 +35,7 @@ class Holding:
     node : object
         Where the locked front of its text ends in the prefix cache; None while nothing is locked.
     num_evicted : int
-        Positions behind its window, whose SWA slots are gone but for those that the prefix cache has.
+        Positions before its window, whose SWA slots are gone but for those that the prefix cache has.
     """
 
     books: Books = field(default_factory=Books)
@@ -70,7 +70,7 @@ class Memory:
     window : int
         Positions that a token of such a layer sees, its own included.
     num_ahead : int
-        Tokens behind a position under which it is cached, where the draft cache is shifted.
+        Tokens after a position under which it is cached, where the draft cache is shifted.
     """
 
     allocator: Allocator

@@ -8,7 +8,7 @@ from specsim.simulation.memory.protocols import KeyUnit
 def key_units(text: Sequence[int], has_pair_keys: bool, num_ahead: int = 1) -> list[KeyUnit]:
     """Return the key of a text, a unit a position.
 
-    The draft model's entry of a position consumed the token behind it, too, where its cache is shifted, or as many as
+    The draft model's entry of a position consumed the token after it, too, where its cache is shifted, or as many as
     the draft has layers: the last positions of a text have no such tokens, and no unit.
 
     Notes

@@ -88,7 +88,7 @@ class Ledger:
         lost = [place for place, is_there in enumerate(has_swa) if place >= reachable and not is_there]
         require(not lost, f"positions of {what} inside its window that lost their SWA slots", lost, "none")
         kept = [place for place in range(books.num_protected, evicted) if has_swa[place]]
-        require(not kept, f"positions of {what} behind its window that keep their SWA slots", kept, "none")
+        require(not kept, f"positions of {what} before its window that keep their SWA slots", kept, "none")
 
     def _check_lengths(self, what: str, holding: Holding) -> None:
         books, size = holding.books, self._memory.page_size

@@ -82,7 +82,7 @@ def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> Slo
     units = key_units(text, memory.has_pair_keys, memory.num_ahead)
     key = units[: floor_to(len(units), memory.page_size)]
     if len(key) < start:
-        # NOTE: a hit knew more tokens ahead than the chunk behind it reaches.
+        # NOTE: a hit knew more tokens ahead than the chunk after it reaches.
         return SlotRange(books.row, start, start, ())
     num_cached = cache.insert(key, holding.slots[: len(key)])
     found = cache.match(key)

@@ -188,7 +188,7 @@ class Rows(Protocol):
         """
 
     def free(self, rows: Iterable[int]) -> None:
-        """Take rows back, behind those that are free.
+        """Take rows back, after those that are free.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class PrefixCache(Protocol):
     def insert(self, key: Sequence[KeyUnit], slots: Sequence[int]) -> int:
         """Own the slots of a key from where the cached ones end, and return how many units were cached before.
 
-        The units behind the last whole page of the key stay with the caller, and so do the slots of those that were
+        The units after the last whole page of the key stay with the caller, and so do the slots of those that were
         cached before: they are duplicates. What is passed counts as used.
 
         Raises

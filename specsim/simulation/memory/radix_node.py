@@ -11,7 +11,7 @@ Units = tuple[KeyUnit, ...]
 
 @dataclass(eq=False)
 class RadixNode:
-    """Units of a key behind those of the parent.
+    """Units of a key after those of the parent.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class RadixNode:
     last_used : int
         Time of the last match or insertion that passed it.
     num_locks : int
-        Requests that keep it, or something behind it.
+        Requests that keep it, or something after it.
     children : dict
-        Those behind it by their first page of units, which no two of them share.
+        Those after it by their first page of units, which no two of them share.
     """
 
     units: Units
@@ -46,7 +46,7 @@ class RadixNode:
     def split(self, length: int, page_size: int) -> "RadixNode":
         """Put the first units into a node of their own above this one, and return it.
 
-        This node stays the one behind, so that whoever has locked it still names all that it keeps.
+        This node stays the later one, so that whoever has locked it still names all that it keeps.
         """
         above = RadixNode(self.units[:length], self.slots[:length], self.parent, self.last_used, self.num_locks)
         if self.parent is not None:
@@ -63,7 +63,7 @@ class RadixNode:
             node = node.parent
 
     def descendants(self) -> Iterator["RadixNode"]:
-        """Yield every node behind this one."""
+        """Yield every node after this one."""
         waiting = list(self.children.values())
         while waiting:
             node = waiting.pop()

@@ -24,7 +24,7 @@ class Release:
     num_owned : int
         Positions of text.
     scratch : tuple of int
-        First and last but one position behind the last page of text.
+        First and last but one position after the last page of text.
     """
 
     num_protected: int
@@ -58,7 +58,7 @@ def owned_length(num_committed: int, num_prompt: int, finished_length: int | Non
 
     Notes
     -----
-    Source: semantics I.4. A result may commit positions behind the token that ended the request.
+    Source: semantics I.4. A result may commit positions after the token that ended the request.
     """
     return num_committed if finished_length is None else min(num_committed, num_prompt + finished_length)
 
@@ -81,7 +81,7 @@ def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bo
             what="num_owned",
             got=num_owned,
             expected=f"{books.num_protected} to {books.num_allocated}",
-            because="a request ends behind what the prefix cache has of it",
+            because="a request ends after what the prefix cache has of it",
         )
     num_key = floor_to(num_key_units(num_owned, has_pair_keys, num_ahead), page_size)
     scratch_start = min(ceil_to(num_owned, page_size), books.num_allocated)

@@ -26,11 +26,11 @@ class DecodeSizes:
 
 
 def alloc_len_per_decode(sizes: DecodeSizes, page_size: int) -> int:
-    """Return how many positions behind the committed ones an iteration may touch.
+    """Return how many positions after the committed ones an iteration may touch.
 
     Notes
     -----
-    Source: semantics I.2. Each beam of a tree starts a page of its own, behind a copy of the prefix's partial page.
+    Source: semantics I.2. Each beam of a tree starts a page of its own, after a copy of the prefix's partial page.
     """
     if sizes.num_draft_tokens == 0:
         return 1
@@ -40,7 +40,7 @@ def alloc_len_per_decode(sizes: DecodeSizes, page_size: int) -> int:
 
 
 def decode_reserve(sizes: DecodeSizes, page_size: int) -> int:
-    """Return how many positions behind the committed ones V2 keeps allocated: what two iterations may touch.
+    """Return how many positions after the committed ones V2 keeps allocated: what two iterations may touch.
 
     The second one is prepared before the host knows what the first one accepted.
 
@@ -52,17 +52,17 @@ def decode_reserve(sizes: DecodeSizes, page_size: int) -> int:
 
 
 def required_row_width(longest_text: int, sizes: DecodeSizes, page_size: int) -> int:
-    """Return the width of a row that holds the longest text, prompt and output, and the reserve behind it.
+    """Return the width of a row that holds the longest text, prompt and output, and the reserve after it.
 
     Notes
     -----
-    Source: semantics I.2. Whole pages are allocated, so that the last one may begin at any place behind the reserve.
+    Source: semantics I.2. Whole pages are allocated, so that the last one may begin at any place after the reserve.
     """
     return longest_text + decode_reserve(sizes, page_size) + page_size - 1
 
 
 def next_allocated_length(num_committed: int, num_allocated: int, sizes: DecodeSizes, page_size: int) -> int:
-    """Return the allocated length before a V2 iteration: the reserve behind the text in whole pages, never less.
+    """Return the allocated length before a V2 iteration: the reserve after the text in whole pages, never less.
 
     Notes
     -----

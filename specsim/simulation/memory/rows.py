@@ -34,7 +34,7 @@ class RowAllocator:
         return self._rows.take(count)
 
     def free(self, rows: Iterable[int]) -> None:
-        """Take rows back, behind those that are free."""
+        """Take rows back, after those that are free."""
         returned = list(rows)
         self._rows.require_owned(returned)
         self._rows.append(returned)

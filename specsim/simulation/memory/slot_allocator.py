@@ -6,7 +6,7 @@ from specsim.simulation.memory.pages import PagedAllocator
 
 
 class SlotAllocator(PagedAllocator):
-    """Slots 1 … ``num_slots−1``; those that come back line up behind the free ones, as they were named.
+    """Slots 1 … ``num_slots−1``; those that come back line up after the free ones, as they were named.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class SwaAllocator:
     """Full slots as another allocator hands them out, each with an SWA slot of its own until a window has passed it.
 
     A page of full slots has one page of SWA slots, place by place, or none. Both are taken together or not at all, and
-    given back together; what lies behind every window gives back its SWA slots alone.
+    given back together; what lies before every window gives back its SWA slots alone.
 
     Parameters
     ----------

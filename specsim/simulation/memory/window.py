@@ -50,7 +50,7 @@ def evict_behind_window(memory: Memory, holding: Holding, next_position: int) ->
 def reachable_match(memory: Memory, found: Match) -> int:
     """Return how much of a match can be used: a front whose last window has SWA slots.
 
-    Whoever goes on behind a front sees the window before it, which may be lost where the front was left by a request
+    Whoever goes on after a front sees the window before it, which may be lost where the front was left by a request
     that had gone further.
     """
     if memory.swa is None:

@@ -33,7 +33,7 @@ class BlockBatch(Generic[ArrayT]):
     """One block a request: its root and masks, each of which sees all keys of the request and the whole block.
 
     ``input_ids``, ``positions`` and ``out_cache_loc`` int64 [request*node]; ``keys`` are the last positions of each
-    text and, behind them, the block. Every request has ``num_draft_tokens`` positions.
+    text and, after them, the block. Every request has ``num_draft_tokens`` positions.
     """
 
     input_ids: ArrayT

@@ -170,7 +170,7 @@ class ModelDescription:
 
     @property
     def num_ahead(self) -> int:
-        """Tokens behind a position that the draft's entries at the position may have consumed."""
+        """Tokens after a position that the draft's entries at the position may have consumed."""
         if self.draft_source is not DraftSource.LAYERS:
             return 1
         return max((one.num_layers for one in self.kv_components if one.side is Side.DRAFT), default=1)

@@ -29,7 +29,7 @@ def forward_of_step(batch: DraftStepBatch[Any], width: int | None) -> ForwardBat
 
 
 def forward_of_extend(batch: DraftExtendBatch[Any], width: int | None) -> ForwardBatch:
-    """Return the batch of a draft that catches up, behind prompts where requests have no width."""
+    """Return the batch of a draft that catches up, after prompts where requests have no width."""
     return _of_draft(ForwardMode.EXTEND if width is None else ForwardMode.DRAFT_EXTEND, batch, width)
 
 

@@ -53,7 +53,7 @@ Look = Callable[[Any], object]
 
 
 class PaddedModel(Generic[ArrayT]):
-    """Another model, run on rows that read and write the dump behind those of live requests.
+    """Another model, run on rows that read and write the dump after those of live requests.
 
     It has the forwards of every kind of draft; those that the other model lacks fail when they are asked for.
 
@@ -62,7 +62,7 @@ class PaddedModel(Generic[ArrayT]):
     model : Model
         Whose forwards run.
     extend_width : int
-        Rows that a request has, or may have, in a draft-extend behind a verify.
+        Rows that a request has, or may have, in a draft-extend after a verify.
     agree : callable
         Decides how many rows a forward is padded to: the next bucket, unless it says otherwise.
     pad, zeros : callable
@@ -94,11 +94,11 @@ class PaddedModel(Generic[ArrayT]):
         self._extend_width = extend_width
         self._frozen_width = frozen_width
         self._pad = pad or numpy_pad
-        self._is_behind_prompts = False
+        self._is_after_prompts = False
 
     def prefill(self, batch: TargetBatch[ArrayT], kv: Buffers, states: Buffers) -> TargetOutput[ArrayT]:
-        """Run chunks of prompts; rows behind them are dummy rows of one token each."""
-        self._is_behind_prompts = True
+        """Run chunks of prompts; rows after them are dummy rows of one token each."""
+        self._is_after_prompts = True
         return self._prefill(batch, kv, states, self._agreed(ForwardKind.TARGET_PREFILL, batch, None))
 
     def _prefill(
@@ -116,8 +116,8 @@ class PaddedModel(Generic[ArrayT]):
     def verify(
         self, batch: TargetBatch[ArrayT], kv: Buffers, states: Buffers, scratch: Buffers
     ) -> TargetOutput[ArrayT]:
-        """Run trees; those of padding are rows of the dump behind a prefix of one."""
-        self._is_behind_prompts = False
+        """Run trees; those of padding are rows of the dump after a prefix of one."""
+        self._is_after_prompts = False
         return self._verify(batch, kv, states, scratch, self._agreed(ForwardKind.VERIFY, batch, _width_of(batch)))
 
     def _verify(
@@ -150,7 +150,7 @@ class PaddedModel(Generic[ArrayT]):
 
     def draft_extend(self, batch: DraftExtendBatch[ArrayT], kv: Buffers) -> DraftOutput[ArrayT]:
         """Run the tokens with which the draft catches up; rows of padding are requests of one token."""
-        kind = ForwardKind.DRAFT_PREFILL if self._is_behind_prompts else ForwardKind.DRAFT_EXTEND
+        kind = ForwardKind.DRAFT_PREFILL if self._is_after_prompts else ForwardKind.DRAFT_EXTEND
         return self._draft_extend(kind, batch, kv, self._agreed(kind, batch, self._width_in(kind)))
 
     def _draft_extend(
@@ -161,7 +161,7 @@ class PaddedModel(Generic[ArrayT]):
 
     def draft_layer(self, layer: int, batch: DraftExtendBatch[ArrayT], kv: Buffers) -> DraftOutput[ArrayT]:
         """Run the window of a layer, in which a request has a row more than in that of the layer before."""
-        kind = ForwardKind.LAYER_PREFILL if self._is_behind_prompts else ForwardKind.LAYER_EXTEND
+        kind = ForwardKind.LAYER_PREFILL if self._is_after_prompts else ForwardKind.LAYER_EXTEND
         agreed = self._agreed(kind, batch, self._width_in(kind, layer), layer)
         return self._draft_layer(kind, layer, batch, kv, agreed)
 
@@ -191,7 +191,7 @@ class PaddedModel(Generic[ArrayT]):
         return live_draft_output(padded, before, model.draft_frozen(longer, kv))
 
     def draft_block(self, batch: BlockBatch[ArrayT], kv: Buffers) -> DraftOutput[ArrayT]:
-        """Run blocks; those of padding are rows of the dump behind a prefix of one."""
+        """Run blocks; those of padding are rows of the dump after a prefix of one."""
         rows, width = _num_rows(batch.input_ids), batch.num_draft_tokens
         return self._draft_block(batch, kv, self.agree(ForwardKind.DRAFT_BLOCK, rows // width, rows, width))
 
@@ -214,7 +214,7 @@ class PaddedModel(Generic[ArrayT]):
 
     def project_features(self, batch: FeatureBatch[ArrayT], kv: Buffers) -> None:
         """Make KV of features, a row a position; that of rows of padding goes into the dump."""
-        kind = ForwardKind.FEATURES_OF_PROMPTS if self._is_behind_prompts else ForwardKind.FEATURES
+        kind = ForwardKind.FEATURES_OF_PROMPTS if self._is_after_prompts else ForwardKind.FEATURES
         rows = _num_rows(batch.positions)
         self._project_features(kind, batch, kv, self.agree(kind, rows, rows, 1))
 
@@ -266,7 +266,7 @@ class PaddedModel(Generic[ArrayT]):
         return self.agree(kind, len(batch.req_pool_indices), len(batch.input_ids), width, layer)
 
     def _enter(self, kind: ForwardKind, before: ForwardBatch, agreed: Agreement) -> tuple[ForwardBatch, ForwardBatch]:
-        """Return what is put back behind a forward, and what it reads."""
+        """Return what is put back after a forward, and what it reads."""
         self.forwards[kind] += 1
         padded = pad_inputs_to_size(before, agreed.num_tokens, pad=self._pad)
         if self.look is not None:

@@ -1,4 +1,4 @@
-"""Batches with rows of padding behind those of live requests, and what their forwards return without them."""
+"""Batches with rows of padding after those of live requests, and what their forwards return without them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ Buffers = Mapping[str, Sequence[Any]]
 
 
 def keys_with_rows(keys: PagedKeys[Any], count: int, width: int, prefix: int, pad: Pad) -> PagedKeys[Any]:
-    """Return keys with so many rows more, each of so many new tokens behind a prefix, all of it in the dump."""
+    """Return keys with so many rows more, each of so many new tokens after a prefix, all of it in the dump."""
     if not count:
         return PagedKeys(keys.page_table, keys.cache_seqlens, keys.cu_seqlens_q, keys.page_size)
     num_pages = -(-(prefix + width) // keys.page_size)

@@ -9,7 +9,7 @@ from specsim.simulation.models.batches import DraftStepBatch, ListedKeys
 NUM_LAYERS = 2
 
 
-def _beams_behind(kv_indices: list[int], kv_indptr: list[int]) -> torch.Tensor:
+def _beams_after(kv_indices: list[int], kv_indptr: list[int]) -> torch.Tensor:
     def ints(values: list[int]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.int32, device=DEVICE)
 
@@ -22,7 +22,7 @@ def _beams_behind(kv_indices: list[int], kv_indptr: list[int]) -> torch.Tensor:
 
 
 def test_beams_of_padding_that_see_nothing_are_like_those_beside_live_ones():
-    beside_live_ones = _beams_behind([1, 2], [0, 2, 2, 2])
-    alone = _beams_behind([], [0, 0, 0])
+    beside_live_ones = _beams_after([1, 2], [0, 2, 2, 2])
+    alone = _beams_after([], [0, 0, 0])
     assert alone.tolist() == beside_live_ones[1:].tolist()
     assert beside_live_ones[0].tolist() != alone[0].tolist()

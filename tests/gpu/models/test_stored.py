@@ -68,7 +68,7 @@ def both(*arguments):
     return batch_of(np.asarray, *arguments), batch_of(lambda one: torch.tensor(one, device=DEVICE), *arguments)
 
 
-def test_states_behind_chunks_are_the_same():
+def test_states_after_chunks_are_the_same():
     random = np.random.default_rng(2)
     states, row = arrays_of(random, 3)
     there, widths = to_device(states), [1, 7, 3]
@@ -84,7 +84,7 @@ def test_states_behind_chunks_are_the_same():
         same(there[name], layers)
 
 
-def test_states_behind_nodes_are_the_same():
+def test_states_after_nodes_are_the_same():
     random = np.random.default_rng(3)
     states, row = arrays_of(random, 2)
     parents = np.array([[-1, 0, 0, 1, 3, 2], [-1, 0, 1, 2, 3, 4]])

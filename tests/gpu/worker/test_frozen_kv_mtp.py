@@ -144,10 +144,10 @@ def layers_in_turn(description, kv):
     return shared_kv(replace(description, target_layer_of=in_turn), kv)
 
 
-def seed_of_the_first_row(self, behind, pools):
+def seed_of_the_first_row(self, after, pools):
     """Start the first draft from the state of the first token of a batch of chunks."""
-    first = torch.zeros_like(behind.last)
-    return self._seeds(behind.row, behind.ends, behind.following.int(), behind.output.hidden_states, first)
+    first = torch.zeros_like(after.last)
+    return self._seeds(after.row, after.ends, after.following.int(), after.output.hidden_states, first)
 
 
 FAULTS = {

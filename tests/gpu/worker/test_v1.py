@@ -157,7 +157,7 @@ def test_an_idle_extend_runs_where_other_ranks_wait_for_it(has_dp_attention):
 
 
 def synchronisations(engine):
-    """Step to the end behind the first prefill; return how often each step waited for the device, or was about to."""
+    """Step to the end after the first prefill; return how often each step waited for the device, or was about to."""
     engine.step()
     found = []
     while engine.has_work:

@@ -63,7 +63,7 @@ def assigning_other_than_trees():
 
 
 def swapped(self, other):
-    """Join, but put the draft inputs in the wrong order behind rows in the right one."""
+    """Join, but put the draft inputs in the wrong order after rows in the right one."""
     return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
 
 

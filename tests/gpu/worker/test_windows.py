@@ -41,7 +41,7 @@ def diverge(loops, config, max_new_tokens, **options):
     [((ReferenceWorker, GpuWorker), TREE), ((ReferenceWorkerV1, GpuWorkerV1), CHAIN)],
     ids=["v2-tree", "v1-chain"],
 )
-def test_workers_agree_and_keep_the_same_behind_their_windows(loops, config):
+def test_workers_agree_and_keep_the_same_before_their_windows(loops, config):
     divergence, believed, ours = diverge(loops, config, 5, use_graphs=False, pads=True)
     assert divergence is None
     state, other = believed.state(), ours.state()

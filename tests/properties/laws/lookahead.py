@@ -18,11 +18,11 @@ class Lookahead(StepwiseSide):
     def join(self, rows):
         self.texts |= {int(row): [] for row in rows}
 
-    def prefill(self, behind, pools):
-        ends = np.cumsum(behind.lengths)
-        for row, start, end, length in zip(behind.row, behind.starts, ends, behind.lengths, strict=True):
-            self.hear(row, int(start), behind.input_ids[end - length : end].tolist())
-        phase = super().prefill(behind, pools)
+    def prefill(self, after, pools):
+        ends = np.cumsum(after.lengths)
+        for row, start, end, length in zip(after.row, after.starts, ends, after.lengths, strict=True):
+            self.hear(row, int(start), after.input_ids[end - length : end].tolist())
+        phase = super().prefill(after, pools)
         for row, length, bonus in zip(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, strict=True):
             self.hear(row, int(length), [int(bonus)])
         return phase

@@ -100,7 +100,7 @@ PLANTED = {
         {"v1-page1-topk1-mha-cache": WRONG_KV},
         ("v2-page1-topk1-mha-cache", "v1-page1-topk1-mha"),
     ),
-    "the token behind a chunk forgotten": Planted(
+    "the token after a chunk forgotten": Planted(
         mutant("OWN-1193"),
         {"v2-page1-topk4-mha-chunks": WRONG_KV, "v1-page16-topk1-mha-chunks": WRONG_KV},
         ("v2-page1-topk4-mha",),

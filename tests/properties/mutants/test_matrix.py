@@ -100,7 +100,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert len(path.read_text().splitlines()) == 4 + len(RECORD.rows) + len(RECORD.victims)
 
 
-def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_behind():
+def test_fresh_rows_take_the_place_of_theirs_and_keep_known_killers_after():
     found = {"PV07": ((Kill(AGREEMENT, 3), Kill(REJECTION, 2)), (Kill(AGREEMENT, 1),), ())}
     got = updated(RECORD, found, ["V01", "PV07", "V16"], QUICK)
     assert got == Kills(

@@ -237,7 +237,7 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(prompt, block_
     check_sampled_law(partial(loop, parameters), parameters.config, HashModel(3, 11, 0.9), prompt)
 
 
-def test_behind_the_first_token_top_k_keeps_no_ties():
+def test_after_the_first_token_top_k_keeps_no_ties():
     """The second and the third token are as probable as each other: of a top-k of 2 only the prefill keeps both."""
     model, prompt, parameters = HashModel(3, 11, 0.9), (1, 2), DflashParameters(3)
     make_worker = partial(loop_of("dflash"), parameters)

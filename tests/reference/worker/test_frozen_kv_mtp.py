@@ -83,7 +83,7 @@ def test_sampled_requests_have_the_law_of_decoding_token_by_token(config, loop):
     check_sampled_law(partial(loop, config), config, HashModel(3, 11, 0.9, kv_sharing=(0,)), (0, 1))
 
 
-def test_as_many_forwards_run_as_steps_and_none_behind_a_prompt_or_a_verify(monkeypatch):
+def test_as_many_forwards_run_as_steps_and_none_after_a_prompt_or_a_verify(monkeypatch):
     asked = [Request(0, [1, 2], 9), Request(1, [4], 5)]
     engine = engine_of(TREE, PERFECT, asked)
     model, seen = engine.worker.model, []

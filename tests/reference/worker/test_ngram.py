@@ -154,7 +154,7 @@ SEEDS = range(12)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_request_ends_at_the_token_that_completes_its_grammar(kind):
-    """In the middle of an accepted path too: nothing behind that token is output."""
+    """In the middle of an accepted path too: nothing after that token is output."""
     finishes = []
     for seed in SEEDS:
         request, (output, finish) = constrained(TIGHT, seed, kind)
@@ -180,7 +180,7 @@ def looks_before_the_grammar(accept_index, predict, rules, outputs, prompt_lengt
     return replace(cut, appended=tuple(appended), finishes=tuple(finishes))
 
 
-def test_engines_that_do_not_look_again_output_one_token_behind_the_end():
+def test_engines_that_do_not_look_again_output_one_token_after_the_end():
     operations = ORACLE.with_function("truncate_at_stop", looks_before_the_grammar, "as engines do")
     num_longer = 0
     for seed in SEEDS:

@@ -1,4 +1,4 @@
-"""Iterations without a step: one token a request, nothing of the draft but its extend, and nothing lost behind them."""
+"""Iterations without a step: one token a request, nothing of the draft but its extend, and nothing lost after them."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def run(loop, config, max_new_tokens, page_size=1, adaptive=None, observer=lambd
 
 
 def decode(engine):
-    """Run to the end; yield the result of each iteration and the phases behind it."""
+    """Run to the end; yield the result of each iteration and the phases after it."""
     while engine.has_work:
         iteration = engine.step()
         engine.scheduler.check_ledger()
@@ -82,16 +82,16 @@ def test_two_iterations_of_roots_are_reserved():
 
 
 @WORKERS
-def test_a_perfect_draft_is_accepted_whole_right_behind_a_rest(loop):
+def test_a_perfect_draft_is_accepted_whole_right_after_a_rest(loop):
     engine = run(loop, CHAIN, 16, adaptive=ReadOnce(3, 0, 0, 1, 0, 3))
     counts = [iteration.num_accepted_drafts.tolist() for iteration, _ in decode(engine)]
     assert counts[:6] == [[steps] * 3 for steps in (3, 0, 0, 1, 0, 3)]
 
 
 @WORKERS
-def test_what_a_rest_leaves_behind_is_what_drafts_leave_behind(loop):
+def test_what_a_rest_leaves_after_is_what_drafts_leave_after(loop):
     """At the same length caches and proposals are those of a run that has never rested."""
-    behind = []
+    after = []
     for steps in ((3,), (3, 0, 0, 0, 0)):
         engine = run(loop, CHAIN, 16, adaptive=ReadOnce(*steps))
         while not engine.scheduler.running or engine.scheduler.running[0].num_committed < 2 + 4 + 4:
@@ -100,8 +100,8 @@ def test_what_a_rest_leaves_behind_is_what_drafts_leave_behind(loop):
         rows, slots = zip(*((one.row, one.slots[: one.num_committed]) for one in engine.scheduler.running), strict=True)
         pools = [buffer[list(own)].tolist() for own in slots for buffer in (*state["target_kv"], *state["draft_kv"])]
         names = ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states")
-        behind.append((pools, [state[name][list(rows)].tolist() for name in names]))
-    assert behind[0] == behind[1]
+        after.append((pools, [state[name][list(rows)].tolist() for name in names]))
+    assert after[0] == after[1]
 
 
 def test_fewer_steps_than_none_are_refused_before_anything_runs():

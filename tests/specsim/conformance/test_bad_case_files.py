@@ -113,7 +113,7 @@ FAULTS = {
     ),
     "a layout of other axes": (lambda d: tokens_of(d).update(layout=laid(strides=[1])), "1 strides for 2 axes"),
     "a layout before its block": (lambda d: tokens_of(d).update(layout=laid(offset=-1)), "from entry -1 to 2 of 4"),
-    "a layout behind its block": (lambda d: tokens_of(d).update(layout=laid(offset=1)), "from entry 1 to 4 of 4"),
+    "a layout after its block": (lambda d: tokens_of(d).update(layout=laid(offset=1)), "from entry 1 to 4 of 4"),
     "a layout beyond memory": (lambda d: tokens_of(d).update(layout=laid(size=2**60)), "of a block of"),
     "a layout of one address": (lambda d: tokens_of(d).update(layout=laid(strides=[0, 1])), "addresses and differ"),
 }

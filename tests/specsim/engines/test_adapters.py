@@ -265,7 +265,7 @@ def test_chains_of_one_length_make_one_call_and_return_to_their_rows(lay_out, ad
     assert counts.tolist() == [2, 0, 1]
 
 
-def test_what_lies_behind_a_call_in_the_callers_rows_is_left_alone(lay_out, adapter):
+def test_what_lies_after_a_call_in_the_callers_rows_is_left_alone(lay_out, adapter):
     lay_out("sglang", {"kernels/ops/speculative/reject_sampling.py": CHAIN_KERNEL}, version="0.5.23")
     adapter("specsim.engines.sglang")
     given = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in CHAIN.items()}

@@ -58,7 +58,7 @@ def test_launches_of_a_call_look_once_at_what_each_module_sees(backend, monkeypa
 
 
 @needs_interpreter
-def test_the_language_is_put_back_behind_a_call_that_fails_too(backend):
+def test_the_language_is_put_back_after_a_call_that_fails_too(backend):
     backend.fill_bonus_tokens(TOKENS, LENGTHS)
     before, words = [vars(interpreter)[name] for name in EXCHANGED], dict(vars(language))
 

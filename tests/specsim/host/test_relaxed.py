@@ -40,7 +40,7 @@ def run(loop, rules, is_overlapped=False):
 
 
 def choose(counted, before):
-    """Return the choice behind an output when some tokens count."""
+    """Return the choice after an output when some tokens count."""
     prefix = Prefix(MODEL)
     for token in (*PROMPT, *before):
         prefix.append(token)

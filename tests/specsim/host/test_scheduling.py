@@ -20,7 +20,7 @@ def test_a_turn_waits_for_what_the_host_does():
     assert [waits_for_result([]), waits_for_result([False]), waits_for_result([False, True])] == [0, 0, 1]
 
 
-def test_the_map_is_written_behind_reads_and_beside_forwards():
+def test_the_map_is_written_after_reads_and_beside_forwards():
     queued = [StreamEvent(0, reads_map=True), StreamEvent(0, writes_slots=True)]
     write = StreamEvent(1, writes_map=True)
     assert stream_edges(write, queued) == (0,)

@@ -109,7 +109,7 @@ def test_rules_that_contradict_themselves_are_refused(fields, reason):
     assert caught.value.reason is reason
 
 
-def test_a_later_cut_commits_what_lies_behind_the_stop():
+def test_a_later_cut_commits_what_lies_after_the_stop():
     got = append_run(StopRules(9, frozenset({B})), [C], [A, B, C, D, B], 4, 7, 1, chr)
     assert got == AppendedRun((C, A, B, C, D), (C, A, B), Finish(FinishReason.EOS, 3, "cab", B), 11)
 

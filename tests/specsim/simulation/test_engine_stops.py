@@ -53,7 +53,7 @@ def test_each_stop_at_each_place(reason, place):
     assert report.meta_info[0]["completion_tokens"] == place + 1
 
 
-def test_the_request_counts_drafts_behind_its_stop():
+def test_the_request_counts_drafts_after_its_stop():
     """A perfect draft is accepted whole; the stop at the fourth token cuts the run, not the counters."""
     request = Request(0, [1, 2], 24, stop_tokens=(PLAIN[2],))
     simulate(worker_for([request]), [request], max_batch=2)
@@ -61,7 +61,7 @@ def test_the_request_counts_drafts_behind_its_stop():
     assert (request.counters.num_verifies, request.counters.num_accepted_drafts) == (1, 3)
 
 
-def test_positions_behind_a_stop_are_committed_and_not_owned():
+def test_positions_after_a_stop_are_committed_and_not_owned():
     released = []
 
     def recording(memory, holding, text, num_owned):

@@ -112,7 +112,7 @@ def test_asking_changes_no_token(name):
     assert [one.output for one in told] == [one.output for one in silent]
 
 
-def test_what_comes_late_or_behind_an_end_is_not_told():
+def test_what_comes_late_or_after_an_end_is_not_told():
     """Overlapped, in chunks, and with a pool that runs out: results come one turn late, some for nobody."""
     requests = [Request(number, [number + 1] * 4, 20, top_logprobs=1) for number in range(6)]
     requests[2].stop_tokens = range(0, 32, 2)

@@ -149,7 +149,7 @@ def test_an_abort_between_chunks_waits_for_the_last_one():
 
 
 @pytest.mark.parametrize(("loop", "is_overlapped"), LOOPS)
-def test_a_prompt_starts_behind_what_is_cached_of_it(loop, is_overlapped):
+def test_a_prompt_starts_after_what_is_cached_of_it(loop, is_overlapped):
     reach = Reach()
     requests = [Request(number, [1, 2, 3, 4, 5, 6, 7, number], 5) for number in range(3)]
     schedule = Schedule(is_overlapped=bool(is_overlapped), has_prefix_cache=True)

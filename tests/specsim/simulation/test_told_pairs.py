@@ -48,8 +48,8 @@ def test_a_difference_is_told_with_its_place(wrong):
 def test_a_score_too_few_and_a_score_too_many_are_differences():
     missing = pair([FIRST, SECOND], [FIRST])[0].first_divergence(0)
     assert str(missing) == f"iteration 0, Request.logprobs[5, 1] = nothing, but should be {SECOND}"
-    behind_the_end = pair([FIRST], [FIRST, SECOND])[0].first_divergence(0)
-    assert str(behind_the_end) == f"iteration 0, Request.logprobs[5, 1] = {SECOND}, but should be nothing"
+    after_the_end = pair([FIRST], [FIRST, SECOND])[0].first_divergence(0)
+    assert str(after_the_end) == f"iteration 0, Request.logprobs[5, 1] = {SECOND}, but should be nothing"
 
 
 def test_who_asks_nothing_is_not_looked_at():

@@ -34,7 +34,7 @@ def build_tree_kernel_efficient(
     _demand(torch.int64, (num_requests * nodes,), positions)
     assert parent_list.dtype is torch.int64
     assert depth == 1 or parent_list.shape == (num_requests, topk * (depth - 1) + 1)
-    behind = 0
+    after = 0
     for request, length in enumerate(verified_seq_len.tolist()):
         selected, parents = selected_index[request].tolist(), parent_list[request].tolist()
         above = [0]
@@ -55,12 +55,10 @@ def build_tree_kernel_efficient(
                 tree_mask[request * nodes + node] = sum(1 << other for other in seen)
                 continue
             start = (
-                behind + node * (length + nodes) + length
-                if tree_mask_mode == FULL
-                else (request * nodes + node) * nodes
+                after + node * (length + nodes) + length if tree_mask_mode == FULL else (request * nodes + node) * nodes
             )
             tree_mask[start : start + nodes] = torch.tensor([other in seen for other in range(nodes)])
-        behind += nodes * (length + nodes)
+        after += nodes * (length + nodes)
 
 
 def verify_tree_greedy(

@@ -59,7 +59,7 @@ def test_text_may_end_before_a_path_is_full():
 
 
 def test_breadths_are_exact():
-    """Behind [1,2] it is (3−2)·4/3 + 2, and 2 a level below, of which doubles leave 1.9999999999999998."""
+    """After [1,2] it is (3−2)·4/3 + 2, and 2 a level below, of which doubles leave 1.9999999999999998."""
     store = store_of([1, 2, 3, 4], [1, 2, 3, 5], [2, 7], max_depth=4, min_breadth=2, max_breadth=6, capacity=100)
     assert (4 / 3 + 2) - 4 / 3 < 2
     assert drafted(store, 1, 2) == [2, 3, 5, 4]

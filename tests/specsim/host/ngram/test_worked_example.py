@@ -46,7 +46,7 @@ def test_nodes_of_the_store_are_counted():
     [(2, [3], [0]), (3, [3, 4], [0, 1]), (4, [3, 5, 4], [0, 0, 1])],
 )
 def test_nodes_by_probability_come_in_this_order(num_nodes, tokens, parents):
-    """3 has 4 of 6, 4 behind it 3 of 4 of that, and 5 has 2 of 6: that is .667, .5 and .333."""
+    """3 has 4 of 6, 4 after it 3 of 4 of that, and 5 has 2 of 6: that is .667, .5 and .333."""
     draft = store_of(BY_PROBABILITY, TreeMode.PROB, 4).draft([1, 2], num_nodes)
     assert draft.tokens.tolist() == [2, *tokens]
     assert parents_of(draft) == parents

@@ -50,7 +50,7 @@ def test_freeing_what_nobody_owns_is_refused(freed):
     )
 
 
-def test_freed_slots_come_back_behind_the_free_ones():
+def test_freed_slots_come_back_after_the_free_ones():
     allocator = SlotAllocator(6)
     allocator.allocate(3)
     allocator.free([3, 1])

@@ -41,7 +41,7 @@ def refusal(call, *arguments):
 
 
 def left_by_a_long_output(memory):
-    """Let a request fill two positions, decode to nine, lose what is behind its window, and end."""
+    """Let a request fill two positions, decode to nine, lose what is before its window, and end."""
     holding = Holding()
     admit_request(memory, holding, TEXT[:2])
     allocate_chunk(memory, holding, 2)
@@ -95,7 +95,7 @@ def test_a_backup_of_one_pool_is_refused():
     ("next_position", "window", "page_size", "expected"),
     [(9, 3, 1, 7), (9, 3, 4, 4), (3, 3, 1, 1), (2, 3, 1, 0), (0, 1, 1, 0), (5, 1, 1, 5), (5, 1, 2, 4), (9, 90, 1, 0)],
 )
-def test_what_is_behind_a_window(next_position, window, page_size, expected):
+def test_what_is_before_a_window(next_position, window, page_size, expected):
     assert num_behind_window(next_position, window, page_size) == expected
 
 

@@ -59,7 +59,7 @@ def greedy_output(model, prompt, max_new_tokens):
 
 
 def chain_of_drafts(model, tokens, num_steps):
-    """Return the drafts behind a text whose last token is the bonus token, as the chain of ``num_steps`` proposes them.
+    """Return the drafts after a text whose last token is the bonus token, as the chain of ``num_steps`` proposes them.
 
     The draft's input at position p is the token of position p+1, and the target's hidden state of p if it is a
     committed position, else what the draft itself made of the position before.

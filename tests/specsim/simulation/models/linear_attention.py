@@ -42,7 +42,7 @@ class LinearAttention:
         )
 
     def step(self, tokens, memories, windows):
-        """Return the hidden states after one token a row, and the states of every layer behind it."""
+        """Return the hidden states after one token a row, and the states of every layer after it."""
         hidden = self.embedding[tokens]
         after = []
         for (query, key, value, output, mixed), memory, window in zip(self.layers, memories, windows, strict=True):

@@ -66,7 +66,7 @@ def extends_at_the_next_positions(outputs, arguments):
     return outputs._replace(positions=outputs.positions + 1)
 
 
-def starts_behind_the_first_accepted(outputs, arguments):
+def starts_after_the_first_accepted(outputs, arguments):
     return outputs._replace(select_index=outputs.select_index - (arguments["num_accepted_tokens"] > 1))
 
 
@@ -88,7 +88,7 @@ FAULTS = {
         "prepare_for_extend_to_fill_draft_kvcache", extends_at_the_next_positions, CHAIN, "draft_kv"
     ),
     "extend selects another row": Fault(
-        "prepare_for_extend_to_fill_draft_kvcache", starts_behind_the_first_accepted, CHAIN, "hidden_states"
+        "prepare_for_extend_to_fill_draft_kvcache", starts_after_the_first_accepted, CHAIN, "hidden_states"
     ),
     "prompt not rotated": Fault("rotate_prefill_input_ids", prompts_are_not_rotated, CHAIN, "draft_kv"),
 }

@@ -1,4 +1,4 @@
-"""Recurrent state is committed behind the last accepted node, for chains and trees, by every worker."""
+"""Recurrent state is committed after the last accepted node, for chains and trees, by every worker."""
 
 import pytest
 
