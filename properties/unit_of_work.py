@@ -15,7 +15,7 @@ import msgspec
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import Replay
-from specsim.conformance.isolation.beats import Poisoned, is_watched
+from specsim.conformance.isolation.heartbeat import Poisoned, is_watched
 from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Job, Lost
 from specsim.conformance.isolation.supervisor import Event, Supervisor
 

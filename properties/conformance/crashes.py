@@ -11,7 +11,7 @@ from hypothesis.errors import HypothesisException
 
 from specsim.conformance.backend import Backend
 from specsim.conformance.cases import write_case
-from specsim.conformance.isolation.beats import Cut, begin_call, begin_example
+from specsim.conformance.isolation.heartbeat import Cut, begin_call, begin_example
 from specsim.conformance.isolation.jobs import Fate, Lost
 from specsim.conformance.isolation.trials import Death, try_apart
 from specsim.conformance.limits import NO_LIMITS

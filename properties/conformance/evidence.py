@@ -10,7 +10,7 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.conformance.carrying import as_list
 from specsim.conformance.cases import case_arguments
-from specsim.conformance.isolation.beats import staying
+from specsim.conformance.isolation.heartbeat import staying
 from specsim.conformance.outcomes import Observation, observe
 from specsim.operations import RECORDS
 from specsim.properties.generated.agreement import reference

@@ -9,7 +9,7 @@ import numpy as np
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import case_arguments
-from specsim.conformance.isolation.beats import staying
+from specsim.conformance.isolation.heartbeat import staying
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.stored_laws import StoredLaw
 from specsim.operations import RECORDS

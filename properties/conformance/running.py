@@ -12,7 +12,7 @@ from hypothesis import seed as seeded
 from hypothesis.errors import HypothesisException, Unsatisfiable
 
 from specsim.conformance.backend import Backend
-from specsim.conformance.isolation.beats import Cut, begin_example, staying
+from specsim.conformance.isolation.heartbeat import Cut, begin_example, staying
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, words_of
 from specsim.conformance.raised import Undefined

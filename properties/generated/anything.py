@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.conformance.isolation.beats import begin_call
+from specsim.conformance.isolation.heartbeat import begin_call
 from specsim.conformance.outside import require_inside
 from specsim.conformance.plain_text import words_of
 from specsim.contracts.extents import overlap

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from specsim.conformance.isolation.beats import staying
+from specsim.conformance.isolation.heartbeat import staying
 from specsim.host.stopping import FinishReason
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import MOST_FOLLOWING, draw_following, draw_request, draw_setup

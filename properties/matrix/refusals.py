@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
-from specsim.conformance.isolation.beats import begin_call
+from specsim.conformance.isolation.heartbeat import begin_call
 from specsim.conformance.raised import Undefined
 from specsim.properties.matrix.factors import FACTORS, Cell
 from specsim.properties.matrix.setups import draw_setup, sizes_of

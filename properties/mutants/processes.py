@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from specsim.conformance.isolation.nature import die_with_parent
+from specsim.conformance.isolation.process_limits import die_with_parent
 from specsim.properties.catalogue import properties_by_name
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.hunt import Hunt, Options

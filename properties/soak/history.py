@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from specsim.assertion import require
-from specsim.conformance.isolation.beats import begin_call, begin_example, staying
+from specsim.conformance.isolation.heartbeat import begin_call, begin_example, staying
 from specsim.conformance.plain_text import words_of
 from specsim.properties.soak.drafters import EAGLE
 from specsim.properties.soak.drawing import DrawSetup, draw_setup

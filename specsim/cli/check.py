@@ -36,7 +36,7 @@ from specsim.cli.output import EXIT_CODES, EXIT_OF_VERDICT, announce, finish, no
 from specsim.cli.ran import lines_of
 from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Limits
-from specsim.conformance.isolation.nature import cores
+from specsim.conformance.isolation.process_limits import cores
 from specsim.conformance.known import Subject
 from specsim.environment import INTERPRETER
 from specsim.operations import RECORDS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from specsim.cli.output import Exit, Failed, remark
 from specsim.conformance.backend import Backend, BackendUnavailable, load
-from specsim.conformance.isolation.beats import is_watched
+from specsim.conformance.isolation.heartbeat import is_watched
 from specsim.conformance.limits import BadLimits
 from specsim.environment import INTERPRETER, says_yes
 from specsim.installation import explain_missing, find_missing

@@ -14,9 +14,9 @@ import click
 from specsim.assertion import require_kind
 from specsim.cli.device import choose_device, import_implementation, load_implementation
 from specsim.cli.output import Exit, Failed, aside, in_one_line, notice, remark
+from specsim.conformance.isolation.fork_client import warm_fork_server
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Job, Limits
-from specsim.conformance.isolation.nature import cores
-from specsim.conformance.isolation.nursery import warm_nursery
+from specsim.conformance.isolation.process_limits import cores
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.conformance.known import version_of
 from specsim.conformance.plain_text import printable, shown
@@ -189,7 +189,7 @@ def prepare_engine(implementation: str) -> dict[str, Any] | None:
 
 def begin_to_import() -> None:
     """Let the process that workers are forked from import the suite while this one does."""
-    warm_nursery(PRELOAD)
+    warm_fork_server(PRELOAD)
 
 
 @contextmanager

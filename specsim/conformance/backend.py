@@ -22,7 +22,7 @@ from specsim.conformance.carrying import (
 )
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
 from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
-from specsim.conformance.isolation.beats import begin_call, end_call, stay
+from specsim.conformance.isolation.heartbeat import begin_call, end_call, stay
 from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of, missing_of
 from specsim.conformance.outside import OutsideLimits, require_inside

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from specsim.assertion import require, require_kind
 from specsim.conformance.host_protocol import HostFunctions
-from specsim.conformance.isolation.beats import begin_call, end_call
+from specsim.conformance.isolation.heartbeat import begin_call, end_call
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.memory import SlotRange

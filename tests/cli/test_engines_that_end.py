@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specsim.conformance.isolation.nature import is_there
+from specsim.conformance.isolation.process_limits import is_there
 
 SOURCE = """
 import os, signal, sys, time

@@ -160,7 +160,7 @@ def test_who_is_interrupted_tells_what_is_done_and_leaves_nobody(module, tmp_pat
     assert told.splitlines()[-1] == "interrupted: 0 examples, seed 3"
     assert "not run: 1 properties, interrupted: agreement.fill_bonus_tokens" in told
     for _ in range(500):  # NOTE: processes that are killed with it take a moment to be gone.
-        left = subprocess.run(["pgrep", "-f", f"zygote [0-9]+ {running.pid}"], capture_output=True, check=False)
+        left = subprocess.run(["pgrep", "-f", f"fork_server [0-9]+ {running.pid}"], capture_output=True, check=False)
         if not left.stdout:
             break
         time.sleep(0.02)

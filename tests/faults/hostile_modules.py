@@ -202,9 +202,9 @@ IN_A_CALL = {
         FAILS,
     ),
     "raises an odd rejection": ("from specsim import SpecRejection\nraise SpecRejection.__new__(SpecRejection)", FAILS),
-    "raises Cut": ("from specsim.conformance.isolation.beats import Cut\nraise Cut", (FAILS, INCONCLUSIVE)),
+    "raises Cut": ("from specsim.conformance.isolation.heartbeat import Cut\nraise Cut", (FAILS, INCONCLUSIVE)),
     "raises Poisoned": (
-        "from specsim.conformance.isolation.beats import Poisoned\nraise Poisoned('by hand')",
+        "from specsim.conformance.isolation.heartbeat import Poisoned\nraise Poisoned('by hand')",
         (FAILS, INCONCLUSIVE),
     ),
     "raises an exception of Hypothesis": (

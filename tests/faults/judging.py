@@ -138,7 +138,7 @@ def complaints(attempt: Attempt, ran: Ran) -> list[str]:
 
 def is_ours(text: str) -> bool:
     """Return whether a raw error is one of the process that supervises, or of one that workers are forked from."""
-    return any(one in text for one in ("specsim/cli/", "specsim/__main__", "isolation/worker", "isolation/zygote"))
+    return any(one in text for one in ("specsim/cli/", "specsim/__main__", "isolation/worker", "isolation/fork_server"))
 
 
 def tally(what: str, judged: Iterable[tuple[str, Sequence[str]]]) -> int:

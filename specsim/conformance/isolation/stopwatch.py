@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from specsim.conformance.isolation.nature import seconds_waited
+from specsim.conformance.isolation.process_limits import seconds_waited
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SHORTEST_LOOK = 0.05

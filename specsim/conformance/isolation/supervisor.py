@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
+from specsim.conformance.isolation.fork_client import warm_fork_server
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Lost, Skipped
 from specsim.conformance.isolation.messages import (
     Answered,
@@ -18,9 +19,8 @@ from specsim.conformance.isolation.messages import (
     NoMessage,
     decode_answer,
 )
-from specsim.conformance.isolation.minder import Minder
-from specsim.conformance.isolation.nature import UNTIL_DEAD, is_there, kill_group, kill_leftovers
-from specsim.conformance.isolation.nursery import warm_nursery
+from specsim.conformance.isolation.monitor import Monitor
+from specsim.conformance.isolation.process_limits import UNTIL_DEAD, is_there, kill_group, kill_leftovers
 from specsim.conformance.isolation.worker import Surroundings
 from specsim.conformance.plain_text import words_of
 
@@ -80,11 +80,11 @@ class Supervisor:
         self._num_workers = num_workers
         self._prepare = prepare
         self._on_output = on_output
-        self._nursery = warm_nursery(preload)
+        self._fork_server = warm_fork_server(preload)
         self._queue: deque[Job] = deque()
-        self._minders: list[Minder] = []
+        self._monitors: list[Monitor] = []
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._nursery.control, selectors.EVENT_READ)
+        self._selector.register(self._fork_server.control, selectors.EVENT_READ)
         self._watched = self.seconds = 0.0
         self._lost_starts, self._was_ready = 0, False
 
@@ -109,12 +109,12 @@ class Supervisor:
         CannotStart
             The preparation raises, dies or hangs.
         """
-        self._hatch(self._prepare, is_apart=False)
-        while self._minders[0].is_starting:
+        self._fork(self._prepare, is_apart=False)
+        while self._monitors[0].is_starting:
             for _ in self._turn():
                 pass
-            if not self._minders:
-                self._hatch(self._prepare, is_apart=False)
+            if not self._monitors:
+                self._fork(self._prepare, is_apart=False)
         return self.prepared
 
     def events(self, dispatch: Dispatch = as_it_is, until: float | None = None) -> Iterator[Event]:
@@ -132,192 +132,192 @@ class Supervisor:
         CannotStart
             A process cannot be made ready.
         """
-        while self._queue or any(one.job is not None for one in self._minders):
+        while self._queue or any(one.job is not None for one in self._monitors):
             yield from self._assign(dispatch)
             yield from self._turn()
             if until is not None and self.seconds > until:
-                for minder in [one for one in self._minders if one.job is not None]:
-                    yield from self._end(minder)
+                for monitor in [one for one in self._monitors if one.job is not None]:
+                    yield from self._end(monitor)
 
     def abandon(self) -> None:
         """Take every job back; workers that run one are killed, and nothing is said of what becomes of it."""
         self._queue.clear()
-        for minder in [one for one in self._minders if one.job is not None]:
-            self._retire(minder, kill=True)
+        for monitor in [one for one in self._monitors if one.job is not None]:
+            self._retire(monitor, kill=True)
 
     def close(self) -> None:
         """Kill every worker; those that do not end within a second are ``held``."""
-        for minder in self._minders:
-            kill_group(minder.process)
+        for monitor in self._monitors:
+            kill_group(monitor.process)
         until = time.monotonic() + UNTIL_DEAD
-        for minder in list(self._minders):
-            self._retire(minder, until=until)
+        for monitor in list(self._monitors):
+            self._retire(monitor, until=until)
         self._queue.clear()
         self._selector.close()
 
     def running(self) -> list[Job]:
         """Return the jobs that have begun."""
-        return [one.job for one in self._minders if one.job is not None and not one.is_starting]
+        return [one.job for one in self._monitors if one.job is not None and not one.is_starting]
 
     def _assign(self, dispatch: Dispatch) -> Iterator[Event]:
         while self._queue:
-            idle = next((one for one in self._minders if one.job is None), None)
-            busy = sum(one.job is not None for one in self._minders)
+            idle = next((one for one in self._monitors if one.job is None), None)
+            busy = sum(one.job is not None for one in self._monitors)
             if busy >= self._num_workers:
                 return
             chosen = dispatch(job := self._queue.popleft())
             if isinstance(chosen, str):
                 yield Skipped(job, chosen)
             elif chosen.is_apart:
-                if idle is not None and len(self._minders) >= self._num_workers:
+                if idle is not None and len(self._monitors) >= self._num_workers:
                     self._retire(idle, kill=True)
-                self._hatch(chosen, is_apart=True)
+                self._fork(chosen, is_apart=True)
             elif idle is not None:
                 idle.give(chosen)
             else:
-                self._hatch(self._prepare, is_apart=False).following = chosen
+                self._fork(self._prepare, is_apart=False).following = chosen
 
-    def _hatch(self, job: Job, is_apart: bool) -> Minder:
+    def _fork(self, job: Job, is_apart: bool) -> Monitor:
         surroundings = Surroundings(dict(os.environ), list(sys.path), os.getcwd())
-        minder = Minder(self._nursery.hatch(surroundings), self._on_output, self._watched)
-        self._minders.append(minder)
-        self._selector.register(minder.hatched.channel, selectors.EVENT_READ, minder)
-        self._selector.register(minder.hatched.output, selectors.EVENT_READ, minder)
-        minder.is_starting = not is_apart
-        minder.give(job)
-        return minder
+        monitor = Monitor(self._fork_server.fork(surroundings), self._on_output, self._watched)
+        self._monitors.append(monitor)
+        self._selector.register(monitor.forked.channel, selectors.EVENT_READ, monitor)
+        self._selector.register(monitor.forked.output, selectors.EVENT_READ, monitor)
+        monitor.is_starting = not is_apart
+        monitor.give(job)
+        return monitor
 
     def _turn(self) -> Iterator[Event]:
         before = time.monotonic()
         ready = self._selector.select(TICK)
         for key, _ in ready:
-            if key.data is not None and key.fileobj == key.data.hatched.output and not key.data.drain():
-                self._selector.unregister(key.data.hatched.output)
-        self._nursery.look()
+            if key.data is not None and key.fileobj == key.data.forked.output and not key.data.drain():
+                self._selector.unregister(key.data.forked.output)
+        self._fork_server.look()
         self._look(min(time.monotonic() - before, LONGEST_TICK))
-        for minder in list(self._minders):
-            yield from self._look_at(minder)
+        for monitor in list(self._monitors):
+            yield from self._look_at(monitor)
 
     def _look(self, passed: float) -> None:
         """Let the clocks go on by the seconds that have passed."""
         self._watched += passed
-        busy = [one.stopwatch for one in self._minders if one.job is not None]
+        busy = [one.stopwatch for one in self._monitors if one.job is not None]
         counted = -sum(one.seconds for one in busy)
-        for minder in self._minders:
-            minder.stopwatch.look(self._watched)
+        for monitor in self._monitors:
+            monitor.stopwatch.look(self._watched)
         counted += sum(one.seconds for one in busy)
         self.seconds += counted / len(busy) if busy else passed
 
-    def _look_at(self, minder: Minder) -> Iterator[Event]:
+    def _look_at(self, monitor: Monitor) -> Iterator[Event]:
         try:
-            message = minder.receive()
+            message = monitor.receive()
         except NoMessage as odd:
-            kill_group(minder.process)
-            yield from self._lose(minder, Fate.CRASHED, str(odd))
+            kill_group(monitor.process)
+            yield from self._lose(monitor, Fate.CRASHED, str(odd))
             return
-        status = self._nursery.ends.get(minder.process)
+        status = self._fork_server.ends.get(monitor.process)
         if message is not None:
-            yield from self._take(minder, message)
+            yield from self._take(monitor, message)
         elif status is not None:
-            yield from self._lose(minder, Fate.CRASHED, minder.describe_end(status), status)
+            yield from self._lose(monitor, Fate.CRASHED, monitor.describe_end(status), status)
         else:
-            loss = minder.loss()
+            loss = monitor.loss()
             if loss is not None:
-                kill_group(minder.process)
-                yield from self._lose(minder, *loss)
+                kill_group(monitor.process)
+                yield from self._lose(monitor, *loss)
 
-    def _take(self, minder: Minder, message: Message) -> Iterator[Event]:
+    def _take(self, monitor: Monitor, message: Message) -> Iterator[Event]:
         if isinstance(message, DeviceRefuses):
-            yield from self._lose(minder, Fate.CRASHED, message.words)
+            yield from self._lose(monitor, Fate.CRASHED, message.words)
         elif isinstance(message, CutShort):
-            yield from self._cut(minder, Fate.CUT, "its time is over")
+            yield from self._cut(monitor, Fate.CUT, "its time is over")
         elif isinstance(message, Answered):
             try:
-                job = minder.job
+                job = monitor.job
                 answer = None if job is None else job.read(decode_answer(message.answer))
             except (NoMessage, ValueError, TypeError, LookupError) as odd:
-                kill_group(minder.process)
-                yield from self._lose(minder, Fate.CRASHED, f"wrote what is no answer: {words_of(odd)}")
+                kill_group(monitor.process)
+                yield from self._lose(monitor, Fate.CRASHED, f"wrote what is no answer: {words_of(odd)}")
                 return
-            yield from self._finish(minder, answer)
+            yield from self._finish(monitor, answer)
         else:
-            if minder.is_starting:
+            if monitor.is_starting:
                 raise CannotStart(message.words)
-            yield from self._cut(minder, Fate.RAISED, message.words, message.trace)
+            yield from self._cut(monitor, Fate.RAISED, message.words, message.trace)
 
-    def _cut(self, minder: Minder, fate: Fate, words: str, trace: str = "") -> Iterator[Event]:
+    def _cut(self, monitor: Monitor, fate: Fate, words: str, trace: str = "") -> Iterator[Event]:
         """Say what became of a job that came to no answer, and keep its worker."""
-        job, minder.job = minder.job, None
+        job, monitor.job = monitor.job, None
         if job is not None:
-            minder.remember()
-            yield Lost(job, fate, words, minder.counts[1], minder.last_call, trace or minder.printed)
+            monitor.remember()
+            yield Lost(job, fate, words, monitor.counts[1], monitor.last_call, trace or monitor.printed)
             if job.is_apart:
-                self._retire(minder, kill=True)
+                self._retire(monitor, kill=True)
 
-    def _finish(self, minder: Minder, answer: object) -> Iterator[Event]:
-        job, minder.job = minder.job, None
-        if minder.is_starting:
-            minder.is_starting, self._lost_starts = False, 0
+    def _finish(self, monitor: Monitor, answer: object) -> Iterator[Event]:
+        job, monitor.job = monitor.job, None
+        if monitor.is_starting:
+            monitor.is_starting, self._lost_starts = False, 0
             self.prepared = self.prepared if self._was_ready else answer
             self._was_ready = True
-            if minder.following is not None:
-                minder.give(minder.following)
-                minder.following = None
+            if monitor.following is not None:
+                monitor.give(monitor.following)
+                monitor.following = None
         elif job is not None:
             if job.is_apart:
-                self._retire(minder, kill=True)
+                self._retire(monitor, kill=True)
             yield Done(job, answer)
 
-    def _end(self, minder: Minder) -> Iterator[Event]:
+    def _end(self, monitor: Monitor) -> Iterator[Event]:
         """Take a worker away from its job, or from the one it was to begin."""
-        kill_group(minder.process)
-        self._retire(minder)
-        job = minder.following if minder.is_starting else minder.job
+        kill_group(monitor.process)
+        self._retire(monitor)
+        job = monitor.following if monitor.is_starting else monitor.job
         if job is not None:
-            yield Lost(job, Fate.CUT, OUT_OF_TIME, minder.counts[1], minder.last_call, minder.printed)
+            yield Lost(job, Fate.CUT, OUT_OF_TIME, monitor.counts[1], monitor.last_call, monitor.printed)
 
-    def _lose(self, minder: Minder, fate: Fate, words: str, status: int = 0) -> Iterator[Event]:
+    def _lose(self, monitor: Monitor, fate: Fate, words: str, status: int = 0) -> Iterator[Event]:
         """Bury a worker, and say what became of its job."""
-        self._retire(minder)
-        job = minder.job
+        self._retire(monitor)
+        job = monitor.job
         if job is None:
             return
-        if minder.is_starting:
+        if monitor.is_starting:
             # NOTE: another process, such as one that looks after memory, may kill a single one. An import that ends
             # its process does so again.
             self._lost_starts += 1
             is_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in FROM_OUTSIDE
             if self._lost_starts >= MOST_LOST_STARTS or not (is_killed or self._was_ready):
                 raise DiedAtStart(words)
-            if minder.following is not None:
-                self.submit(minder.following, first=True)
+            if monitor.following is not None:
+                self.submit(monitor.following, first=True)
             return
-        _, example = minder.counts
-        yield Lost(job, fate, words, example, minder.last_call, minder.printed)
+        _, example = monitor.counts
+        yield Lost(job, fate, words, example, monitor.last_call, monitor.printed)
 
-    def _retire(self, minder: Minder, kill: bool = False, until: float | None = None) -> None:
+    def _retire(self, monitor: Monitor, kill: bool = False, until: float | None = None) -> None:
         if kill:
-            kill_group(minder.process)
+            kill_group(monitor.process)
         until = time.monotonic() + UNTIL_DEAD if until is None else until
         # NOTE: the process that workers are forked from says that one has ended once what it left behind has, too.
         while (
-            minder.process not in self._nursery.ends
-            and (self._nursery.is_alive or is_there(minder.process))
+            monitor.process not in self._fork_server.ends
+            and (self._fork_server.is_alive or is_there(monitor.process))
             and time.monotonic() < until
         ):
-            minder.drain()
+            monitor.drain()
             time.sleep(0.005)
             # NOTE: where nobody can tell any more who has ended, it shows in who is there.
             with suppress(CannotStart):
-                self._nursery.look()
-        if minder.process not in self._nursery.ends and is_there(minder.process):
-            self.held[minder.process] = minder.job
-            kill_group(minder.process)
+                self._fork_server.look()
+        if monitor.process not in self._fork_server.ends and is_there(monitor.process):
+            self.held[monitor.process] = monitor.job
+            kill_group(monitor.process)
         else:
-            kill_leftovers(minder.process)
-        minder.remember()
-        for channel in (minder.hatched.channel, minder.hatched.output):
+            kill_leftovers(monitor.process)
+        monitor.remember()
+        for channel in (monitor.forked.channel, monitor.forked.output):
             with suppress(KeyError):
                 self._selector.unregister(channel)
-        self._minders.remove(minder)
-        minder.hatched.close()
+        self._monitors.remove(monitor)
+        monitor.forked.close()

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from specsim.conformance.isolation.beats import Heart, Poisoned, begin_example, listen
+from specsim.conformance.isolation.heartbeat import Heart, Poisoned, begin_example, listen
 from specsim.conformance.isolation.jobs import Fate
-from specsim.conformance.isolation.nature import (
+from specsim.conformance.isolation.process_limits import (
     UNTIL_DEAD,
     bytes_held,
     describe_status,

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from specsim.conformance.isolation.beats import Cut, Heart, Poisoned, listen
+from specsim.conformance.isolation.heartbeat import Cut, Heart, Poisoned, listen
 from specsim.conformance.isolation.jobs import run_function
 from specsim.conformance.isolation.messages import (
     CutShort,
@@ -23,7 +23,7 @@ from specsim.conformance.isolation.messages import (
     receive_job,
     send_message,
 )
-from specsim.conformance.isolation.nature import die_with_parent, go_first
+from specsim.conformance.isolation.process_limits import die_with_parent, go_first
 
 MOST_MESSAGE_BYTES = 1 << 20
 """The longest message between the supervising side and the process that workers are forked from."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from specsim.conformance.cases import read_case
-from specsim.conformance.isolation.beats import Heart
+from specsim.conformance.isolation.heartbeat import Heart
 from tests.specsim.conformance.some_cases import assert_round_trip, make_case
 
 

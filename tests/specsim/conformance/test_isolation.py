@@ -11,7 +11,7 @@ import pytest
 
 from specsim.conformance.isolation import supervisor, trials
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Limits, Skipped
-from specsim.conformance.isolation.nature import is_there, seconds_waited
+from specsim.conformance.isolation.process_limits import is_there, seconds_waited
 from specsim.conformance.isolation.supervisor import OUT_OF_TIME, Supervisor
 
 READY = Job("ready", "os:getpid")
@@ -124,7 +124,7 @@ def test_workers_are_let_go_where_nobody_can_start_another(monkeypatch):
     with Supervisor(1, READY) as supervised:
         supervised.submit(Job(1, "time:sleep", (100_000,)))
         supervised.start()
-        supervised._nursery._zygote.kill()
+        supervised._fork_server._fork_server.kill()
         with pytest.raises(CannotStart, match="the process that workers are forked from is gone"):
             list(supervised.events())
         seen = iter([True])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from specsim.conformance.isolation import messages
-from specsim.conformance.isolation.beats import HEADER, Heart
+from specsim.conformance.isolation.heartbeat import HEADER, Heart
 from specsim.conformance.isolation.jobs import DiedAtStart, Done, Fate, Job, Limits
 from specsim.conformance.isolation.messages import (
     FRAME,

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from specsim.conformance.isolation import beats, stopwatch, trials
-from specsim.conformance.isolation.beats import Cut, Heart
+from specsim.conformance.isolation import heartbeat, stopwatch, trials
+from specsim.conformance.isolation.heartbeat import Cut, Heart
 from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits
-from specsim.conformance.isolation.nature import cores
+from specsim.conformance.isolation.process_limits import cores
 from specsim.conformance.isolation.stopwatch import MOST_STRETCHED, Stopwatch, look_at
 from specsim.conformance.isolation.supervisor import Supervisor
 
@@ -108,9 +108,9 @@ def test_beside_busy_loops_what_is_slow_is_waited_for_and_what_hangs_is_ended():
 def test_a_process_tells_its_own_seconds(monkeypatch):
     """A job is cut after its seconds, in which others may have the machine."""
     clock = SimpleNamespace(wall=100.0, cpu=5.0, waited=1.0)
-    monkeypatch.setattr(beats.time, "monotonic", lambda: clock.wall)
-    monkeypatch.setattr(beats.time, "process_time", lambda: clock.cpu)
-    monkeypatch.setattr(beats, "seconds_waited", lambda process: clock.waited)
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: clock.wall)
+    monkeypatch.setattr(heartbeat.time, "process_time", lambda: clock.cpu)
+    monkeypatch.setattr(heartbeat, "seconds_waited", lambda process: clock.waited)
     heart = Heart.new()
     heart.start(10.0)
     clock.wall, clock.cpu, clock.waited = 130.0, 8.0, 27.0

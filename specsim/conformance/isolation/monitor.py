@@ -1,13 +1,13 @@
-"""One worker from outside: its job, since when it has been silent, what it prints, and what it did last."""
+"""Monitor one worker from outside: its job, how long it has been silent, its output, and its last call."""
 
 import os
 from collections.abc import Callable
 from typing import Any
 
+from specsim.conformance.isolation.fork_client import ForkedWorker
 from specsim.conformance.isolation.jobs import Fate, Job
 from specsim.conformance.isolation.messages import CHUNK, Message
-from specsim.conformance.isolation.nature import bytes_held, describe_status
-from specsim.conformance.isolation.nursery import Hatched
+from specsim.conformance.isolation.process_limits import bytes_held, describe_status
 from specsim.conformance.isolation.stopwatch import Stopwatch
 
 MOST_SHOWN = 1 << 16
@@ -21,15 +21,15 @@ GRACE = 2.0
 """Seconds that a job is given to end by itself once its time is up."""
 
 
-class Minder:
+class Monitor:
     """Watches one worker on the clock of the supervisor, which stands still while the supervisor does.
 
     ``stopwatch`` counts its seconds: time in which the worker could run, and others did, counts for no limit.
     """
 
-    def __init__(self, hatched: Hatched, on_output: Callable[[bytes], None] | None, now: float) -> None:
-        self.hatched = hatched
-        self.process = hatched.process
+    def __init__(self, forked: ForkedWorker, on_output: Callable[[bytes], None] | None, now: float) -> None:
+        self.forked = forked
+        self.process = forked.process
         self.job: Job | None = None
         self.following: Job | None = None
         self.is_starting = False
@@ -51,7 +51,7 @@ class Minder:
         self.job = job
         self._since = self._silent_since = self.stopwatch.lap()
         self._num_printed, self._tail = 0, b""
-        self.hatched.channel.send_job(job.function, job.arguments, job.limits.longest_turn)
+        self.forked.channel.send_job(job.function, job.arguments, job.limits.longest_turn)
 
     def receive(self) -> Message | None:
         """Return what the worker says, if it does.
@@ -61,7 +61,7 @@ class Minder:
         NoMessage
             It is no message.
         """
-        message = self.hatched.channel.receive()
+        message = self.forked.channel.receive()
         if message is not None:
             self.drain()
         return message
@@ -70,7 +70,7 @@ class Minder:
         """Take in what the worker prints; return False where nobody can print any more."""
         for _ in range(MOST_CHUNKS):
             try:
-                printed = os.read(self.hatched.output, CHUNK)
+                printed = os.read(self.forked.output, CHUNK)
             except BlockingIOError:
                 return True
             if not printed:
@@ -84,7 +84,7 @@ class Minder:
 
     def loss(self) -> tuple[Fate, str] | None:
         """Say why the worker has to be killed, if it has to."""
-        counts = self.hatched.heart.counts()
+        counts = self.forked.heart.counts()
         if counts != self.counts:
             self.counts, self._silent_since = counts, self.stopwatch.lap()
         if self.job is None:
@@ -94,7 +94,7 @@ class Minder:
         if limits.memory is not None and held > limits.memory:
             return Fate.CRASHED, f"holds {held / 2**20:,.0f} MiB, but should hold at most {limits.memory / 2**20:,.0f}"
         longest = limits.longest_call
-        if self.is_starting or (longest is not None and not self.hatched.heart.is_calling()):
+        if self.is_starting or (longest is not None and not self.forked.heart.is_calling()):
             longest = limits.start
         if longest is not None and self.stopwatch.is_over(self._silent_since, longest):
             return Fate.TIMED_OUT, f"has not returned after {longest:g} seconds"
@@ -110,5 +110,5 @@ class Minder:
     def remember(self) -> None:
         """Read what the worker did last, before its heart is gone."""
         self.drain()
-        self.counts = self.hatched.heart.counts()
-        self.last_call = self.hatched.heart.last_call()
+        self.counts = self.forked.heart.counts()
+        self.last_call = self.forked.heart.last_call()

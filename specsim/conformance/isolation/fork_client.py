@@ -11,16 +11,16 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
-from specsim.conformance.isolation.beats import Heart
+from specsim.conformance.isolation.heartbeat import Heart
 from specsim.conformance.isolation.jobs import CannotStart
 from specsim.conformance.isolation.messages import Channel
-from specsim.conformance.isolation.nature import kill_group
+from specsim.conformance.isolation.process_limits import kill_group
 from specsim.conformance.isolation.worker import BORN, MOST_MESSAGE_BYTES, NEWS, Surroundings
 
 ROOT = Path(__file__).parents[3]
 
 
-class Hatched:
+class ForkedWorker:
     """A worker as its supervisor holds it: its process, the way to talk to it, its heart, and what it prints."""
 
     def __init__(self, process: int, channel: Channel, heart: Heart, output: int) -> None:
@@ -37,7 +37,7 @@ class Hatched:
         os.close(self.output)
 
 
-class Nursery:
+class ForkServer:
     """Forks workers off a process that has imported some modules; ``ends`` has the statuses of those that ended."""
 
     def __init__(self, preload: Sequence[str]) -> None:
@@ -47,12 +47,12 @@ class Nursery:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.setblocking(False)
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        self._zygote = subprocess.Popen(
+        self._fork_server = subprocess.Popen(
             [
                 sys.executable,
                 "-P",
                 "-m",
-                "specsim.conformance.isolation.zygote",
+                "specsim.conformance.isolation.fork_server",
                 str(theirs.fileno()),
                 str(os.getpid()),
             ],
@@ -69,9 +69,9 @@ class Nursery:
     @property
     def is_alive(self) -> bool:
         """Whether it can fork another."""
-        return self._zygote.poll() is None
+        return self._fork_server.poll() is None
 
-    def hatch(self, surroundings: Surroundings) -> Hatched:
+    def fork(self, surroundings: Surroundings) -> ForkedWorker:
         """Fork a worker.
 
         Raises
@@ -98,7 +98,7 @@ class Nursery:
             except OSError as error:
                 raise CannotStart(f"no process can be started: {error.strerror}") from error
             unless_born.pop_all()
-        return Hatched(self._born.pop(), Channel(mine), heart, reading)
+        return ForkedWorker(self._born.pop(), Channel(mine), heart, reading)
 
     def look(self) -> None:
         """Take in which workers have ended.
@@ -118,9 +118,9 @@ class Nursery:
             return
         atexit.unregister(self.close)
         self.control.close()
-        kill_group(self._zygote.pid)
+        kill_group(self._fork_server.pid)
         with suppress(subprocess.TimeoutExpired):
-            self._zygote.wait(1.0)
+            self._fork_server.wait(1.0)
 
     def _send(self, value: object, *descriptors: int) -> None:
         """Send a value of any length, an environment for example, which no packet may hold: in a file in memory."""
@@ -143,13 +143,13 @@ class Nursery:
 
 
 @cache
-def _warm(preload: tuple[str, ...]) -> list[Nursery]:
+def _warm(preload: tuple[str, ...]) -> list[ForkServer]:
     return []
 
 
-def warm_nursery(preload: Sequence[str]) -> Nursery:
-    """Return the nursery of this process for some modules; it ends with this process."""
+def warm_fork_server(preload: Sequence[str]) -> ForkServer:
+    """Return the fork server of this process for some modules; it ends with this process."""
     kept = _warm(tuple(preload))
     if not kept or not kept[0].is_alive:
-        kept[:] = [Nursery(preload)]
+        kept[:] = [ForkServer(preload)]
     return kept[0]

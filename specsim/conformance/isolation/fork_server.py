@@ -1,7 +1,7 @@
 """A process that has imported what workers need and runs nothing of it: every worker is a fork of it, ready at once.
 
-``python -m specsim.conformance.isolation.zygote DESCRIPTOR`` talks over a socket, which workers do not have. What it
-takes is pickled in files, and comes from the process that supervises; what it says is ``NEWS``.
+``python -m specsim.conformance.isolation.fork_server DESCRIPTOR`` talks over a socket, which workers do not have.
+It takes pickles in files from the process that supervises, and sends ``NEWS``.
 """
 
 import importlib
@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from specsim.conformance.isolation.nature import adopt_orphans, die_with_parent, kill_orphans
+from specsim.conformance.isolation.process_limits import adopt_orphans, die_with_parent, kill_orphans
 from specsim.conformance.isolation.worker import BORN, ENDED, MOST_MESSAGE_BYTES, NEWS, Surroundings, live
 
 NUM_DESCRIPTORS = 4

@@ -1,4 +1,4 @@
-"""What processes of this system can be told and asked: to die with their parent, and how much they hold."""
+"""Limits and signals of processes on this system: dying with the parent, orphans, memory and time."""
 
 import ctypes
 import os

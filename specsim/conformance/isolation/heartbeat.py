@@ -1,4 +1,4 @@
-"""Signs of life: what is about to be called is said before every call, to whoever watches this process."""
+"""Signs of life: what is about to be called is written before every call, for the process that watches this one."""
 
 import os
 import struct
@@ -9,7 +9,7 @@ from mmap import mmap
 from typing import Any
 
 from specsim.conformance.isolation.messages import MOST_BYTES_OF_A_CALL, pack_call, unpack_call
-from specsim.conformance.isolation.nature import seconds_waited
+from specsim.conformance.isolation.process_limits import seconds_waited
 from specsim.conformance.raised import as_failure
 
 HEADER = struct.Struct("<QQQQ")
