@@ -189,7 +189,7 @@ def torch_pad(values: Any, axis: int, count: int, fill: Any) -> Any:
 
 
 class TorchWords:
-    """Says rows of tensors in words, bit for bit; see ``specsim.simulation.one_voice``."""
+    """Says rows of tensors in words, bit for bit; see ``specsim.simulation.replicated_model``."""
 
     def words_of(self, values: torch.Tensor) -> NDArray[np.int64]:
         """Return the elements of a tensor, each as a word."""

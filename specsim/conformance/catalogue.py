@@ -166,7 +166,7 @@ _HOST_FUNCTIONS = (
 )
 
 _MODELS, _RANKS = "specsim.simulation.models.padded", "specsim.simulation.ranks"
-_ONE_VOICE, _MEMORY = "specsim.simulation.one_voice", "specsim.simulation.memory"
+_REPLICATED_MODEL, _MEMORY = "specsim.simulation.replicated_model", "specsim.simulation.memory"
 _PARTS = tuple(
     Entry(name, Kind.PART, group, source, home=home)
     for group, home, parts in (
@@ -200,7 +200,7 @@ _PARTS = tuple(
         ),
         ("padded_engine", _MODELS, (("PaddedModel", "semantics D.9, D.10, J.3"),)),
         ("padded_engine", _RANKS, (("Meeting", "semantics D.9, J.3"),)),
-        ("one_voice_engine", _ONE_VOICE, (("OneVoiceModel", "semantics B.8"),)),
+        ("one_voice_engine", _REPLICATED_MODEL, (("OneVoiceModel", "semantics B.8"),)),
     )
     for name, source in parts
 )

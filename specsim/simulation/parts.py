@@ -25,8 +25,8 @@ from specsim.simulation.memory import (
     required_row_width,
 )
 from specsim.simulation.models.padded import PaddedModel
-from specsim.simulation.one_voice import OneVoiceModel
 from specsim.simulation.ranks import Meeting
+from specsim.simulation.replicated_model import OneVoiceModel
 
 __all__ = [
     "Books",

@@ -17,8 +17,8 @@ from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
-from specsim.simulation.one_voice import OneVoiceModel
 from specsim.simulation.ranks import Meeting, run_rank
+from specsim.simulation.replicated_model import OneVoiceModel
 from specsim.simulation.requests import Request
 
 MODEL = HashModel(32, 3, 0.8)

@@ -95,21 +95,21 @@ def test_ranks_with_a_gpu_each_output_what_the_reference_does():
 
 
 def test_ranks_of_one_batch_commit_the_same():
-    check_one_voice(OneVoice((Case("eagle_v2", TREE, (2, 2)),)))
+    check_replicated_model(OneVoice((Case("eagle_v2", TREE, (2, 2)),)))
 
 
 @pytest.mark.slow
 def test_ranks_of_one_batch_commit_the_same_with_every_worker():
-    check_one_voice(OneVoice(every_worker((2, 2))))
-    check_one_voice(OneVoice((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True))
+    check_replicated_model(OneVoice(every_worker((2, 2))))
+    check_replicated_model(OneVoice((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True))
 
 
 @pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
 def test_ranks_of_one_batch_with_a_gpu_each_commit_the_same():
-    check_one_voice(OneVoice(every_worker((2, 2)), is_on_device=True), "nccl")
+    check_replicated_model(OneVoice(every_worker((2, 2)), is_on_device=True), "nccl")
 
 
-def check_one_voice(play, backend="gloo"):
+def check_replicated_model(play, backend="gloo"):
     for one in run_ranks(play, 2, backend, 60.0, preload=[HOME]):
         assert one.failure is None
         for case, told in zip(play.cases, one.returned, strict=True):
