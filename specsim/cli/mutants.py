@@ -91,7 +91,7 @@ def mutants(
         first_seed = secrets.randbelow(2**32) if num_seeds == 1 else 0
     seeds = range(first_seed, first_seed + num_seeds)
     read: Callable[[Path], Any] = limits.read_unseen if with_limits else kills.read_kills
-    recorded = None if record is None else _recorded(read, record, "--record")
+    recorded: Any = None if record is None else _recorded(read, record, "--record")
     expected = recorded if known is None else _recorded(read, known, "--known")
     if not as_json:
         announce(_name(seeds))
