@@ -11,7 +11,6 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import by_name
 from specsim.gpu.worker.graphs import Kind
 from specsim.gpu.worker.sides import frozen_kv_mtp
 from specsim.gpu.worker.sides.frozen_kv_mtp import FrozenSide
@@ -43,7 +42,7 @@ def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, n
     sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
     workers = (
         loop_of("frozen_kv_mtp")(config, load_model(model), sizes),
-        by_name.frozen_kv_mtp(config, load_on_device(model), sizes, **options),
+        loop_of("frozen_kv_mtp", "gpu")(config, load_on_device(model), sizes, **options),
     )
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -78,7 +77,7 @@ def test_every_phase_of_v2_is_that_of_the_reference(config, options):
     sizes = sizes_for(config, asked, 3)
     workers = (
         loop_of("frozen_kv_mtp_v2")(config, load_model(MODEL), sizes),
-        by_name.frozen_kv_mtp_v2(config, load_on_device(MODEL), sizes, **options),
+        loop_of("frozen_kv_mtp_v2", "gpu")(config, load_on_device(MODEL), sizes, **options),
     )
     Pair([Engine(one, 3, shuffle_seed=5) for one in workers], first_divergence, set()).play(asked)
 
