@@ -119,7 +119,7 @@ class WaitingBatch(DeviceWaiting):
     def take(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.
 
-        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
+        Verify has dropped the ended ones already. A row that was prefilled since is that of the request that joins.
         """
         joining = [row for row in rows if row in self.joining.rows]
         staying = [row for row in rows if row in self.carried.rows and row not in joining]

@@ -1,7 +1,6 @@
 """Laws of host memory: allocators hand out what they say, each page to one owner."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from specsim.conformance.backend import Backend
@@ -164,12 +163,9 @@ PROPERTIES = (
     state("memory", a_cache_is_a_dictionary_of_texts, cache_histories, ("RadixCache",), "P43"),
     state("memory", a_match_uses_all_that_it_passes, page_sizes, ("RadixCache",), "P43"),
     # NOTE: the simplest histories admit no request: what decodes, makes room and retracts would not be called.
-    replace(
-        state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38"), least_examples=4
-    ),
-    replace(
-        state("memory", every_swa_slot_has_one_owner_and_holds_its_window, window_histories, _PARTS, "P45"),
-        least_examples=4,
+    state("memory", every_slot_has_one_owner_and_holds_its_text, memory_histories, _PARTS, "P38", least_examples=4),
+    state(
+        "memory", every_swa_slot_has_one_owner_and_holds_its_window, window_histories, _PARTS, "P45", least_examples=4
     ),
     state("memory", a_ledger_notices_whatever_is_wrong, page_sizes, ("Ledger",), "P38"),
     state("memory", a_ledger_notices_whatever_is_wrong_with_windows, page_sizes, ("Ledger", *_SWA), "P45"),

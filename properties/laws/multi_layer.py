@@ -63,7 +63,7 @@ def a_proposal_stands_behind_what_is_committed(backend: Backend, case: Case) -> 
 
 
 def the_pool_has_what_was_committed_last(backend: Backend, case: Case) -> None:
-    """A row is the end of what it had, and after it of what is committed; rows of nobody stay as they are."""
+    """A row is the end of what it had, and after it of what is committed; rows of no request stay as they are."""
     got = outputs_of(backend, "assign_hidden_states_pool", case)["hidden_states_pool"]
     expected = case["hidden_states_pool"].copy()
     num_kept = expected.shape[1]

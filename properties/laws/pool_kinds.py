@@ -44,7 +44,7 @@ def _check_entries(backend: Backend, run: PoolRun) -> None:
 
 
 def recurrent_state_is_behind_the_last_token(backend: Backend, run: PoolRun) -> None:
-    """After every iteration the states of a request are those after its committed tokens, whoever had its row."""
+    """After every iteration the states of a request are those after its committed tokens, in a used row too."""
     engine = run.engine(backend)
     for _ in play([engine], run.scenario):
         states = engine.worker.state()["states"]

@@ -3,7 +3,6 @@
 Every law integrates over the coins with rational arithmetic and compares without any tolerance.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -237,9 +236,7 @@ PROPERTIES = (
     state("sampling_law", tree_emits_the_targets_law, tree_scenes, _TREE, "P03"),
     state("sampling_law", equal_siblings_leave_the_law_alone, twin_scenes, _TREE, "P03"),
     # NOTE: of a quick look's two examples both are often chains, in which no sibling is rejected.
-    replace(
-        state("sampling_law", every_tree_of_a_batch_emits_its_own_law, tree_batches, _TREE, "P03"), least_examples=8
-    ),
+    state("sampling_law", every_tree_of_a_batch_emits_its_own_law, tree_batches, _TREE, "P03", least_examples=8),
     state("sampling_law", repeated_siblings_count_again_upstream, repeated_stars, _TREE, "P03"),
     state("sampling_law", last_token_is_independent_of_other_coins, tree_scenes, _TREE, "P09"),
     state("sampling_law", acceptance_is_the_mass_of_the_children, tree_scenes, _TREE, "P63"),

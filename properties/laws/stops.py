@@ -1,7 +1,6 @@
 """Laws of stops: accepted runs end a request where its tokens would end it one by one, and nothing else does."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
@@ -169,9 +168,6 @@ PROPERTIES = (
     state("stops", truncation_ends_rows_at_the_stop, stop_batches, ("truncate_at_stop",), "P52"),
     state("stops", grammars_follow_the_run_and_end_it, grammar_batches, ("truncate_at_stop",), "P53"),
     # NOTE: the simplest example is a batch without requests, which calls nothing.
-    replace(
-        state("stops", committed_tokens_advance_a_matcher, grammar_batches, ("advance_grammar",), "P53"),
-        least_examples=2,
-    ),
+    state("stops", committed_tokens_advance_a_matcher, grammar_batches, ("advance_grammar",), "P53", least_examples=2),
     state("stops", drafts_fill_the_context_and_no_more, clip_cases, ("clip_drafts",), "P54"),
 )

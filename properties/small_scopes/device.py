@@ -128,7 +128,7 @@ class TagDevice:
         return np.array([self.carried[row][1] for row in rows], dtype=np.int64)
 
     def forget_all_but(self, kept: Sequence[int], lengths: dict[int, int]) -> None:
-        """Put a mark into every slot that nobody needs, and clear the map after the positions of each row."""
+        """Put a mark into every slot that no request needs, and clear the map after the positions of each row."""
         for pool in (self.target, self.draft):
             entries = pool[kept, 0]
             pool[:, 0] = NOBODYS

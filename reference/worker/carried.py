@@ -45,7 +45,7 @@ class WaitingBatch:
     def take(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.
 
-        Verify has dropped the ended ones already. A row that was prefilled since belongs to whoever joins with it.
+        Verify has dropped the ended ones already. A row that was prefilled since is that of the request that joins.
         """
         merge_batch, filter_batch = self._operations.merge_batch, self._operations.filter_batch
         carried, joining = self.carried, self.joining

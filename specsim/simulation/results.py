@@ -30,7 +30,7 @@ def resolve_prefill(
 ) -> list[tuple[Request, PromptChunk]]:
     """Append the token after each prompt that is through, and return whom the result reaches, with their chunks.
 
-    The token after a chunk that does not end its prompt is nobody's.
+    The token after a chunk that does not end its prompt is no request's.
 
     Notes
     -----

@@ -112,7 +112,7 @@ class ForgettingWorker(ReferenceWorker):
 
 
 class WritingWorker(ReferenceWorker):
-    """Lets an iteration of nobody write the first slot after the dump."""
+    """Lets an iteration without requests write the first slot after the dump."""
 
     def decode_from(self, read, rows, num_steps=None):
         iteration = super().decode_from(read, rows, num_steps)

@@ -120,9 +120,11 @@ def state(
     strategy: Callable[[], SearchStrategy[Any]],
     operations: Sequence[str],
     catalogue: str = "",
+    least_examples: int = 1,
 ) -> Property:
     """Return the property that a law states, named after its function."""
-    return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law)
+    name = f"{group}.{law.__name__}"
+    return Property(name, catalogue, tuple(operations), strategy, law, least_examples=least_examples)
 
 
 def state_of_runs(

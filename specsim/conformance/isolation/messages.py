@@ -175,7 +175,9 @@ def receive_job(end: socket.socket) -> tuple[str, tuple[Any, ...], float | None]
     if header is None:
         return None
     magic, length = FRAME.unpack(header)
-    content = _exactly(end, length) if magic == MAGIC else b""
+    if magic != MAGIC:
+        raise ConnectionError("what arrives is no job")
+    content = _exactly(end, length)
     if content is None:
         return None
     try:

@@ -46,7 +46,7 @@ class RadixNode:
     def split(self, length: int, page_size: int) -> "RadixNode":
         """Put the first units into a node of their own above this one, and return it.
 
-        This node stays the later one, so that whoever has locked it still names all that it keeps.
+        This node stays the later one, so that a request that has locked it still names all that it keeps.
         """
         above = RadixNode(self.units[:length], self.slots[:length], self.parent, self.last_used, self.num_locks)
         if self.parent is not None:

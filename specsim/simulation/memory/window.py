@@ -50,8 +50,8 @@ def evict_behind_window(memory: Memory, holding: Holding, next_position: int) ->
 def reachable_match(memory: Memory, found: Match) -> int:
     """Return how much of a match can be used: a front whose last window has SWA slots.
 
-    Whoever goes on after a front sees the window before it, which may be lost where the front was left by a request
-    that had gone further.
+    A request that goes on after a front sees the window before it, which may be lost where a request that had gone
+    further left the front.
     """
     if memory.swa is None:
         return len(found.slots)

@@ -115,7 +115,7 @@ def test_a_fault_of_a_place_shows_in_no_other():
 def test_a_row_that_keeps_something_after_one_end_shows_after_it_alone(end):
     place = ends.planted_place(end)
     faulty = replace(REFERENCE, scheduler=keeping_after(end, place))
-    # NOTE: whoever was retracted comes back after the last ones, into the row of one that ended by length.
+    # NOTE: a request that was retracted comes back after the last ones, into the row of one that ended by length.
     left_out = {end, End.RETRACTION} if end is End.LENGTH else {end}
     others = (*(one for one in End if one not in left_out), *LAST)
     for which, is_found in ((others, False), (ENDS, True)):
