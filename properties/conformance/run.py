@@ -275,5 +275,5 @@ def _asked(chosen: Sequence[Property], reports: Mapping[str, PropertyReport], na
     asked = set().union(*about.values()).difference(*tried.values())
     for name, these in tried.items():
         called = these.difference(reports[name].uncalled)
-        asked |= called if called or reports[name].ran else these
+        asked |= called if called or any(reports[name].ran.values()) else these
     return asked

@@ -56,12 +56,14 @@ def sided_scenarios(draw: st.DrawFn) -> Scenario:
 def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -> None:
     """No output changes, and every verify accepts what the target chooses up to a token that no draft proposes.
 
-    Each run is played with a draft that consumes hidden states of all layers, and with one that consumes tokens alone.
+    Each run is played with a draft that consumes hidden states of all layers, and on both loops with one that consumes
+    tokens alone, whose workers no other law plays.
     """
-    for source in (DraftSource.HIDDEN, DraftSource.TOKENS):
+    for source, loops in ((DraftSource.HIDDEN, (scenario.is_v1,)), (DraftSource.TOKENS, (False, True))):
         reads_all_layers = source is DraftSource.HIDDEN
         model = replace(scenario.model, draft_source=source, reads_all_layers=reads_all_layers)
-        _play(backend, replace(scenario, model=model))
+        for is_v1 in loops:
+            _play(backend, replace(scenario, model=model, is_v1=is_v1))
 
 
 def _play(backend: Backend, scenario: Scenario) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from specsim.conformance.backend import load
 from specsim.conformance.brought import Brought
-from specsim.properties.catalogue import property_named
+from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance.running import run_property
 from specsim.properties.matrix.factors import cell_named
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
+from specsim.properties.property import OF_ENGINES
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.history import play
@@ -63,6 +64,16 @@ def test_every_worker_alone_gets_machines(name):
     subject = Subject(replace(ALONE, other_workers={name: loop_of(name)}))
     random = Random(0)
     assert {draw_machine(subject, random, draw_setup).worker_name for _ in range(4)} == {name}
+
+
+@pytest.mark.parametrize("name", [one.name for one in all_properties() if {*one.plays} - {*OF_ENGINES}])
+def test_one_example_plays_every_worker_that_no_other_law_plays(name):
+    law = property_named(name)
+    those = {*law.plays} - {*OF_ENGINES}
+    workers = {worker: loop_of(worker) for worker in those}
+    backend = replace(load("specsim.reference"), name="mine", other_workers=workers, uses=Counter())
+    assert not run_property(law, backend, 2, 1, is_shrunk=False)[0].failed
+    assert those <= {worker for worker, count in backend.uses.items() if count}
 
 
 def test_machines_of_a_worker_are_those_that_it_takes():

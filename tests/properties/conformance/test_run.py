@@ -220,10 +220,14 @@ def test_where_nothing_else_ran_a_whole_run_that_is_cut_decides_nothing(tmp_path
             PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy")),
             ["fast_topk", "verify_tree_greedy"],
         ),
-        (PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy"), ran={"WORKER": 2}), []),
+        (PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy"), ran={"eagle_v2": 2}), []),
+        (
+            PropertyReport(2, False, False, uncalled=("fast_topk", "verify_tree_greedy"), ran={"eagle_v2": 0}),
+            ["fast_topk", "verify_tree_greedy"],
+        ),
         (PropertyReport(0, False, False, not_run="late"), ["fast_topk", "verify_tree_greedy"]),
     ],
-    ids=["calls one", "calls none", "plays a worker", "not tried"],
+    ids=["calls one", "calls none", "plays a worker", "has a worker that never ran", "not tried"],
 )
 def test_properties_that_are_asked_for_by_name_call_one_of_their_functions(run, first, asked):
     run, _ = run
