@@ -1,4 +1,4 @@
-"""The toy models behind the protocol, on the device; their forwards and heads can be captured."""
+"""The toy models of the protocol, on the device; their forwards and heads can be captured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

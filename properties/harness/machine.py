@@ -176,7 +176,7 @@ class WorkerMachine(RuleBasedStateMachine):
         self.machine = machine
 
     def teardown(self) -> None:
-        """Step until nothing is left to do, and check that nothing is left behind."""
+        """Step until nothing is left to do, and check that nothing is left over."""
         if self.machine is not None:
             with accepting_unread_states():
                 finish(self.machine)

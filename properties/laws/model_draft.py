@@ -1,4 +1,4 @@
-"""Laws of the draft model's forwards: what it carries on, what it reads, and what it leaves behind."""
+"""Laws of the draft model's forwards: what it carries on, what it reads, and what it leaves over."""
 
 from typing import Any
 

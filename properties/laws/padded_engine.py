@@ -51,7 +51,7 @@ class RankedRun:
 
 
 def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
-    """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same behind."""
+    """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same memory."""
     engines = [start(one, run.scenario) for one in (run.plain_worker(), run.own_padded_worker(backend)[0])]
     taken: set[int] = set()
     for number, (plain, padded) in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):

@@ -1,4 +1,4 @@
-"""Laws of the V1 worker: those of every worker, its books, what ended requests leave behind, and agreement with V2."""
+"""Laws of the V1 worker: those of every worker, its books, what ended requests leave over, and agreement with V2."""
 
 from dataclasses import replace
 

@@ -81,12 +81,12 @@ def _targets(count_of: Any, stride_of: Any) -> Any:
     return instead(fill_accept_target_cache_loc)
 
 
-def _hidden_states_left_behind(outputs: Named, arguments: Named) -> None:
+def _hidden_states_left_in_place(outputs: Named, arguments: Named) -> None:
     if arguments["values"].ndim > 1:
         outputs["compacted"] = arguments["values"].copy()
 
 
-def _ids_left_behind(outputs: Named, arguments: Named) -> None:
+def _ids_left_in_place(outputs: Named, arguments: Named) -> None:
     if arguments["values"].ndim == 1:
         outputs["compacted"] = arguments["values"].copy()
 
@@ -200,8 +200,8 @@ MUTANTS = (
     Mutant(
         "OWN-68", _TARGETS, "Windows are as wide as a path.", _targets(lambda count: count, lambda node, width: width)
     ),
-    Mutant("PV04", _COMPACT, "Hidden states stay behind.", returning(_hidden_states_left_behind)),
-    Mutant("OWN-69", _COMPACT, "Ids stay behind.", returning(_ids_left_behind)),
+    Mutant("PV04", _COMPACT, "Hidden states stay where they were.", returning(_hidden_states_left_in_place)),
+    Mutant("OWN-69", _COMPACT, "Ids stay where they were.", returning(_ids_left_in_place)),
     Mutant("PV06", _COMPACT, "Blocks of nodes are taken for one row a request.", returning(_one_row_a_request)),
     Mutant("OWN-70", _COMPACT, "Compaction goes backwards in place.", returning(_in_place(-1))),
     Mutant(

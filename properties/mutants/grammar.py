@@ -159,7 +159,7 @@ MUTANTS = (
     Mutant("R12", _MASK, "A root without constraint frees all nodes.", returning(_flag_of_the_root)),
     Mutant("R14", _MASK, "A complete text is asked for a mask.", given(_terminated_unasked)),
     Mutant("OWN-357", _MASK, "The grammar reads the last token of a path only.", instead(_masked(_last_token_only))),
-    Mutant("S12", _MASK, "Masks lag one token behind.", instead(_masked(_one_token_late))),
+    Mutant("S12", _MASK, "Masks are one token late.", instead(_masked(_one_token_late))),
     Mutant(
         "OWN-394",
         _MASK,

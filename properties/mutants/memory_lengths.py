@@ -221,7 +221,7 @@ MUTANTS = (
     Mutant(
         "OWN-1134", _PLAN, "The page of the last text is freed with the scratch, too.", _planned(_scratch_from_the_text)
     ),
-    Mutant("OWN-1135", _PLAN, "A page of scratch stays behind.", _planned(_scratch_from_the_page)),
+    Mutant("OWN-1135", _PLAN, "A page of scratch is never freed.", _planned(_scratch_from_the_page)),
     Mutant("OWN-1136", _PLAN, "The scratch is not freed.", _planned(lambda plan, named: replace(plan, scratch=(0, 0)))),
     Mutant(
         "OWN-1137",

@@ -34,7 +34,7 @@ def _moving(make_pool: MakePool, sides: Sequence[Side] = tuple(Side)) -> Callabl
 
 
 def _without(is_left: Callable[[KVComponent], bool]) -> MakePool:
-    """Leave components behind."""
+    """Leave components where they were."""
 
     def make_pool(description: ModelDescription, side: Side, pools: Pools) -> Pool[Array]:
         left = tuple(one for one in description.kv_components if not is_left(one))
@@ -185,12 +185,12 @@ class _SumsAlone(Pools):
 
 
 _PLANTED: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
-    ("OWN-1400", "The last component or layer stays behind.", _moving(_with_rows(lambda rows: rows[:-1]))),
-    ("OWN-1401", "The first component or layer stays behind.", _moving(_with_rows(lambda rows: rows[1:]))),
-    ("OWN-1402", "Scales stay behind.", _moving(_without(lambda one: one.name.endswith("scales")))),
-    ("OWN-1403", "Data stay behind.", _moving(_without(lambda one: one.name.endswith("data")))),
+    ("OWN-1400", "The last component or layer is not moved.", _moving(_with_rows(lambda rows: rows[:-1]))),
+    ("OWN-1401", "The first component or layer is not moved.", _moving(_with_rows(lambda rows: rows[1:]))),
+    ("OWN-1402", "Scales are not moved.", _moving(_without(lambda one: one.name.endswith("scales")))),
+    ("OWN-1403", "Data are not moved.", _moving(_without(lambda one: one.name.endswith("data")))),
     ("OWN-1404", "Of the scales, those of keys alone move.", _moving(_without(lambda one: one.name == "value_scales"))),
-    ("OWN-1405", "The indexer stays behind.", _moving(_without(lambda one: one.layout is Layout.INDEXER_PAGES))),
+    ("OWN-1405", "The indexer is not moved.", _moving(_without(lambda one: one.layout is Layout.INDEXER_PAGES))),
     ("OWN-1406", "The indexer moves without latent and rope.", _moving(_with_rows(lambda rows: []))),
     ("OWN-1407", "The indexer moves by whole pages.", _moving(_WholePages)),
     (

@@ -86,7 +86,7 @@ def _linked(targets: Array, sources: Array, source: Bulk, num_slots: int) -> Arr
     return np.flatnonzero(has_left[leader])
 
 
-def side_left_behind(arguments: Arguments, where: int) -> Arguments:
+def side_left_out(arguments: Arguments, where: int) -> Arguments:
     """One slot has left the window, whatever it is paired with."""
     return with_entry(arguments, "full_to_swa", where, 0)
 
@@ -104,5 +104,5 @@ def counterpart_shared(arguments: Arguments, where: int) -> Arguments:
 
 FAULTS = {
     "move_indexer_cache": (slot_written_twice,),
-    "translate_move_slots": (side_left_behind, dump_in_use, counterpart_shared),
+    "translate_move_slots": (side_left_out, dump_in_use, counterpart_shared),
 }

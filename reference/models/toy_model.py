@@ -1,4 +1,4 @@
-"""The toy models behind the protocol, on NumPy arrays: every forward is one of the eight model operations."""
+"""The toy models of the protocol, on NumPy arrays: every forward is one of the eight model operations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

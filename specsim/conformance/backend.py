@@ -144,7 +144,7 @@ class Backend(CallsByName):
         return name in self.functions
 
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
-        """Return a copy in which one operation is replaced; workers of its own would not call it, and stay behind."""
+        """Return a copy in which one operation is replaced; workers of its own would not call it, and are left out."""
         functions = {**self.functions, operation: function}
         return replace(self, name=name, functions=functions, worker=None, worker_v1=None, other_workers={})
 

@@ -1,4 +1,4 @@
-"""Which statements of a module stand behind a name: read from its syntax, with nothing executed."""
+"""Which statements of a module define a name: read from its syntax, with nothing executed."""
 
 import ast
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""What happens in a run, as tags: the conditions that faults hide behind, counted by whoever wants to know."""
+"""What happens in a run, as tags: the conditions that faults need to show, counted by whoever wants to know."""
 
 from collections import Counter
 from collections.abc import Callable

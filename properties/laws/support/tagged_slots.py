@@ -7,7 +7,7 @@ from specsim.simulation.memory import SlotRange
 
 Tag = tuple[int, ...]
 SCRATCH: Tag = (-1,)
-"""What drafts and rejected nodes leave behind."""
+"""What drafts and rejected nodes leave in slots."""
 
 
 class TaggedSlots:

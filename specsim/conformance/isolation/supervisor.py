@@ -299,7 +299,7 @@ class Supervisor:
         if kill:
             kill_group(monitor.process)
         until = time.monotonic() + UNTIL_DEAD if until is None else until
-        # NOTE: the process that workers are forked from says that one has ended once what it left behind has, too.
+        # NOTE: the process that workers are forked from says that one has ended once what it started has, too.
         while (
             monitor.process not in self._fork_server.ends
             and (self._fork_server.is_alive or is_there(monitor.process))

@@ -105,7 +105,7 @@ def warn_of_states(description: ModelDescription) -> None:
     """Warn whoever makes a worker of a target with recurrent state: a draft over its KV alone does not see that."""
     if description.state_components:
         because = "a draft over its KV does not read that"
-        # NOTE: whoever makes the worker stands behind its loop and the maker of its side.
+        # NOTE: the caller that makes the worker is outside its loop and the maker of its side.
         warnings.warn(f"{description.name} has recurrent state: {because}", UnreadState, stacklevel=4)
 
 

@@ -1,4 +1,4 @@
-"""The KV of one side behind a door: who writes says which slots, so that what was read of the others stays known.
+"""The KV of one side, written by slot through one class, so that what was read of the other slots stays known.
 
 A reader asks for one word a slot, and the entries of those slots alone are read that were written since it asked last.
 """

@@ -1,7 +1,7 @@
 """Kinds of KV pools that a toy model can have, and how each stores what the forwards write and read.
 
 A forward knows two tags of four words for each slot and layer, one for K and one for V. Every kind stores them so that
-each byte of each component goes into what is read back: what a move leaves behind changes what the model says.
+each byte of each component goes into what is read back: what a move leaves out changes what the model says.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Drafts over the target's KV change no token, on any pool, and leave nothing behind."""
+"""Drafts over the target's KV change no token, on any pool, and leave nothing over."""
 
 import warnings
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Jobs in processes that may die: what becomes of each, and who is left behind."""
+"""Jobs in processes that may die: what becomes of each, and what is left over."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The stub files say what the tables say, and the classes behind them are there."""
+"""The stub files say what the tables say, and the classes that they name are there."""
 
 import pickle
 

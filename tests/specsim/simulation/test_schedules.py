@@ -1,4 +1,4 @@
-"""Schedules by hand: what overlaps, who is a zombie, who gives way, what a chunk leaves behind, who ends by abort."""
+"""Schedules by hand: what overlaps, who is a zombie, who gives way, what a chunk leaves over, who ends by abort."""
 
 from dataclasses import replace
 from fractions import Fraction

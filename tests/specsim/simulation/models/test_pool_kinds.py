@@ -61,7 +61,7 @@ def test_what_is_written_of_one_slot_changes_no_other(kind):
 
 @stored_kinds
 def test_every_byte_of_every_component_counts(kind):
-    """What a move leaves behind changes what is read."""
+    """What a move leaves out changes what is read."""
     slot, tags = np.array([66]), some_tags(np.random.default_rng(3), 1)
     for place, (part, blank) in enumerate(zip(FORMS[kind].parts, empty_layer(kind), strict=True)):
         for byte in bytes_of(part, blank, 66):
