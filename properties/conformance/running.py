@@ -34,7 +34,7 @@ from specsim.properties.strategies.scale import drawing_for_interpreter
 from specsim.properties.unit_of_work import require_device
 from specsim.rejection import WorkerRefusal
 
-OF_OTHERS = "runs on workers that the module does not bring"
+OF_OTHERS = "a worker that the module does not bring"
 """What is left out of a law where a module has workers alone: examples that would try nothing of it."""
 
 

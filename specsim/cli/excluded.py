@@ -79,7 +79,7 @@ def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Ite
     concerned = _that_ran(limits, report, counts)
     told = concerned.in_words()
     for words in told:
-        not_tried = f"; examples not tried: {counts[words]:,}" if counts[words] else ""
+        not_tried = f" ({counts[words]:,} example{'s' * (counts[words] > 1)} left out)" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
     for words, outcome in beyond(limits, report.implementation, seconds).items() if told else ():
         if words in told:
@@ -91,8 +91,10 @@ def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Ite
         if one.is_excluded:
             names.setdefault("; ".join(one.left_out), []).append(name)
     for because, excluded in names.items():
-        what = excluded[0] if len(excluded) == 1 else f"{len(excluded)} properties"
-        yield f"excluded: {what}, because of {because}{f': {named(excluded)}' if len(excluded) > 1 else ''}"
+        if len(excluded) == 1:
+            yield f"excluded: {excluded[0]}, which needs {because}"
+        else:
+            yield f"excluded: {len(excluded)} properties that need {because}: {named(excluded)}"
 
 
 def _that_ran(limits: Limits, report: "Report", counts: Counter[str]) -> Limits:
