@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from specsim.algorithms import SpeculativeAlgorithm
+from specsim.algorithms import WITH_CHECKED_SIZES, SpeculativeAlgorithm
 from specsim.assertion import require_present
 from specsim.cli.device import need_device
 from specsim.cli.drafting import DRAFT_PATH, Sizes, config_of
@@ -84,7 +84,7 @@ def _settings_of(algorithm: str, sizes: Sizes, given_draft_tokens: int | None) -
 
 def _say_why(plan: ExecutionPlan) -> None:
     """Say on stderr why V1 runs, and what the rules warn of."""
-    if plan.worker == "v1" or plan.config.algorithm not in ("EAGLE", "EAGLE3", "STANDALONE"):
+    if plan.worker == "v1" or plan.config.algorithm not in WITH_CHECKED_SIZES:
         for decision in plan.decisions:
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
                 remark(f"{decision.code.value}: {decision.text}")
