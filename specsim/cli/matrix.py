@@ -132,7 +132,7 @@ def matrix(
         run = MatrixRun(supervisor, name, _modes(name, device), seed, limits)
         if not as_json:
             announce(f"{name}, profile {profile}, seed {seed}")
-        plan = run.plan(chosen, product)
+        plan = run.plan(chosen, product, is_whole=cell_name is None)
         if not isinstance(plan, Plan):
             raise Failed(f"{name} is asked what it runs: {plan.error}", Exit.FAILURE)
         is_part = cell_name is not None or number is not None or is_law_alone
