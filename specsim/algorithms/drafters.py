@@ -57,6 +57,8 @@ class Drafter:
         Whether its draft model reads hidden states of several layers of the target.
     reads_target_kv : bool
         Whether its draft model reads the target's KV.
+    has_draft_window : bool
+        Whether its draft may attend to a window of positions alone.
     has_draft_path : bool
         Whether its draft model is loaded from a path of its own.
     reads_texts : bool
@@ -93,6 +95,7 @@ class Drafter:
     draft_source: str = "HIDDEN"
     reads_all_layers: bool = False
     reads_target_kv: bool = False
+    has_draft_window: bool = False
     has_draft_path: bool = False
     reads_texts: bool = False
     has_memory: bool = False
@@ -169,6 +172,7 @@ DRAFTERS: dict[str, Drafter] = {
         _STEPWISE,
         summary="As EAGLE, over hidden states of several layers of the target.",
         reads_all_layers=True,
+        has_draft_window=True,
         has_draft_path=True,
         has_known_tags=True,
         adapts=True,
@@ -205,6 +209,7 @@ DRAFTERS: dict[str, Drafter] = {
         default_sizes=(1, 1, 16),
         parameters="specsim.host.dflash.DflashParameters",
         reads_all_layers=True,
+        has_draft_window=True,
         has_draft_path=True,
         cuts_by_company=True,
     ),
