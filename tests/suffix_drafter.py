@@ -16,9 +16,8 @@ from specsim.simulation.sides import Followed, SideFacts
 def facts_of(model, arrays):
     """Return the facts of a side whose drafts come from the host, without KV."""
     description = require_model(model, arrays)
-    target = tuple(one for one in description.kv_components if one.side is Side.TARGET)
-    without_kv = replace(description, kv_components=target)
-    return SideFacts(without_kv, 0, borrows=False, proposes_by_tree=True, narrows=False, drafts_on_host=True)
+    own = replace(description, kv_components=tuple(one for one in description.kv_components if one.side is Side.TARGET))
+    return SideFacts(own, 0, borrows=False, proposes_by_tree=True, narrows=False, drafts_on_host=True)
 
 
 def suffix_draft(text, config):
@@ -27,8 +26,7 @@ def suffix_draft(text, config):
     num_nodes = config.num_draft_tokens
     visible = np.tril(np.ones((num_nodes, num_nodes), dtype=np.bool_))
     visible[config.num_steps + 1 :, 1:] = np.eye(num_nodes, dtype=np.bool_)[config.num_steps + 1 :, 1:]
-    tokens = [text[-1], *chain, *[0] * num_nodes][:num_nodes]
-    return NgramDraft(np.array(tokens), visible, 0)
+    return NgramDraft(np.array([text[-1], *chain, *[0] * num_nodes][:num_nodes]), visible, 0)
 
 
 def _following(text):

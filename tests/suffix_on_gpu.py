@@ -46,10 +46,7 @@ class SuffixSide:
         links = gpu.reconstruct_indices_from_tree_mask(tree_mask, start.seq_lens)
         return VerifyInput(
             draft_token=start.draft_token.view(-1),
-            retrieve_index=links.retrieve_index,
-            retrieve_next_token=links.retrieve_next_token,
-            retrieve_next_sibling=links.retrieve_next_sibling,
-            positions=links.positions,
+            **links._asdict(),
             tree_mask=tree_mask.view(-1),
             out_cache_loc=verify_slots(),
             seq_lens=start.seq_lens,
@@ -57,8 +54,7 @@ class SuffixSide:
         )
 
     def follow(self, start, verify_input, verify_output, config, pools):
-        tokens = gpu.gather_accept_tokens(verify_output.predict, verify_output.accept_index)
-        return Followed(start, tokens=tokens)
+        return Followed(start, tokens=gpu.gather_accept_tokens(verify_output.predict, verify_output.accept_index))
 
     def follow_ragged(self, start, everyone, going_on, config, pools):
         return Followed(start)
