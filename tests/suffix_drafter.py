@@ -31,11 +31,8 @@ def suffix_draft(text, config):
 
 def _following(text):
     """Return what followed the longest end of a text at its last place before."""
-    for length in range(min(8, len(text) - 1), 0, -1):
-        for place in range(len(text) - length - 1, -1, -1):
-            if text[place : place + length] == text[-length:]:
-                return text[place + length :]
-    return []
+    pairs = ((length, place) for length in range(8, 0, -1) for place in range(len(text) - length - 1, -1, -1))
+    return next((text[place + length :] for length, place in pairs if text[place:][:length] == text[-length:]), [])
 
 
 class SuffixSide:
@@ -56,8 +53,8 @@ class SuffixSide:
         return TextsInput.of(after.row.tolist(), [[*chunk.prompt[: chunk.end], token] for chunk, token in pairs])
 
     def draft(self, start, config, pools, verify_slots):
-        drafts = [suffix_draft(text, config) for text in start.texts]
-        return verify_input_of(drafts, config.num_draft_tokens, start.seq_lens, verify_slots(), self._operations)
+        drafts, num_nodes = [suffix_draft(text, config) for text in start.texts], config.num_draft_tokens
+        return verify_input_of(drafts, num_nodes, start.seq_lens, verify_slots(), self._operations)
 
     def follow(self, start, verify_input, verify_output, config, pools):
         tokens = output_tokens(verify_output.predict, verify_output.accept_index)

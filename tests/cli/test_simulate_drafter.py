@@ -13,7 +13,7 @@ SUFFIX = "tests.suffix_drafter:suffix"
     [
         (("--mode", "v1"), "reference-suffix-v1"),
         (("--lockstep", "--overlap"), "reference-suffix"),
-        (("--topk", 2, "--steps", 2, "--draft-tokens", 5, "--page-size", 4), "reference-suffix"),
+        (("--topk", 2, "--steps", 2, "--draft-tokens", 5, "--page-size", 4), "reference-suffix-v1"),
         (("--worker", "gpu", "--lockstep"), "gpu-suffix"),
         (("--worker", "gpu", "--mode", "v1"), "gpu-suffix-v1"),
     ],
