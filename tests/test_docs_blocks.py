@@ -56,12 +56,14 @@ CANNOT_RUN = {
 """Commands that do not run here, by how they begin, and why."""
 
 SMALLER = (
+    (r"^(specsim check my_drafter).*", r"\1 --examples 2 --property engine.output_equals_autoregressive_decoding"),
+    (r"^(specsim matrix my_drafter).*", r"\1 --histories 1 --cell repeat-v2-page4-topk1-mha --seed 1"),
     (r"^(specsim check \S+)(.*) --profile ci", r"\1 --examples 2 --operation fill_bonus_tokens\2"),
     (r"--examples 100\b", "--examples 2 --operation fill_bonus_tokens"),
     (r"--examples 10 --slow-examples 2", "--examples 2 --property worker.draft_starts_from_the_committed_length"),
     (r"^(specsim matrix)(.*) --plan", r"\1\2 --plan --cell v2-page4-topk1-mha"),
-    (r"^(specsim matrix)(?!.*--plan)(.*)", r"\1\2 --histories 1 --cell v2-page4-topk1-mha --seed 1"),
-    (r"^(specsim soak my_worker.*)--steps 2000", r"\1--steps 700"),
+    (r"^(specsim matrix)(?!.*--plan| my_drafter)(.*)", r"\1\2 --histories 1 --cell v2-page4-topk1-mha --seed 1"),
+    (r"^(specsim soak my_(?:worker|drafter).*)--steps 2000", r"\1--steps 700"),
     (r"--steps (20000|2000)", "--steps 30"),
     (r"^specsim soak --exhaustive$", "specsim soak --exhaustive --max-states 40"),
     (r"--max-states 1000000 --max-seconds 7200", "--max-states 40"),
@@ -76,6 +78,7 @@ ENDS = {"specsim check one_short": 1, "specsim soak my_engine --steps": 3}
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
+    ("whole-runs.md", 4),
 }
 """Blocks of Python that are part of an example, which has to have them word by word."""
 

@@ -183,7 +183,11 @@ class Run:
         reported = {name: self.described.has(name) and name not in wanted.without for name in names}
         described = self.described
         brings = Brought(
-            described.name, tuple(name for name in CATALOGUE if described.has(name)), described.makes, described.alike
+            described.name,
+            tuple(name for name in CATALOGUE if described.has(name)),
+            described.makes,
+            described.alike,
+            described.drafters,
         )
         return assemble(
             self.described.name,

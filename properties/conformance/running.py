@@ -18,6 +18,7 @@ from specsim.conformance.plain_text import LONGEST_TRACE, bounded, trace_of, wor
 from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import Contract
 from specsim.operations import RECORDS
+from specsim.properties.conformance.drafters import play_law
 from specsim.properties.conformance.evidence import evidence_of
 from specsim.properties.conformance.excluded import leave_out, why_excluded
 from specsim.properties.conformance.law_cases import law_case_of
@@ -182,7 +183,7 @@ def call_law(one: Property, backend: Backend, case: Any) -> None:
     """Call a law on a case; what an implementation raises becomes a plain error, no filter."""
     try:
         with staying(one.operations[0], but=(Inconclusive, OutsideLimits, Undefined, WorkerRefusal)):
-            one.law(backend, case)
+            play_law(one, backend, case)
     except OutsideLimits as outside:
         if backend.limits.are_none:
             raise RuntimeError(f"{one.operations[0]} raises OutsideLimits: {outside}") from outside

@@ -1,6 +1,6 @@
 """Which properties are run against an implementation, and with how many examples."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from specsim.conformance.given import WITH_OUTPUTS
 from specsim.operations import MODEL_TABLE
 from specsim.operations.without_coins import WITHOUT_COINS
 from specsim.properties.catalogue import OF_ITS_OWN_RULES, group_of
-from specsim.properties.property import FEWEST_FOR_WEIGHTY, OF_ENGINES, Property
+from specsim.properties.property import FEWEST_FOR_WEIGHTY, OF_EAGLE, OF_ENGINES, Property
 
 SHARES = {
     "agreement": 1.0,
@@ -47,6 +47,10 @@ class Promises(Protocol):
     def makes(self) -> tuple[str, ...]:
         """The names of what it builds whole runs of: its workers, and its scheduler."""
 
+    @property
+    def drafters(self) -> Collection[str]:
+        """The names of the drafters that it brings alone."""
+
     def has(self, name: str) -> bool:
         """Return whether it defines a callable."""
 
@@ -61,6 +65,7 @@ class Described:
     has_worker: bool
     makes: tuple[str, ...] = ()
     alike: tuple[tuple[str, ...], ...] = ()
+    drafters: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, backend: Backend) -> "Described":
@@ -72,6 +77,7 @@ class Described:
             backend.has_worker,
             backend.makes,
             backend.alike,
+            tuple(backend.drafters),
         )
 
     def has(self, name: str) -> bool:
@@ -104,10 +110,16 @@ def is_selected(
 
 
 def is_runnable(one: Property, backend: Promises) -> bool:
-    """Return whether the implementation has a worker that is enough, or operations that are, filled in or not."""
+    """Return whether the implementation has a worker that is enough, or operations that are, filled in or not.
+
+    Drafters that it brings are played where workers of EAGLE are.
+    """
     enough = any if one.fills_missing else all
-    return any(name in backend.makes for name in one.plays) or enough(
-        backend.has(operation) for operation in one.operations
+    is_of_drafters = bool(backend.drafters) and not {*OF_EAGLE}.isdisjoint(one.plays)
+    return (
+        is_of_drafters
+        or any(name in backend.makes for name in one.plays)
+        or enough(backend.has(operation) for operation in one.operations)
     )
 
 

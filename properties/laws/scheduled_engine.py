@@ -6,6 +6,7 @@ from fractions import Fraction
 from specsim.conformance.backend import Backend
 from specsim.host.stopping import FinishReason
 from specsim.properties.laws.support.checks import require, state_of_runs
+from specsim.properties.laws.support.histories import tagged_pools
 from specsim.properties.laws.support.scheduled_runs import (
     ScheduledRun,
     aborted_runs,
@@ -84,7 +85,7 @@ def committed_kv_outlives_every_schedule(backend: Backend, run: ScheduledRun) ->
             if any(request is one for one in unanswered):
                 continue
             expected = expected_tags(run.scenario.model, request.fill)
-            for name, tags in zip(("target_kv", "draft_kv"), expected, strict=True):
+            for name, tags in zip(tagged_pools(backend), expected, strict=False):
                 check_tags(name, state[name], request, tags)
 
 

@@ -1,11 +1,13 @@
 """What the engines of a matrix differ in, and one engine of their product by its name."""
 
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from itertools import product
 from typing import Any
 
-from specsim.properties.soak.drafters import DRAFTERS, EAGLE
+from specsim.algorithms import DRAFTERS
+from specsim.properties.soak.drafters import EAGLE
 from specsim.simulation.models.pool_kinds import PoolKind
 
 Value = str | int | bool
@@ -33,7 +35,7 @@ class Cell:
     prefix_cache : bool
         Texts are kept, and prompts that begin alike start after them.
     algorithm : str
-        What drafts, by its name in ``DRAFTERS``.
+        What drafts, by its name in ``DRAFTERS``, or in those of the module.
     """
 
     worker: str
@@ -78,12 +80,27 @@ SWITCHES = {"overlap": "overlap", "chunking": "chunks", "prefix_cache": "cache"}
 
 def all_cells() -> list[Cell]:
     """Return the full product, allowed or not, in the order of the factors."""
-    return [Cell(*values) for values in product(*(FACTORS[name] for name in NAMES))]
+    return _product(FACTORS)
+
+
+def cells_of(drafters: Iterable[str]) -> list[Cell]:
+    """Return the same product of drafters that a module brings."""
+    return _product({**FACTORS, "algorithm": tuple(drafters)})
+
+
+def _product(factors: Mapping[str, tuple[Any, ...]]) -> list[Cell]:
+    return [Cell(*values) for values in product(*(factors[name] for name in NAMES))]
 
 
 def cell_named(name: str) -> Cell | None:
-    """Return a cell of the product by its name, None if there is none."""
-    return _by_name().get(name)
+    """Return a cell of the product by its name, None if there is none.
+
+    Of a drafter that a module may bring it is a cell that says nothing else than those of the product.
+    """
+    drafter, _, rest = name.partition("-")
+    brought = _by_name().get(rest) if drafter.isidentifier() else None
+    is_own = brought is not None and brought.algorithm == EAGLE and drafter.upper() not in DRAFTERS
+    return replace(brought, algorithm=drafter) if brought is not None and is_own else _by_name().get(name)
 
 
 @cache

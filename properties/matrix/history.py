@@ -56,7 +56,7 @@ def least_of(cell: Cell) -> dict[str, int]:
 def try_history(subject: Subject, cell: Cell, seed: int, number: int) -> Tried:
     """Run one history of a seed, the same in any process."""
     random = Random(f"{seed} {cell.name} {number}")
-    setup = draw_setup(cell, random)
+    setup = draw_setup(cell, random, brought=subject.brought(cell.algorithm))
     opening = [draw_request(setup, random) for _ in range(LEAST["requests"])]
     num_steps = random.randint(1, 3)
     actions: list[Action] = []

@@ -11,6 +11,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.assertion import require
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Completed
@@ -23,7 +24,7 @@ from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.sampled_law import NUM_TOKENS, Sampled
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.setups import draw_setup
-from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.drafters import chains_of
 from specsim.properties.soak.history import describe
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup
@@ -102,11 +103,16 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
 
     The coins are set where the reference's loop verifies, on the operations that are tried. By seeds runs whatever loop
     is tried, with coins that it draws itself; ``most_seeded`` of them if that is not None. Where drafts are the
-    implementation's own, the same seed leads elsewhere, and how often each text comes of many seeds is judged.
+    implementation's own, the same seed leads elsewhere, and how often each text comes of many seeds is judged; of a
+    drafter that it brings alone, that alone.
     """
     tried = LawResult(cell, mode)
     try:
-        setup, sampled = draw_law(cell, seed)
+        brought = subject.brought(cell.algorithm)
+        setup, sampled = draw_law(cell, seed, brought)
+        if brought is not None:
+            num_outcomes = _check_frequencies(subject, setup, sampled, seed)
+            return replace(tried, num_outcomes=num_outcomes, num_seeded=num_outcomes)
         is_own = subject.has_own_worker(setup)
         runs = _runs_of_the_reference(cell, seed) if is_own else _all_runs(subject, cell, seed)
         num_with_drafts = sum(run.num_accepted_drafts > 0 for run in runs)
@@ -127,11 +133,12 @@ def try_law(subject: Subject, cell: Cell, mode: str, seed: int, most_seeded: int
     return replace(tried, num_seeded=num_seeded)
 
 
-def draw_law(cell: Cell, seed: int) -> tuple[Setup, Sampled]:
+def draw_law(cell: Cell, seed: int, brought: Drafter | None = None) -> tuple[Setup, Sampled]:
     """Draw an engine of a cell around a tiny model, and a prompt whose first verify crosses the end of a page."""
     random = Random(f"{seed} {cell.name} law")
-    usual = (TREE,) if cell.topk > 1 else DRAFTERS[cell.algorithm].sizes.get(1, (CHAIN,))[:1]
-    setup = draw_setup(cell, random, usual, VOCABULARY)
+    chains = chains_of(brought or DRAFTERS[cell.algorithm])
+    usual = (TREE,) if cell.topk > 1 else (chains or (CHAIN,))[:1]
+    setup = draw_setup(cell, random, usual, VOCABULARY, brought)
     end, chunk = cell.page_size, setup.schedule.prefill_chunk or 0
     distance = random.randint(1, MOST_BEFORE_AN_END) if cell.page_size > 1 else 0
     while end - distance <= max(chunk, 1):

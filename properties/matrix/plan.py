@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.conformance.brought import Brought
 from specsim.properties.matrix.covering import Combination, cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.matrix.refusals import Refusal
-from specsim.properties.soak.drafters import DRAFTERS
 
 PAIRS, TRIPLES = 2, 3
 
@@ -64,11 +64,15 @@ def plan_matrix(
         left_out=tuple(_explain(refused, smallest_absent(cells, allowed))),
         brings=brings or Brought(),
         refused_workers={
-            DRAFTERS[cell.algorithm].worker_name(cell.worker == "v1"): refusal.because
-            for cell, refusal in refused.items()
-            if refusal.by in ("worker", "engine")
+            _worker_of(cell): refusal.because for cell, refusal in refused.items() if refusal.by in ("worker", "engine")
         },
     )
+
+
+def _worker_of(cell: Cell) -> str:
+    """Return the name of the worker of a cell; of a drafter that a module brings."""
+    drafter = DRAFTERS.get(cell.algorithm) or Drafter(name=cell.algorithm)
+    return drafter.worker_name(cell.worker == "v1")
 
 
 def _explain(refused: Mapping[Cell, Refusal], absent: Sequence[Combination]) -> Iterator[LeftOut]:

@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
+from specsim.algorithms import DRAFTERS
 from specsim.conformance.isolation.heartbeat import begin_call
 from specsim.conformance.raised import Undefined
+from specsim.operations.signature import nearest
 from specsim.properties.matrix.factors import FACTORS, Cell
 from specsim.properties.matrix.setups import draw_setup, sizes_of
-from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.drafters import settings_of
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
 from specsim.properties.soak.subject import Subject
@@ -41,12 +43,14 @@ def refusals(subject: Subject, cells: Iterable[Cell]) -> dict[Cell, Refusal]:
     found: dict[Cell, Refusal] = {}
     workers: dict[Cell, Worker | Refusal] = {}
     for cell in cells:
-        refusal = _refused_by_rules(cell)
+        refusal = _refused_by_name(subject, cell) or _refused_by_rules(subject, cell)
         if refusal is None:
             plain = replace(cell, **{name: FACTORS[name][0] for name in SCHEDULING})
             if plain not in workers:
                 begin_call(plain.name)
-                workers[plain] = _build_worker(subject, draw_setup(plain, Random(0)))
+                workers[plain] = _build_worker(
+                    subject, draw_setup(plain, Random(0), brought=subject.brought(plain.algorithm))
+                )
             refusal = _refused_by_engine(subject, cell, workers[plain])
         if refusal is not None:
             found[cell] = refusal
@@ -76,7 +80,7 @@ def _called(setup: Setup) -> str:
 def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker | Refusal) -> Refusal | None:
     if isinstance(worker, Refusal):
         return worker
-    setup = draw_setup(cell, Random(0))
+    setup = draw_setup(cell, Random(0), brought=subject.brought(cell.algorithm))
     try:
         engine_around(worker, setup, setup.schedule, subject)
     except SpecRejection as rejection:
@@ -84,9 +88,19 @@ def _refused_by_engine(subject: Subject, cell: Cell, worker: Worker | Refusal) -
     return None
 
 
-def _refused_by_rules(cell: Cell) -> Refusal | None:
+def _refused_by_name(subject: Subject, cell: Cell) -> Refusal | None:
+    """Return that there is no such drafter, neither of ours nor of the implementation."""
+    known = subject.backend.drafters
+    if cell.algorithm in DRAFTERS or cell.algorithm in known:
+        return None
+    brings = f"DRAFTERS has {', '.join(nearest(cell.algorithm, known) or known)}" if known else "it has no DRAFTERS"
+    return Refusal("implementation", f"{subject.backend.name} brings no drafter {cell.algorithm}: {brings}")
+
+
+def _refused_by_rules(subject: Subject, cell: Cell) -> Refusal | None:
     """Return what the rules of a server have against a cell."""
-    drafter, sizes = DRAFTERS[cell.algorithm], sizes_of(cell)[0]
+    drafter = subject.brought(cell.algorithm) or DRAFTERS[cell.algorithm]
+    sizes = sizes_of(cell, drafter)[0]
     server = ServerConfig(
         algorithm=drafter.algorithm.value,
         topk=sizes.topk,
@@ -101,7 +115,7 @@ def _refused_by_rules(cell: Cell) -> Refusal | None:
         ngram_max_bfs_breadth=sizes.topk,
     )
     try:
-        plan = resolve(replace(server, **drafter.settings))
+        plan = resolve(replace(server, **settings_of(drafter)))
     except SpecRejection as rejection:
         return Refusal("rules", str(rejection))
     if cell.overlap and not plan.is_overlapped:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from specsim.conformance.backend import SCHEDULER
+from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost, Skipped
 from specsim.conformance.isolation.supervisor import Event, Supervisor
-from specsim.properties.matrix.factors import Cell
+from specsim.properties.matrix.factors import Cell, cells_of
 from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
 from specsim.properties.matrix.units import LAW, MatrixLimits, ToldHistory, ToldLaw, refusals_from
-from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import OnProgress
 from specsim.properties.unit_of_work import (
     MOST_LOSSES,
@@ -141,16 +142,19 @@ class MatrixRun:
     seed: int
     limits: Limits = field(default_factory=Limits)
 
-    def plan(self, profile: Profile, cells: Sequence[Cell]) -> Plan | BrokenUnit:
-        """Ask the implementation about every cell of a product; who ends the process is a failure with its cell."""
-        arguments = (self.implementation, self.modes[0], tuple(cells))
+    def plan(self, profile: Profile, cells: Sequence[Cell], is_whole: bool = False) -> Plan | BrokenUnit:
+        """Ask the implementation about every cell of a product; who ends the process is a failure with its cell.
+
+        ``is_whole`` says that it is asked about the cells of drafters that it brings, too.
+        """
+        arguments = (self.implementation, self.modes[0], tuple(cells), is_whole)
 
         read = partial(refusals_from, cells=cells)
         event = answer_of(self.supervisor, Job(("its plan", 0), REFUSALS_UNIT, arguments, self.limits, read=read))
         if isinstance(event, Lost):
             return broken_by(event)
         refused, brings = event.answer
-        return plan_matrix(refused, profile, cells, brings)
+        return plan_matrix(refused, profile, [*cells, *(cells_of(brings.drafters) if is_whole else ())], brings)
 
     def job(self, task: Task, most_seeded: int | None = None, replays: int = 0) -> Job:
         """Return the unit of a task."""
@@ -207,7 +211,7 @@ def _take(result: Result, places: Mapping[tuple[Cell, str], CellResult], event: 
     if isinstance(event, Done):
         failure = broken_from(event.answer)
         for name, calls in event.answer["ran"].items():
-            result.ran[name] += 1 if name in WORKER_NAMES else calls
+            result.ran[name] += calls if name in CATALOGUE or name == SCHEDULER else 1
         result.busy_seconds += event.answer["duration"]
     if task.number == LAW:
         reach = {**event.answer["reach"], "refused": event.answer["refused"]} if isinstance(event, Done) else {}

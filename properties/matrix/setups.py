@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.matrix.factors import Cell
 from specsim.properties.soak.asked import Asked, draw_asked, with_rules
-from specsim.properties.soak.drafters import DRAFTERS
+from specsim.properties.soak.drafters import chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.hash_model import HashModel
@@ -33,23 +34,31 @@ MOST_FOLLOWING = 3
 """Tokens after the text that a prompt continues."""
 
 
-def sizes_of(cell: Cell) -> tuple[SpecConfig, ...]:
-    """Return the drafts that an algorithm has at a branching factor; those that the rules take away are EAGLE's."""
-    return DRAFTERS[cell.algorithm].sizes.get(cell.topk, SIZES[cell.topk])
+def sizes_of(cell: Cell, drafter: Drafter) -> tuple[SpecConfig, ...]:
+    """Return the drafts that a drafter has at a branching factor; those that the rules take away are EAGLE's."""
+    return (chains_of(drafter) if cell.topk == 1 else ()) or SIZES[cell.topk]
 
 
-def draw_setup(cell: Cell, random: Random, sizes: Sequence[SpecConfig] = (), vocab_size: int | None = None) -> Setup:
-    """Draw an engine of a cell; its drafts and its tokens are those that cells have unless others are given."""
-    drafter = DRAFTERS[cell.algorithm]
-    config = random.choice(sizes or sizes_of(cell))
+def draw_setup(
+    cell: Cell,
+    random: Random,
+    sizes: Sequence[SpecConfig] = (),
+    vocab_size: int | None = None,
+    brought: Drafter | None = None,
+) -> Setup:
+    """Draw an engine of a cell; its drafts and its tokens are those that cells have unless others are given.
+
+    ``brought`` is the record of the cell's drafter where that is none of ours.
+    """
+    drafter = brought or DRAFTERS[cell.algorithm]
+    config = random.choice(sizes or sizes_of(cell, drafter))
     max_batch, page_size = random.choice(BATCHES), cell.page_size
     longest_prompt = _longest_first(page_size) + LONGEST_OUTPUT + MOST_FOLLOWING
-    model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=vocab_size or drafter.vocab_size)
-    if drafter.model is not None:
-        model = drafter.model(model, random)
-    parameters = None
-    if drafter.parameters is not None:
-        parameters = drafter.parameters(config, random)
+    model = replace(_draw_model(PoolKind(cell.pool), random), vocab_size=vocab_size or vocab_size_of(drafter))
+    model = draw_model(drafter, model, random)
+    parameters, own = None, parameters_of(drafter)
+    if own is not None:
+        parameters = own.draw(config, random)
         config = parameters.config
     width = required_row_width(longest_prompt + LONGEST_OUTPUT, decode_sizes(config), page_size)
     return Setup(
@@ -71,6 +80,7 @@ def draw_setup(cell: Cell, random: Random, sizes: Sequence[SpecConfig] = (), voc
         shared=tuple(random.randrange(model.vocab_size) for _ in range(longest_prompt)),
         compares_drafts=True,
         algorithm=cell.algorithm,
+        brought=brought,
         parameters=parameters,
     )
 

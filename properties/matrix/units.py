@@ -10,7 +10,7 @@ import msgspec
 
 from specsim.assertion import require_present
 from specsim.conformance.brought import Brought
-from specsim.properties.matrix.factors import Cell, cell_named
+from specsim.properties.matrix.factors import Cell, cell_named, cells_of
 from specsim.properties.matrix.history import try_history
 from specsim.properties.matrix.laws import try_law
 from specsim.properties.matrix.refusals import Refusal, refusals
@@ -93,9 +93,13 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     return {**outcome, "ran": ran, "duration": time.monotonic() - started}
 
 
-def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Ask an implementation about every cell of a product; return who refuses which, and why, and what it brings."""
+def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell], is_whole: bool = False) -> dict[str, Any]:
+    """Ask an implementation about every cell of a product; return who refuses which, and why, and what it brings.
+
+    ``is_whole`` says that the cells of drafters that it brings are asked about as well.
+    """
     subject = loaded(implementation, mode)
+    cells = [*cells, *(cells_of(subject.backend.drafters) if is_whole else ())]
     refused = {cell.name: asdict(refusal) for cell, refusal in refusals(subject, cells).items()}
     return {"refused": refused, "brings": asdict(Brought.of(subject.backend))}
 
@@ -113,7 +117,8 @@ def refusals_from(told: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal]
     ValueError
         They are none of these cells.
     """
-    by_name, plan = {cell.name: cell for cell in cells}, msgspec.convert(told, _ToldPlan)
+    plan = msgspec.convert(told, _ToldPlan)
+    by_name = {cell.name: cell for cell in [*cells, *cells_of(plan.brings.drafters)]}
     return {by_name[name]: refusal for name, refusal in plan.refused.items()}, plan.brings
 
 

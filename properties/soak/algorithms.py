@@ -4,9 +4,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from specsim.assertion import require_present
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import MOST_PACKED_NODES
-from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
+from specsim.properties.soak.drafters import EAGLE, Parameters, chains_of, draw_model, parameters_of, vocab_size_of
 from specsim.properties.soak.drawing import draw_sizes
 from specsim.properties.soak.setups import AT_REST, Setup
 from specsim.simulation.models.pool_kinds import RECURRENT_KINDS, PoolKind
@@ -25,29 +25,33 @@ def with_algorithm(setup: Setup) -> Setup:
     return setup if random.randrange(ONE_IN) else of_algorithm(setup, random.choice(OTHERS), random)
 
 
-def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
-    """Return a machine like another one, under an algorithm; what that does not have is left out."""
-    drafter = DRAFTERS[name]
-    config, parameters, vocab_size = setup.config, None, drafter.vocab_size
-    if drafter.sizes:
-        config = random.choice(next(iter(drafter.sizes.values())))
-    if drafter.parameters is not None:
-        parameters = drafter.parameters(config, random)
+def of_algorithm(setup: Setup, name: str, random: Random, brought: Drafter | None = None) -> Setup:
+    """Return a machine like another one, under an algorithm; what that does not have is left out.
+
+    ``brought`` is the record of a drafter that no algorithm of ours is.
+    """
+    drafter = brought or DRAFTERS[name]
+    config, parameters, vocab_size = setup.config, None, vocab_size_of(drafter)
+    chains, own = chains_of(drafter), parameters_of(drafter)
+    if chains:
+        config = random.choice(chains)
+    if own is not None:
+        parameters = own.draw(config, random)
         config = parameters.config
     model = setup.model
     if vocab_size != model.vocab_size:
         model = replace(model, vocab_size=vocab_size, hot_token_id=None)
-    if drafter.model is not None:
-        model = drafter.model(model, random)
+    model = draw_model(drafter, model, random)
     target, draft = (_kept(pool, drafter) for pool in (model.target_pool, model.draft_pool))
     model = replace(model, target_pool=target, draft_pool=draft)
-    is_overlapped = setup.schedule.is_overlapped and drafter.algorithm.supports_spec_v2()
+    is_overlapped = setup.schedule.is_overlapped and drafter.has_v2
     others = setup.other_draftings if drafter.has_any_size else ()
-    if parameters is not None:
-        others = _draw_other_parameters(parameters, drafter, random)
+    if own is not None:
+        others = _draw_other_parameters(parameters, own, random)
     return replace(
         setup,
         algorithm=name,
+        brought=brought,
         parameters=parameters,
         config=config,
         model=model,
@@ -60,11 +64,10 @@ def of_algorithm(setup: Setup, name: str, random: Random) -> Setup:
     )
 
 
-def _draw_other_parameters(parameters: Any, drafter: Drafter, random: Random) -> tuple[Any, ...]:
+def _draw_other_parameters(parameters: Any, own: Parameters, random: Random) -> tuple[Any, ...]:
     """Draw what engines that share pools with one are told; a store may draft nothing at all, a block always does."""
-    sizes = [size for sizes in drafter.sizes.values() for size in sizes] or [draw_sizes(random), AT_REST]
-    draw = require_present("parameters", drafter.parameters)
-    others = [draw(random.choice(sizes), random) for _ in range(random.choice((0, 1, 2, 2)))]
+    sizes = [*own.chains] or [draw_sizes(random), AT_REST]
+    others = [own.draw(random.choice(sizes), random) for _ in range(random.choice((0, 1, 2, 2)))]
     return tuple(dict.fromkeys(other for other in others if other != parameters))
 
 

@@ -1,13 +1,13 @@
-"""The algorithms that engines of a soak and of a matrix run: a row each, with all that tells them from EAGLE."""
+"""What engines of a soak and of a matrix draw for a drafter beside what every engine has, by its record."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from specsim.algorithms import SpeculativeAlgorithm, WorkerRequest
+from specsim.algorithms import WORKERS, Drafter
 from specsim.config import SpecConfig
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters, TreeMode
@@ -20,67 +20,11 @@ EAGLE = "EAGLE"
 MOST_COLD = 4
 """Tokens that a draft of some tokens never proposes."""
 
-Draw = Callable[[SpecConfig, Random], Any]
+FEW_TOKENS = 3
+"""Tokens of a model whose drafts come from texts alone: some text goes on as the target does, and some does not."""
 
-
-@dataclass(frozen=True)
-class Drafter:
-    """What an engine of an algorithm needs beside what every engine has.
-
-    Parameters
-    ----------
-    algorithm : SpeculativeAlgorithm
-        Whose worker runs.
-    is_multi_layer : bool
-        Every draft step has a layer of its own.
-    settings : mapping
-        Of a server, beside algorithm, sizes and pages.
-    sizes : mapping
-        Drafts by their branching factor, where they are not those of EAGLE.
-    parameters : callable or None
-        Draws what the worker takes in the place of sizes; its ``config`` has the sizes of an iteration.
-    model : callable or None
-        Draws what a model has for it.
-    vocab_size : int
-        Tokens of the model, and of what it is asked.
-    has_own_tags : bool
-        The draft's entries are those of EAGLE, whose tags are known; others are compared with a fresh prefill's.
-    has_memory : bool
-        What a request drafts depends on those before it and beside it.
-    cuts_by_company : bool
-        Of tokens that are as likely, how many a top-k keeps depends on the requests beside (semantics A.14b).
-    adapts : bool
-        The number of steps changes while it runs.
-    has_any_size : bool
-        Its drafts have the sizes of EAGLE's, and another engine may go on with other ones.
-    has_any_pool : bool
-        Its entries may lie in every kind of pool that EAGLE's may.
-    extends : bool
-        Its draft catches up with a verify by a forward, which V1 runs for other ranks, too.
-    reads_states : bool
-        It drafts where the target has recurrent state.
-    """
-
-    algorithm: SpeculativeAlgorithm
-    is_multi_layer: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    sizes: Mapping[int, tuple[SpecConfig, ...]] = field(default_factory=dict)
-    parameters: Draw | None = None
-    model: Callable[[HashModel, Random], HashModel] | None = None
-    vocab_size: int = VOCABULARY
-    has_own_tags: bool = True
-    has_memory: bool = False
-    cuts_by_company: bool = False
-    adapts: bool = False
-    has_any_size: bool = False
-    has_any_pool: bool = False
-    extends: bool = True
-    reads_states: bool = True
-
-    def worker_name(self, is_v1: bool) -> str:
-        """Return the name of the worker of a kind."""
-        request = WorkerRequest("v1" if is_v1 else "v2", is_overlapped=False, is_multi_layer=self.is_multi_layer)
-        return self.algorithm.worker_name(request)
+LAYERS = SpecConfig(1, 3, 4)
+"""Drafts of a layer a step."""
 
 
 def draw_store(config: SpecConfig, random: Random) -> NgramParameters:
@@ -127,47 +71,66 @@ def draw_draft_of_its_own(model: HashModel, random: Random) -> HashModel:
     return replace(model, draft_source=DraftSource.TOKENS)
 
 
-LAYERS = SpecConfig(1, 3, 4)
-"""Drafts of a layer a step."""
+@dataclass(frozen=True)
+class Parameters:
+    """What a worker takes in the place of sizes.
 
-DRAFTERS = {
-    EAGLE: Drafter(SpeculativeAlgorithm.EAGLE, adapts=True, has_any_size=True, has_any_pool=True),
-    "MULTI_LAYER": Drafter(
-        SpeculativeAlgorithm.EAGLE,
-        is_multi_layer=True,
-        sizes={1: (LAYERS,)},
-        model=draw_layers,
-        has_own_tags=False,
+    Parameters
+    ----------
+    draw : callable
+        Draws it of the sizes that an iteration may have; its ``config`` has those that it has.
+    chains : tuple of SpecConfig
+        Sizes that it may have, where they are not those of EAGLE.
+    """
+
+    draw: Callable[[SpecConfig, Random], Any]
+    chains: tuple[SpecConfig, ...] = ()
+
+
+PARAMETERS = {
+    "specsim.host.dflash.DflashParameters": Parameters(
+        draw_block, (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))
     ),
-    "EAGLE3": Drafter(
-        SpeculativeAlgorithm.EAGLE3, model=draw_hot_drafts, adapts=True, has_any_size=True, has_any_pool=True
-    ),
-    "STANDALONE": Drafter(
-        SpeculativeAlgorithm.STANDALONE, model=draw_draft_of_its_own, has_any_size=True, has_any_pool=True
-    ),
-    "FROZEN_KV_MTP": Drafter(
-        SpeculativeAlgorithm.FROZEN_KV_MTP,
-        settings={"draft_model_path": "draft"},
-        model=draw_reader_of_the_target,
-        has_own_tags=False,
-        has_any_size=True,
-        extends=False,
-        reads_states=False,
-    ),
-    "DFLASH": Drafter(
-        SpeculativeAlgorithm.DFLASH,
-        settings={"draft_model_path": "draft"},
-        sizes={1: (SpecConfig(1, 3, 4), SpecConfig(1, 7, 8), SpecConfig(1, 1, 2), SpecConfig(1, 15, 16))},
-        model=draw_every_layer,
-        parameters=draw_block,
-        cuts_by_company=True,
-        has_own_tags=False,
-        extends=False,
-    ),
-    # NOTE: of few tokens some path of a store goes on as the target does, and some does not.
-    "NGRAM": Drafter(SpeculativeAlgorithm.NGRAM, parameters=draw_store, vocab_size=3, has_memory=True, extends=False),
+    "specsim.host.ngram.NgramParameters": Parameters(draw_store),
 }
-"""By the names that cells and setups have for them."""
+"""By their class, as records name it."""
 
-WORKER_NAMES = frozenset(drafter.worker_name(is_v1) for drafter in DRAFTERS.values() for is_v1 in (False, True))
+
+def parameters_of(drafter: Drafter) -> Parameters | None:
+    """Return what a drafter's worker takes in the place of sizes; None where it takes sizes."""
+    return PARAMETERS[drafter.parameters] if drafter.parameters else None
+
+
+def chains_of(drafter: Drafter) -> tuple[SpecConfig, ...]:
+    """Return the sizes of a drafter's chains, where they are not those of EAGLE; no sizes where they are."""
+    if drafter.is_multi_layer:
+        return (LAYERS,)
+    own = parameters_of(drafter)
+    return () if own is None else own.chains
+
+
+def vocab_size_of(drafter: Drafter) -> int:
+    """Return the number of tokens of a drafter's model, and of what it is asked."""
+    return FEW_TOKENS if drafter.reads_texts else VOCABULARY
+
+
+def draw_model(drafter: Drafter, model: HashModel, random: Random) -> HashModel:
+    """Draw what a model has for a drafter."""
+    if drafter.is_multi_layer:
+        return draw_layers(model, random)
+    if drafter.reads_target_kv:
+        return draw_reader_of_the_target(model, random)
+    if drafter.draft_source == DraftSource.TOKENS.name:
+        return draw_draft_of_its_own(model, random)
+    if drafter.reads_all_layers:
+        return (draw_every_layer if drafter.parameters else draw_hot_drafts)(model, random)
+    return model
+
+
+def settings_of(drafter: Drafter) -> dict[str, Any]:
+    """Return the settings of a server for a drafter beside algorithm, sizes and pages."""
+    return {"draft_model_path": "draft"} if drafter.has_draft_path else {}
+
+
+WORKER_NAMES = frozenset(WORKERS)
 """The names of all workers that engines run, as ``WORKERS`` of a module has them."""

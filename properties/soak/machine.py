@@ -75,8 +75,8 @@ class Machine:
         self.neighbour = Neighbour(subject, setup, self._sides.schedule, self.reach) if setup.is_ranked else None
         self._expected: dict[int, ExpectedTags] = {}
         self._num_outputs: dict[int, int] = {}
-        self._fresh = {setup.drafting: Fresh(setup)}
         self._has_own_drafts = subject.has_own_drafts(setup)
+        self._fresh = {} if self._has_own_drafts else {setup.drafting: Fresh(setup)}
         is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
         is_compared = is_compared and not self._has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
@@ -160,7 +160,7 @@ class Machine:
         self._sampled.check(self._current_setup)
         self._sides.change(drafting)
         self._is_told_anew = self.setup.parameters is not None and self.drafting == drafting
-        if drafting not in self._fresh:
+        if drafting not in self._fresh and not self._has_own_drafts:
             self._fresh[drafting] = Fresh(self.setup.under(drafting))
 
     def step(self) -> None:
@@ -285,7 +285,7 @@ class Machine:
         for request in known:
             number, width = request.request_id, scheduler.sizes.row_width
             expected = self._expected.setdefault(number, ExpectedTags(self.setup.model, width))
-            check_contents(state, request, expected, self.setup.drafter.has_own_tags and not self._has_own_drafts)
+            check_contents(state, request, expected, self.setup.drafter.has_known_tags and not self._has_own_drafts)
             check_window(state, request, scheduler.memory, self._is_overlapped, expected)
             if not self._is_overlapped:
                 check_relay(state, request)
@@ -296,7 +296,7 @@ class Machine:
         if not self._is_overlapped and self._num_looks % LOOKS_A_PROPOSAL == 0:
             request, fresh = known[self._num_looks // LOOKS_A_PROPOSAL % len(known)], self._fresh[self.drafting]
             check_proposal(state, request, fresh)
-            if not self.setup.drafter.has_own_tags:
+            if not self.setup.drafter.has_known_tags:
                 check_draft_entries(state, request, fresh, self.setup.model.draft_pool)
 
 

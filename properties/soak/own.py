@@ -1,11 +1,12 @@
 """Machines of the workers that a module brings: without this, one that brings a drafter alone would seldom meet it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import MOST_PACKED_NODES
 from specsim.properties.soak.algorithms import of_algorithm, with_algorithm
-from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.drawing import DrawSetup, with_padding
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.subject import Subject
@@ -21,13 +22,14 @@ ONE_IN = 2
 """Of so many machines whose worker a module of functions lacks, one becomes a machine of a worker that it brings."""
 
 Kind = tuple[str, bool]
-"""A name of ``DRAFTERS``, and whether the worker is one of V1."""
+"""The name of an algorithm or of a drafter that is brought, and whether the worker is one of V1."""
 
 
 def kinds_of(subject: Subject) -> list[Kind]:
     """Return the kinds of machines that run on a worker of the module itself."""
-    every = [(name, is_v1) for name in DRAFTERS for is_v1 in (False, True)]
-    return [(name, is_v1) for name, is_v1 in every if DRAFTERS[name].worker_name(is_v1) in subject.backend.workers]
+    drafters = {**DRAFTERS, **subject.backend.drafters}
+    every = [(name, is_v1) for name in drafters for is_v1 in (False, True)]
+    return [(name, is_v1) for name, is_v1 in every if drafters[name].worker_name(is_v1) in subject.backend.workers]
 
 
 def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
@@ -51,7 +53,7 @@ def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
             if not subject.backend.functions or other.randrange(ONE_IN) == 0:
                 if is_wide:
                     continue
-                setup = with_padding(of_kind(plain, other.choice(kinds), other))
+                setup = with_padding(of_kind(plain, other.choice(kinds), other, subject.backend.drafters))
         if subject.backend.functions or not kinds:
             return setup
         try:
@@ -64,11 +66,11 @@ def draw_machine(subject: Subject, random: Random, draw: DrawSetup) -> Setup:
     raise AssertionError("setups without a wide tree = 0, but should be most")
 
 
-def of_kind(setup: Setup, kind: Kind, random: Random) -> Setup:
-    """Return an EAGLE machine as one of another algorithm, or of the other kind of worker."""
+def of_kind(setup: Setup, kind: Kind, random: Random, brought: Mapping[str, Drafter]) -> Setup:
+    """Return an EAGLE machine as one of another algorithm or drafter, or of the other kind of worker."""
     name, is_v1 = kind
     schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
-    setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random)
+    setup = of_algorithm(replace(setup, is_v1=is_v1, schedule=schedule), name, random, brought.get(name))
     moving = {side for one in setup.configs for side in sides_that_move(one.topk, setup.page_size, is_v1)}
     pools = {Side.TARGET: setup.model.target_pool, Side.DRAFT: setup.model.draft_pool}
     stuck = {side: PoolKind.MHA for side, pool in pools.items() if pool is PoolKind.OTHER and side in moving}

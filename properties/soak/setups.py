@@ -1,12 +1,13 @@
 """What a machine is built of: the shape of drafts, the model, the batch, the schedule, and how much room there is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import ceil_to, path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
-from specsim.properties.soak.drafters import DRAFTERS, EAGLE, Drafter
+from specsim.properties.soak.drafters import EAGLE
 from specsim.simulation.memory import required_row_width
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.toys import window_of
@@ -44,7 +45,9 @@ class Setup:
     compares_drafts : bool
         Whether requests have to draft and accept what they do alone; in lockstep they have to anyway.
     algorithm : str
-        A name of ``DRAFTERS``.
+        What drafts: a name of ``DRAFTERS``, or of a drafter that the module brings.
+    brought : Drafter or None
+        The record of a drafter that the module brings.
     parameters : object or None
         What the worker of an algorithm takes in the place of sizes, which are those of ``config``.
     is_padded : bool
@@ -79,11 +82,12 @@ class Setup:
     is_ranked: bool = False
     algorithm: str = EAGLE
     parameters: Any = None
+    brought: Drafter | None = field(default=None, repr=False)
 
     @property
     def drafter(self) -> Drafter:
-        """The algorithm."""
-        return DRAFTERS[self.algorithm]
+        """What drafts."""
+        return self.brought or DRAFTERS[self.algorithm]
 
     @property
     def worker_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from specsim.algorithms import Drafter
 from specsim.conformance.backend import Backend, Completed, load
 from specsim.properties.laws.support.histories import model_for
 from specsim.properties.laws.support.padded_runs import padding_for
@@ -24,13 +25,17 @@ class Subject:
 
     backend: Backend
 
+    def brought(self, name: str) -> Drafter | None:
+        """Return the record of a drafter that the implementation brings, None if it brings none of the name."""
+        return self.backend.drafters.get(name)
+
     def has_own_worker(self, setup: Setup) -> bool:
         """Whether the implementation brings the loop that a setup needs."""
         return setup.worker_name in self.backend.workers
 
     def has_own_drafts(self, setup: Setup) -> bool:
         """Whether the loop that a setup needs drafts what no reference drafts, so that outputs alone are compared."""
-        return self.backend.limits.has_own_drafts and self.has_own_worker(setup)
+        return self.backend.has_own_drafts(setup.worker_name)
 
     @property
     def is_reference(self) -> bool:

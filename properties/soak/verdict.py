@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from specsim.properties.soak.drafters import DRAFTERS, WORKER_NAMES
+from specsim.algorithms import DRAFTERS
+from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import Soaked
 from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, PER_STEPS, REQUIRED, least_hits
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from specsim.algorithms import ALIAS_OF_EAGLE, WITH_CHECKED_SIZES
+from specsim.algorithms import ALIAS_OF_EAGLE, WITH_CHECKED_SIZES, SpeculativeAlgorithm, find_algorithm
 from specsim.counts import count_candidates
 from specsim.properties.composite import composite
 from specsim.properties.rule_rows import ROWS
@@ -14,7 +14,7 @@ from specsim.properties.strategies.arrays import mostly
 from specsim.rules import ServerConfig
 
 FAMILY = (*WITH_CHECKED_SIZES, ALIAS_OF_EAGLE, "eagle")
-OTHERS = ("DFLASH", "NGRAM", "FROZEN_KV_MTP", "NONE", None)
+OTHERS = (*(one.value for one in SpeculativeAlgorithm if one not in WITH_CHECKED_SIZES), None)
 PLAIN = ("Qwen3ForCausalLM", "DeepseekV3ForCausalLM", "PixtralForConditionalGeneration")
 ARCHITECTURES = ("LlamaForCausalLM",) * 3 + PLAIN
 SWITCHES = ("mixed_chunk", "multi_layer", "two_batch_overlap", "pdmux", "adaptive")
@@ -45,7 +45,7 @@ def other_configs(draw: DrawFn) -> ServerConfig:
     values = draw(_common())
     values["algorithm"] = draw(st.sampled_from(OTHERS))
     values["mode"] = draw(mostly(st.just("auto"), st.just("v1"), one_in=4))
-    if values["algorithm"] == "DFLASH":
+    if find_algorithm(values["algorithm"], {}).is_dflash():
         values["draft_model_path"] = "draft"
         values["draft_window"] = draw(st.sampled_from((None, 64)))
         values["dflash_block_size"] = draw(st.sampled_from((None, 8, 16)))

@@ -14,6 +14,7 @@ from specsim.algorithms.builtin import (
 from specsim.algorithms.drafters import DRAFTERS, WORKERS, Drafter
 from specsim.algorithms.flags import Flags, Predicates
 from specsim.algorithms.inputs import SpecInputType
+from specsim.algorithms.own import own_drafters
 from specsim.algorithms.plugin import CustomSpecAlgo, WorkerRequest
 from specsim.algorithms.registry import (
     ALIAS_OF_EAGLE,
@@ -41,6 +42,7 @@ __all__ = [
     "check_registration",
     "find_algorithm",
     "missing_predicates",
+    "own_drafters",
     "register",
     "reserved_names",
     "restored_registry",

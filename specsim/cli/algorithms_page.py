@@ -6,26 +6,26 @@ Everything is greedy and runs on the reference, so that figures follow from the 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from specsim.algorithms import DRAFTERS, Drafter
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.direct import Direct
 from specsim.counts import count_tokens
-from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
 from specsim.simulation.engine import Engine
-from specsim.simulation.loops import loop_of
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.block import BlockBatch
-from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.frozen import FrozenDraftBatch
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.models.needs import fields_for
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text
@@ -35,7 +35,7 @@ from specsim.simulation.worker import Worker
 NUM_REQUESTS, PROMPT_LENGTH, OUTPUT_LENGTH, BATCH = 6, 32, 48, 3
 NUM_BUCKETS = 4096
 DEPTHS = (1, 2, 4)
-CHAIN, TREE = SpecConfig(1, 3, 4), SpecConfig(4, 5, 16)
+CHAIN = SpecConfig(1, 3, 4)
 NO_DRAFTS = NgramParameters(num_draft_tokens=1)
 
 KV = Mapping[str, Sequence[Array]]
@@ -106,42 +106,28 @@ class CountedModel(ToyModel):
         return super().draft_block(batch, kv)
 
 
-def _eagle(config: SpecConfig) -> Make:
-    return lambda model, sizes: loop_of("eagle_v1")(config, model, sizes, reads=Reads.KEPT)
-
-
-def _layered(config: SpecConfig) -> Make:
-    return lambda model, sizes: loop_of("multi_layer_eagle_v1")(config, model, sizes, reads=Reads.KEPT)
-
-
-def _frozen(config: SpecConfig) -> Make:
-    return lambda model, sizes: loop_of("frozen_kv_mtp")(config, model, sizes, reads=Reads.KEPT)
-
-
-def _ngram(parameters: NgramParameters) -> Make:
-    return lambda model, sizes: loop_of("ngram")(parameters, model, sizes, reads=Reads.KEPT)
-
-
-def _dflash(parameters: DflashParameters) -> Make:
-    return lambda model, sizes: loop_of("dflash")(parameters, model, sizes, reads=Reads.KEPT)
+def _compared(drafter: Drafter, name: str, drafts: str, drafting: Any, differs: Mapping[str, Any]) -> Compared:
+    make = partial(drafter.loop("reference", is_v1=True), drafting, reads=Reads.KEPT)
+    return Compared(name, drafts, drafting.config, make, differs)
 
 
 def algorithms() -> tuple[Compared, ...]:
-    """Return what is compared, the one without drafts first."""
-    ngram, block = NgramParameters(), DflashParameters()
-    shared = {"kv_sharing": (0,)}
-    layered = {"draft_source": DraftSource.LAYERS, "num_draft_layers": CHAIN.num_steps}
-    return (
-        Compared("none", "nothing", NO_DRAFTS.config, _ngram(NO_DRAFTS), {}),
-        Compared("NGRAM", f"a tree of {ngram.num_draft_tokens} nodes", ngram.config, _ngram(ngram), {}),
-        Compared("EAGLE", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {}),
-        Compared("EAGLE", "4 beams, 5 levels, 16 nodes", TREE, _eagle(TREE), {}),
-        Compared("EAGLE3", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {"reads_all_layers": True}),
-        Compared("multi-layer EAGLE", "a chain of 3 drafts", CHAIN, _layered(CHAIN), layered),
-        Compared("STANDALONE", "a chain of 3 drafts", CHAIN, _eagle(CHAIN), {"draft_source": DraftSource.TOKENS}),
-        Compared("FROZEN_KV_MTP", "a chain of 3 drafts", CHAIN, _frozen(CHAIN), shared),
-        Compared("DFLASH", f"a block of {block.block_size}", block.config, _dflash(block), {}),
-    )
+    """Return what is compared, the one without drafts first, and then those that have no draft model."""
+    (of_texts,) = (one for one in DRAFTERS.values() if one.reads_texts)
+    found = [_compared(of_texts, "none", "nothing", NO_DRAFTS, {})]
+    for drafter in sorted(DRAFTERS.values(), key=lambda one: not one.reads_texts):
+        name = f"multi-layer {drafter.algorithm.value}" if drafter.is_multi_layer else drafter.algorithm.value
+        differs = fields_for(drafter, CHAIN.num_steps, (0,))
+        sizes = drafter.default_sizes
+        if drafter.parameters:
+            drafts = f"a tree of {sizes[2]} nodes" if drafter.reads_texts else f"a block of {sizes[2]}"
+            found.append(_compared(drafter, name, drafts, drafter.drafting(*sizes), differs))
+            continue
+        found.append(_compared(drafter, name, f"a chain of {CHAIN.num_steps} drafts", CHAIN, differs))
+        if sizes[0] > 1:
+            drafts = f"{sizes[0]} beams, {sizes[1]} levels, {sizes[2]} nodes"
+            found.append(_compared(drafter, name, drafts, SpecConfig(*sizes), differs))
+    return tuple(found)
 
 
 def measure(one: Compared, language_model: TextModel, requests: Sequence[Request]) -> Figures:

@@ -1,60 +1,74 @@
 """What a simulation drafts: an algorithm, its sizes where the user gave them and its own defaults elsewhere."""
 
-from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from specsim.algorithms import SpeculativeAlgorithm
+from specsim.algorithms import DRAFTERS, Drafter, SpeculativeAlgorithm
 from specsim.assertion import require_present
+from specsim.cli.device import load_implementation
 from specsim.cli.output import Exit, Failed, remark
 from specsim.config import SpecConfig
 from specsim.counts import path_width
-from specsim.host.dflash import DflashParameters
-from specsim.host.ngram import NgramParameters
-from specsim.rules import ExecutionPlan, ServerConfig
-from specsim.rules.others import DEFAULT_DFLASH_BLOCK
-from specsim.rules.sizes import CHAIN_OF_THREE
-from specsim.simulation.models.description import DraftSource
+from specsim.operations.signature import nearest
+from specsim.rules import ExecutionPlan
+from specsim.simulation.models.needs import fields_for
 
 NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
 """The algorithms that draft."""
 
-SUMMARIES: Mapping[str, str] = {
-    "EAGLE": "A draft layer over the target's hidden states, in trees or chains.",
-    "EAGLE3": "As EAGLE, over hidden states of several layers of the target.",
-    "STANDALONE": "A draft model of its own, which reads tokens alone.",
-    "NGRAM": "Texts that were seen before; no draft model.",
-    "DFLASH": "A whole block of drafts in one forward.",
-    "FROZEN_KV_MTP": "A draft layer that reads the target's KV and writes none.",
-}
-"""What each of them drafts with."""
-
 Sizes = tuple[int, int, int]
 """Branching factor, depth and nodes."""
-
-OF_THE_RULES = (CHAIN_OF_THREE.topk, CHAIN_OF_THREE.num_steps, CHAIN_OF_THREE.num_draft_tokens)
-
-DEFAULTS: Mapping[str, Sizes] = {
-    "EAGLE": (4, 5, 16),
-    "EAGLE3": OF_THE_RULES,
-    "STANDALONE": OF_THE_RULES,
-    "FROZEN_KV_MTP": OF_THE_RULES,
-}
-"""Sizes where nothing is said, of the algorithms whose drafts have as many levels as one likes (semantics F.4)."""
 
 DRAFT_PATH = "draft"
 """The draft model that a simulation tells the rules of, where an algorithm has one beside the target."""
 
-OF_THE_MODEL: Mapping[str, Mapping[str, Any]] = {
-    "DFLASH": {"reads_all_layers": True},
-    "EAGLE3": {"reads_all_layers": True},
-    "FROZEN_KV_MTP": {"kv_sharing": (1,)},
-    "STANDALONE": {"draft_source": DraftSource.TOKENS},
-}
-"""What the model of a simulation has for an algorithm."""
+SHARED_LAYERS = (1,)
+"""The layer of the target that the draft of a simulation reads, where it reads the target's KV."""
+
+
+def drafter_of(algorithm: str, num_layers: int | None) -> Drafter:
+    """Return the record of an algorithm, or of a draft of so many layers.
+
+    Raises
+    ------
+    Failed
+        USAGE: an algorithm that has no draft of several layers.
+    """
+    if num_layers is not None and algorithm not in ("EAGLE", "EAGLE3"):
+        raise Failed(f"--multi-layer is for EAGLE and EAGLE3, and --algorithm is {algorithm}", Exit.USAGE)
+    return DRAFTERS[algorithm if num_layers is None else "MULTI_LAYER"]
+
+
+def drafter_named(given: str) -> Drafter:
+    """Return the record of a drafter that a module brings, as ``MODULE:NAME`` names it.
+
+    Raises
+    ------
+    Failed
+        USAGE: there is no such drafter; UNAVAILABLE: the module does not import.
+    """
+    module, _, name = given.partition(":")
+    if not (module and name):
+        raise Failed(f"--drafter is {given}, but should be MODULE:NAME, such as my_drafter:suffix", Exit.USAGE)
+    try:
+        known = load_implementation(module).drafters
+    except Failed as failed:
+        here = [path.stem for path in Path.cwd().glob("*.py")]
+        near = [] if module in here else nearest(module, here)
+        raise Failed(f"{failed}; there is {' or '.join(near)}" if near else f"{failed}", failed.code) from failed
+    if name not in known:
+        has = f"DRAFTERS of {module} has {', '.join(nearest(name, known) or known)}" if known else "it has no DRAFTERS"
+        raise Failed(f"--drafter is {given}, but should name a drafter of the module: {has}", Exit.USAGE)
+    return known[name]
 
 
 def sizes_of(
-    algorithm: str, num_layers: int | None, topk: int | None, num_steps: int | None, num_draft_tokens: int | None
+    drafter: Drafter,
+    algorithm: str,
+    num_layers: int | None,
+    topk: int | None,
+    num_steps: int | None,
+    num_draft_tokens: int | None,
 ) -> Sizes:
     """Return branching factor, depth and nodes, as far as bounds go: NGRAM has no depth of its own.
 
@@ -66,24 +80,20 @@ def sizes_of(
         USAGE: a depth of an algorithm that has none, or another one than there are layers.
     """
     if num_layers is not None:
-        return _layered_sizes(algorithm, num_layers, topk, num_steps, num_draft_tokens)
-    if algorithm == "NGRAM":
-        if num_steps is not None:
-            raise Failed("--steps is for EAGLE: a path of NGRAM may hold every node of its draft", Exit.USAGE)
-        own = NgramParameters()
-        nodes = own.num_draft_tokens if num_draft_tokens is None else num_draft_tokens
-        return own.max_breadth if topk is None else topk, 0, nodes
-    if algorithm == "DFLASH":
-        nodes = DEFAULT_DFLASH_BLOCK if num_draft_tokens is None else num_draft_tokens
-        return 1 if topk is None else topk, 1 if num_steps is None else num_steps, nodes
-    return _tree_sizes(DEFAULTS[algorithm], topk, num_steps, num_draft_tokens)
+        return _layered_sizes(num_layers, topk, num_steps, num_draft_tokens)
+    if not drafter.parameters:
+        return _tree_sizes(drafter.default_sizes, topk, num_steps, num_draft_tokens)
+    own_topk, own_steps, own_nodes = drafter.default_sizes
+    if not own_steps and num_steps is not None:
+        raise Failed(f"--steps is for EAGLE: a path of {algorithm} may hold every node of its draft", Exit.USAGE)
+    return (
+        own_topk if topk is None else topk,
+        own_steps if num_steps is None else num_steps,
+        own_nodes if num_draft_tokens is None else num_draft_tokens,
+    )
 
 
-def _layered_sizes(
-    algorithm: str, num_layers: int, topk: int | None, num_steps: int | None, num_draft_tokens: int | None
-) -> Sizes:
-    if algorithm not in ("EAGLE", "EAGLE3"):
-        raise Failed(f"--multi-layer is for EAGLE and EAGLE3, and --algorithm is {algorithm}", Exit.USAGE)
+def _layered_sizes(num_layers: int, topk: int | None, num_steps: int | None, num_draft_tokens: int | None) -> Sizes:
     if num_steps not in (None, num_layers):
         because = "every layer drafts one step"
         raise Failed(f"--steps is {num_steps}, but should be {num_layers}, because {because}", Exit.USAGE)
@@ -103,28 +113,12 @@ def _tree_sizes(defaults: Sizes, topk: int | None, num_steps: int | None, num_dr
     return topk, num_steps, num_draft_tokens
 
 
-def ngram_parameters(config: ServerConfig) -> NgramParameters:
-    """Return the store and the drafts of a server that runs NGRAM."""
-    nodes = require_present("nodes", config.num_draft_tokens)
-    return NgramParameters(max_breadth=config.ngram_max_bfs_breadth, num_draft_tokens=nodes)
-
-
-def dflash_parameters(config: ServerConfig) -> DflashParameters:
-    """Return the block of a server that runs DFLASH."""
-    return DflashParameters(require_present("nodes", config.num_draft_tokens))
-
-
-PARAMETERS: Mapping[str, Callable[[ServerConfig], Any]] = {"NGRAM": ngram_parameters, "DFLASH": dflash_parameters}
-"""What the worker of an algorithm takes in the place of sizes."""
-
-
-def drafting_of(plan: ExecutionPlan) -> Any:
-    """Return what the worker of a plan takes first: its sizes, or what its algorithm has in their place."""
-    config, algorithm = plan.config, require_present("algorithm", plan.config.algorithm)
-    if algorithm in PARAMETERS:
-        return PARAMETERS[algorithm](config)
-    topk, num_steps = require_present("topk", config.topk), require_present("steps", config.num_steps)
-    return SpecConfig(topk, num_steps, require_present("nodes", config.num_draft_tokens))
+def drafting_of(plan: ExecutionPlan, drafter: Drafter) -> Any:
+    """Return what the worker of a plan takes first: its sizes, or what its drafter has in their place."""
+    config = plan.config
+    topk = require_present("topk", config.topk)
+    num_steps = 0 if drafter.parameters else require_present("steps", config.num_steps)
+    return drafter.drafting(topk, num_steps, require_present("nodes", config.num_draft_tokens))
 
 
 def config_of(drafting: Any) -> SpecConfig:
@@ -133,8 +127,6 @@ def config_of(drafting: Any) -> SpecConfig:
     return config
 
 
-def of_the_model(algorithm: str, num_layers: int | None) -> dict[str, Any]:
-    """Return what the model of a simulation has for an algorithm, or for a draft of so many layers."""
-    if num_layers is not None:
-        return {"draft_source": DraftSource.LAYERS, "num_draft_layers": num_layers}
-    return dict(OF_THE_MODEL.get(algorithm, {}))
+def of_the_model(drafter: Drafter, num_layers: int | None) -> dict[str, Any]:
+    """Return what the model of a simulation has for a drafter, which may have so many layers."""
+    return fields_for(drafter, num_layers or 0, SHARED_LAYERS)

@@ -51,11 +51,11 @@ def _mutants() -> Sequence[Row]:
 
 
 def _algorithms() -> Sequence[Row]:
-    from specsim.algorithms import ALIAS_OF_EAGLE
-    from specsim.cli.drafting import NAMES, SUMMARIES
+    from specsim.algorithms import ALIAS_OF_EAGLE, DRAFTERS
+    from specsim.cli.drafting import NAMES
 
     aliases = {"EAGLE": f" Also called {ALIAS_OF_EAGLE}."}
-    return [{"name": name, "summary": SUMMARIES[name] + aliases.get(name, "")} for name in NAMES]
+    return [{"name": name, "summary": DRAFTERS[name].summary + aliases.get(name, "")} for name in NAMES]
 
 
 KINDS: dict[str, tuple[Callable[[], Sequence[Row]], str]] = {

@@ -101,8 +101,9 @@ def matrix(
     the exact distribution of a sampled output, over all of its coins, is compared with decoding token by token.
 
     IMPL's own WORKER, WORKER_V1 and WORKERS take the place of the reference's, in lockstep with them;
-    without one, IMPL's operations run in the reference's loops. IMPL runs in processes of its own: a history or a
-    law whose process crashes or hangs fails, and the run goes on.
+    without one, IMPL's operations run in the reference's loops. IMPL's DRAFTERS run in specsim's loops, in cells of
+    their own, and are compared by outputs. IMPL runs in processes of its own: a history or a law whose process crashes
+    or hangs fails, and the run goes on.
     """
     if implementation is not None and layer is not None and implementation != LAYERS[layer]:
         because = f"that is {LAYERS[layer]}, and IMPL is {implementation}"
@@ -132,7 +133,7 @@ def matrix(
         run = MatrixRun(supervisor, name, _modes(name, device), seed, limits)
         if not as_json:
             announce(f"{name}, profile {profile}, seed {seed}")
-        plan = run.plan(chosen, product)
+        plan = run.plan(chosen, product, is_whole=cell_name is None)
         if not isinstance(plan, Plan):
             raise Failed(f"{name} is asked what it runs: {plan.error}", Exit.FAILURE)
         is_part = cell_name is not None or number is not None or is_law_alone

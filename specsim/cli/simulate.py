@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from specsim.cli.bounds import check_counts, check_slots
-from specsim.cli.drafting import NAMES, config_of, drafting_of, of_the_model, sizes_of
+from specsim.cli.drafting import NAMES, config_of, drafter_named, drafter_of, drafting_of, of_the_model, sizes_of
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
@@ -28,7 +29,7 @@ from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
 from specsim.cli.sections import Sections
 from specsim.cli.store import StoreOptions, store_figures, with_store
-from specsim.cli.workers import build_worker, plan_for, schedule_for
+from specsim.cli.workers import build_worker, plan_for, require_sides, schedule_for
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
@@ -63,6 +64,7 @@ SECTIONS = {
     ),
     "Drafts": (
         "algorithm",
+        "drafter",
         "multi_layer",
         "topk",
         "steps",
@@ -119,6 +121,7 @@ SECTIONS = {
     type=click.Choice(NAMES, case_sensitive=False),
     help="Algorithm that drafts. NGRAM, DFLASH and FROZEN_KV_MTP run on V1, or on V2 with --mode v2.",
 )
+@click.option("--drafter", metavar="MODULE:NAME", help="Drafter of a module, from its DRAFTERS, by the rules of EAGLE.")
 @click.option("--multi-layer", type=click.IntRange(1), metavar="N", help="EAGLE with N layers, one a step of a draft.")
 @click.option("--topk", type=click.IntRange(1), help="Beams: EAGLE 4, others 1; the largest breadth of NGRAM: 10.")
 @click.option(
@@ -207,6 +210,7 @@ def simulate(
     path: Path | None,
     num_requests: int,
     algorithm: str,
+    drafter: str | None,
     multi_layer: int | None,
     topk: int | None,
     steps: int | None,
@@ -255,8 +259,14 @@ def simulate(
     of all requests between both workers. Drafts of NGRAM depend on all requests before, so that its sampled outputs
     are not compared with a run of one request at a time.
     """
-    is_ngram = algorithm == "NGRAM"
-    sizes = sizes_of(algorithm, multi_layer, topk, steps, draft_tokens)
+    if drafter is None:
+        record = drafter_of(algorithm, multi_layer)
+    else:
+        _require_alone("--drafter", "algorithm", "multi_layer")
+        record = drafter_named(drafter)
+        algorithm = record.algorithm.value
+        require_sides(record, (worker, "reference") if lockstep else (worker,))
+    sizes = sizes_of(record, algorithm, multi_layer, topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if logprobs is not None and kind != "hash":
@@ -276,15 +286,15 @@ def simulate(
     is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
     is_layered = multi_layer is not None
     plan = plan_for(
-        algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
+        record, algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
     )
-    drafting = store.fill(drafting_of(plan))
+    drafting = store.fill(drafting_of(plan, record))
     config = config_of(drafting)
     check_slots(config, batch, prompt_length + max_new_tokens, page_size)
     schedule = schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     model = replace(
-        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **of_the_model(algorithm, multi_layer)
+        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **of_the_model(record, multi_layer)
     )
 
     def fresh_requests() -> list[Request]:
@@ -303,9 +313,9 @@ def simulate(
             logit_rules=logit_rules,
         )
 
-    is_compared_alone = sampling is not None and not is_ngram
+    is_compared_alone = sampling is not None and not record.has_memory
     requests = fresh_requests()
-    chosen = build_worker(plan, worker, drafting, model, requests, batch, graphs, schedule=schedule)
+    chosen = build_worker(plan, record, worker, drafting, model, requests, batch, graphs, schedule=schedule)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -318,13 +328,17 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=build_worker(plan, worker, drafting, model, requests, 1, graphs) if is_compared_alone else None,
+            alone=build_worker(plan, record, worker, drafting, model, requests, 1, graphs)
+            if is_compared_alone
+            else None,
             schedule=schedule,
         )
     divergence = None
     if lockstep and not report.is_interrupted:
-        believed = build_worker(plan, "reference", drafting, model, requests, batch, graphs, Reads.FULL, schedule)
-        other = build_worker(plan, worker, drafting, model, requests, batch, graphs, schedule=schedule)
+        believed = build_worker(
+            plan, record, "reference", drafting, model, requests, batch, graphs, Reads.FULL, schedule
+        )
+        other = build_worker(plan, record, worker, drafting, model, requests, batch, graphs, schedule=schedule)
         divergence = find_divergence(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )
@@ -354,6 +368,21 @@ def simulate(
         finish(Exit.INTERRUPTED)
     found = [*report.mismatches, *([] if divergence is None else [str(divergence)])]
     finish(Exit.FAILURE if found else Exit.CONFORMS, "; ".join([f"lossless: {report.lossless}", *map(str, found)]))
+
+
+def _require_alone(option: str, *others: str) -> None:
+    """Check that an option is given without some others.
+
+    Raises
+    ------
+    Failed
+        USAGE: one of them is given too.
+    """
+    context = click.get_current_context()
+    given = [one for one in others if context.get_parameter_source(one) is not ParameterSource.DEFAULT]
+    if given:
+        other = f"--{given[0].replace('_', '-')}"
+        raise Failed(f"{other} is given, but should be absent, because {option} says what drafts", Exit.USAGE)
 
 
 def _in_words(name: str, value: Any) -> str:

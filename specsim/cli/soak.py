@@ -90,8 +90,9 @@ def soak(
 
     IMPL is a module, named like an import; the engine is checked after each step. Machine after machine is built,
     fed with requests, stepped, disturbed and drained. IMPL's own WORKER takes the place of the reference's, in
-    lockstep with it; without one, IMPL's operations run in the reference's loop. IMPL runs in processes of its own:
-    a machine whose process crashes or hangs fails, and the run goes on.
+    lockstep with it; without one, IMPL's operations run in the reference's loop. IMPL's DRAFTERS run in specsim's
+    loops, and are compared by outputs. IMPL runs in processes of its own: a machine whose process crashes or hangs
+    fails, and the run goes on.
 
     With --exhaustive, every history of two requests in a handful of slots is tried, shortest first, around the
     operations, parts and decisions of IMPL; no model runs.

@@ -1,10 +1,10 @@
 """The worker of a simulation: what the rules choose for its settings, on the layer that the user asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from specsim.algorithms import SpeculativeAlgorithm
+from specsim.algorithms import DRAFTERS, WITH_CHECKED_SIZES, Drafter, SpeculativeAlgorithm
 from specsim.assertion import require_present
 from specsim.cli.device import need_device
 from specsim.cli.drafting import DRAFT_PATH, Sizes, config_of
@@ -26,6 +26,7 @@ ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
 
 
 def plan_for(
+    drafter: Drafter,
     algorithm: str,
     sizes: Sizes,
     given_draft_tokens: int | None,
@@ -61,7 +62,7 @@ def plan_for(
                 max_running_requests=max_batch,
                 multi_layer=is_multi_layer,
             ),
-            **_settings_of(algorithm, sizes, given_draft_tokens),
+            **_settings_of(drafter if drafter.name else DRAFTERS[algorithm], sizes, given_draft_tokens),
             **store.settings,
         )
     )
@@ -69,13 +70,13 @@ def plan_for(
     return plan
 
 
-def _settings_of(algorithm: str, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:
-    """Return the settings of a server that only some algorithms have; the rules have defaults of their own for some."""
-    if algorithm == "NGRAM":
+def _settings_of(drafter: Drafter, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:
+    """Return the settings of a server that only some drafters have; the rules have defaults of their own for some."""
+    if drafter.parameters and not drafter.has_draft_path:
         given = {"topk": None, "num_steps": None, "num_draft_tokens": given_draft_tokens}
         return given | {"ngram_max_bfs_breadth": sizes[0]}
-    settings: dict[str, Any] = {} if algorithm == "EAGLE" else {"draft_model_path": DRAFT_PATH}
-    if algorithm == "DFLASH":
+    settings: dict[str, Any] = {"draft_model_path": DRAFT_PATH} if drafter.has_draft_path else {}
+    if drafter.parameters:
         settings |= {"num_draft_tokens": given_draft_tokens}
     if sizes[1] == 0:
         settings |= {"adaptive": True, "adaptive_config": ALWAYS_AT_REST}
@@ -84,7 +85,7 @@ def _settings_of(algorithm: str, sizes: Sizes, given_draft_tokens: int | None) -
 
 def _say_why(plan: ExecutionPlan) -> None:
     """Say on stderr why V1 runs, and what the rules warn of."""
-    if plan.worker == "v1" or plan.config.algorithm not in ("EAGLE", "EAGLE3", "STANDALONE"):
+    if plan.worker == "v1" or plan.config.algorithm not in WITH_CHECKED_SIZES:
         for decision in plan.decisions:
             if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
                 remark(f"{decision.code.value}: {decision.text}")
@@ -106,8 +107,25 @@ def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, ha
     return Schedule(is_overlapped, chunk, has_prefix_cache=has_prefix_cache)
 
 
+def require_sides(drafter: Drafter, layers: Sequence[str]) -> None:
+    """Check that a drafter of a user has a draft side in each of these layers.
+
+    Raises
+    ------
+    Failed
+        USAGE: it has none.
+    """
+    for layer in layers:
+        if drafter.name and layer not in drafter.sides:
+            has = ", ".join(drafter.sides)
+            raise Failed(
+                f"the drafter {drafter.name} has no side for the layer {layer}; it has one for {has}", Exit.USAGE
+            )
+
+
 def build_worker(
     plan: ExecutionPlan,
+    drafter: Drafter,
     kind: str,
     drafting: Any,
     language_model: LanguageModel,
@@ -119,8 +137,8 @@ def build_worker(
 ) -> Worker:
     """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
 
-    ``drafting`` is what the worker takes first. ``reads`` says whether forwards of the reference keep what they have
-    read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
+    ``drafting`` is what the worker takes first, as its drafter has it. ``reads`` says whether forwards of the reference
+    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
 
     Raises
     ------
@@ -130,15 +148,22 @@ def build_worker(
     page_size = plan.config.page_size
     config = config_of(drafting)
     sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
-    name = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)].worker_name(plan.worker_request)
     worker: Worker
     if kind == "reference":
         from specsim.reference.models import load_model
 
-        worker = loop_of(name)(drafting, load_model(language_model), sizes, reads=reads)
+        worker = _loop(plan, drafter, kind)(drafting, load_model(language_model), sizes, reads=reads)
         return worker
     need_device("the gpu worker")
     from specsim.gpu.models import load_model as load_on_device
 
-    worker = loop_of(name, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
+    worker = _loop(plan, drafter, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
     return worker
+
+
+def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:
+    """Return what makes the worker of a plan: our loop of a layer with the side of the drafter."""
+    if drafter.name:
+        return drafter.loop(layer, is_v1=plan.worker == "v1")
+    algorithm = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)]
+    return loop_of(algorithm.worker_name(plan.worker_request), layer)

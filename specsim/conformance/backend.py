@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from specsim.algorithms import Drafter, own_drafters
+from specsim.algorithms.own import LAYER_OF_ARRAYS
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.carrying import (
@@ -70,6 +72,9 @@ class Backend(CallsByName):
     ``SpecRejection``. ``worker`` and ``worker_v1`` build the implementation's own workers of V2 and of V1 from a
     configuration, a model and pool sizes, where it has them, ``other_workers`` those of other algorithms, by the names
     that ``SpeculativeAlgorithm.worker_name`` gives them, and ``scheduler`` its own scheduler from what ours is made of.
+    ``drafters`` are those that it brings alone: our loops with their draft sides are among ``other_workers``.
+    ``drafted_by`` is the one that drafts in its workers of EAGLE, where these are such loops; models then have what it
+    needs.
     ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
     ``limits`` is what it declares not to take: such calls are not made. ``uses`` counts how often each function was
     called, each worker and the scheduler were made, by name; copies count together.
@@ -84,6 +89,8 @@ class Backend(CallsByName):
     worker_v1: Callable[..., Any] | None = None
     scheduler: Callable[..., Any] | None = None
     other_workers: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    drafters: Mapping[str, Drafter] = field(default_factory=dict)
+    drafted_by: Drafter | None = None
     limits: Limits = NO_LIMITS
     uses: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
@@ -92,6 +99,17 @@ class Backend(CallsByName):
         """What builds each worker of the implementation, by the name of the worker."""
         eagle = {EAGLE_V1: self.worker_v1, EAGLE_V2: self.worker}
         return {**{name: build for name, build in eagle.items() if build is not None}, **self.other_workers}
+
+    def has_own_drafts(self, name: str) -> bool:
+        """Return whether the worker of a name drafts what no reference drafts, so that outputs alone are compared."""
+        is_own = any(name == one.worker_name(is_v1) for one in self.drafters.values() for is_v1 in (True, False))
+        return is_own or (self.limits.has_own_drafts and name in self.workers)
+
+    @property
+    def brings_drafters_alone(self) -> bool:
+        """Whether drafters are all that the implementation brings."""
+        own = {one.worker_name(is_v1) for one in self.drafters.values() for is_v1 in (True, False)}
+        return bool(own) and not self.functions and {*self.makes} == own
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -146,7 +164,8 @@ class Backend(CallsByName):
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
         """Return a copy in which one operation is replaced; workers of its own would not call it, and are left out."""
         functions = {**self.functions, operation: function}
-        return replace(self, name=name, functions=functions, worker=None, worker_v1=None, other_workers={})
+        nothing: dict[str, Any] = {"worker": None, "worker_v1": None, "other_workers": {}, "drafters": {}}
+        return replace(self, name=name, functions=functions, **nothing)
 
     def without_limits(self) -> "Backend":
         """Return a copy that is called with everything, whatever the implementation declares."""
@@ -309,7 +328,8 @@ def load(name: str) -> Backend:
     A module that computes on torch tensors says ``ARRAYS = "torch"``; without the attribute it gets NumPy arrays.
     One that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the
     class, ``WORKER = "package.module.Class"``, or gives it, that of its V1 worker ``WORKER_V1``, of its scheduler
-    ``SCHEDULER``; workers of any algorithms stand in ``WORKERS``, a class by the name of each worker. One whose
+    ``SCHEDULER``; workers of any algorithms stand in ``WORKERS``, a class by the name of each worker, and drafters for
+    our loops in ``DRAFTERS``, as ``own_drafters`` reads them. One whose
     host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One
     that is slow to sample from says ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of``
     reads it, and names that it has but does not implement are listed in ``MISSING``.
@@ -334,6 +354,8 @@ def load(name: str) -> Backend:
         worker, worker_v1, scheduler = (_class_of(f"{name}.{one}", vars(module).get(one)) for one in own)
         given = dict(vars(module).get("WORKERS", {}))
         workers = {one: _class_of(f"{name}.WORKERS[{one!r}]", path) for one, path in given.items()}
+        drafters = _drafters_of(name, vars(module).get("DRAFTERS", {}), kind)
+        workers |= _loops_of(drafters, LAYER_OF_ARRAYS[kind]) if drafters else {}
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
@@ -354,7 +376,7 @@ def load(name: str) -> Backend:
         if name in defined and name not in missing and WITH_OUTPUTS.get(name) not in missing
     }
     most = vars(module).get("MAX_SAMPLES")
-    return Backend(
+    loaded = Backend(
         name=name,
         functions=functions,
         arrays=arrays,
@@ -364,8 +386,25 @@ def load(name: str) -> Backend:
         worker_v1=worker_v1 or workers.pop(EAGLE_V1, None),
         scheduler=scheduler,
         other_workers={name: build for name, build in workers.items() if name not in (EAGLE_V1, EAGLE_V2)},
+        drafters=drafters,
         limits=limits,
     )
+    # NOTE: drafts of its own are compared with no drafts of the reference, also where a module does not say so.
+    own_drafts = replace(limits, has_own_drafts=True)
+    return replace(loaded, limits=own_drafts) if loaded.brings_drafters_alone else loaded
+
+
+def _drafters_of(name: str, given: Any, kind: str) -> dict[str, Drafter]:
+    """Return the drafters that a module brings alone."""
+    try:
+        return own_drafters(given, kind)
+    except ValueError as error:
+        raise BackendUnavailable(f"{name}.{error}") from error
+
+
+def _loops_of(drafters: Mapping[str, Drafter], layer: str) -> dict[str, Callable[..., Any]]:
+    """Return both loops of a layer with the draft side of each drafter, by the names of the workers."""
+    return {one.worker_name(is_v1): one.loop(layer, is_v1) for one in drafters.values() for is_v1 in (True, False)}
 
 
 def _class_of(what: str, given: Any) -> Any:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from specsim.algorithms import Drafter
 from specsim.conformance.backend import SCHEDULER, Backend
 from specsim.conformance.catalogue import CATALOGUE, Kind
 from specsim.conformance.plain_text import named
@@ -28,25 +29,31 @@ ORACLE = "specsim.reference"
 class Brought:
     """What a module brings: names of functions, and of what whole runs are built of, its workers and its scheduler.
 
-    ``alike`` has groups of names that are one class of workers.
+    ``alike`` has groups of names that are one class of workers, ``drafters`` the names of drafters that it brings
+    alone, whose workers are among ``makes``.
     """
 
     name: str = ""
     functions: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     alike: tuple[tuple[str, ...], ...] = ()
+    drafters: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, backend: Backend) -> "Brought":
         """Return what a backend brings."""
-        return cls(
-            backend.name, tuple(name for name in backend.functions if name in CATALOGUE), backend.makes, backend.alike
-        )
+        functions = tuple(name for name in backend.functions if name in CATALOGUE)
+        return cls(backend.name, functions, backend.makes, backend.alike, tuple(backend.drafters))
 
     @property
     def workers(self) -> tuple[str, ...]:
         """The names of its workers."""
         return tuple(name for name in self.makes if name != SCHEDULER)
+
+    @property
+    def workers_of_drafters(self) -> frozenset[str]:
+        """The names of the workers that run its drafters."""
+        return frozenset(Drafter(name=name).worker_name(is_v1) for name in self.drafters for is_v1 in (True, False))
 
     @property
     def by_kind(self) -> dict[str, list[str]]:
@@ -103,7 +110,7 @@ class Brought:
             return
         left = self.did_not_run(uses)
         for name in left.pop(WORKERS, ()):
-            if name not in known:
+            if name not in known and name not in self.workers_of_drafters:
                 yield f"no driver runs a worker of the name {name}: WORKERS may have {_spelt(name, known)}"
             else:
                 because = (refused or {}).get(name, "")

@@ -40,6 +40,12 @@ class DflashParameters:
     mask_token: int = 0
     draft_window: int | None = None
 
+    @classmethod
+    def of_sizes(cls, topk: int, num_draft_tokens: int) -> "DflashParameters":
+        """Return a block of so many nodes; nothing branches in it."""
+        del topk
+        return cls(num_draft_tokens)
+
     def __post_init__(self) -> None:
         if not 2 <= self.block_size <= MOST_NODES:
             because = "a block is its root and at least one draft, and is verified like a tree"

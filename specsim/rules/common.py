@@ -2,7 +2,7 @@
 
 import math
 
-from specsim.algorithms import ALIAS_OF_EAGLE
+from specsim.algorithms import ALIAS_OF_EAGLE, DRAFTERS
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
 from specsim.rules.resolution import Resolution, contradiction
@@ -10,7 +10,8 @@ from specsim.rules.resolution import Resolution, contradiction
 MODES = ("auto", "v1", "v2")
 STATE_STRATEGIES = ("no_buffer", "extra_buffer")
 PLATFORMS = ("cuda", "rocm")
-WITH_DRAFT_WINDOW = ("EAGLE3", "DFLASH")
+WITH_DRAFT_WINDOW = tuple(name for name, one in DRAFTERS.items() if one.has_draft_window)
+(OF_TARGET_KV,) = (name for name, one in DRAFTERS.items() if one.reads_target_kv)
 ASSISTANT = "Gemma4Assistant"
 """Start of the architecture names of drafts that read the target's cache."""
 
@@ -55,12 +56,12 @@ def resolve_name(state: Resolution) -> None:
     if not state.config.draft_architecture.startswith(ASSISTANT):
         return
     if state.config.algorithm == "EAGLE":
-        state.decide(Code.FROZEN_KV_CHOSEN, "EAGLE becomes FROZEN_KV_MTP.", algorithm="FROZEN_KV_MTP")
+        state.decide(Code.FROZEN_KV_CHOSEN, f"EAGLE becomes {OF_TARGET_KV}.", algorithm=OF_TARGET_KV)
     elif state.config.algorithm == "EAGLE3":
         raise contradiction(
             "algorithm",
             "EAGLE3",
-            "EAGLE or FROZEN_KV_MTP, or another draft model",
+            f"EAGLE or {OF_TARGET_KV}, or another draft model",
             f"a draft of architecture {state.config.draft_architecture} reads the target's cache",
         )
 

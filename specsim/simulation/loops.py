@@ -5,18 +5,11 @@ implementation's in particular.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from specsim.algorithms import WORKERS
 from specsim.conformance.raised import Undefined
-from specsim.discovery import import_class
-
-LOOPS = {
-    "reference": ("v1.ReferenceWorkerV1", "v2.ReferenceWorker"),
-    "gpu": ("v1.GpuWorkerV1", "v2.GpuWorker"),
-}
-"""The loops of each layer, V1 first."""
 
 
 @cache
@@ -31,8 +24,7 @@ def loop_of(name: str, layer: str = "reference") -> Callable[..., Any]:
     if name not in WORKERS:
         raise Undefined(f"specsim.{layer} has no worker {name}; it has {', '.join(sorted(WORKERS))}")
     drafter, is_v1 = WORKERS[name]
-    loop = import_class(f"specsim.{layer}.worker.{LOOPS[layer][not is_v1]}")
-    return partial(loop, make_side=import_class(drafter.side_of(layer)), name=drafter.reported_name(layer, is_v1))
+    return drafter.loop(layer, is_v1)
 
 
 def make_worker(name: str, layer: str, *positional: Any, **named: Any) -> Any:

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
+from specsim.algorithms import DRAFTERS
 from specsim.cli.isolation import engine_workers
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.laws.support.histories import VOCABULARY
 from specsim.properties.soak.algorithms import OTHERS, of_algorithm, with_algorithm
 from specsim.properties.soak.asked import Asked
-from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.drawing import draw_setup
 from specsim.properties.soak.faults import FAULTS
 from specsim.properties.soak.history import Played, finish, play, replay

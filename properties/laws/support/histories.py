@@ -20,6 +20,7 @@ from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.models.needs import fields_for
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.toys import window_of
 from specsim.simulation.pools import sizes_for
@@ -229,8 +230,19 @@ def sizes_of(scenario: Scenario) -> PoolSizes:
     return sizes_for(scenario.config, scenario.requests(), scenario.max_batch, scenario.page_size, window)
 
 
+def tagged_pools(backend: Backend) -> tuple[str, ...]:
+    """Return the pools of a worker of EAGLE whose tags are known; those of the draft of a drafter of a user are not."""
+    return ("target_kv",) if backend.drafted_by is not None else ("target_kv", "draft_kv")
+
+
 def model_for(backend: Backend, model: HashModel) -> Model[Any]:
-    """Return a toy model on the arrays of an implementation: on its operations if they are NumPy's."""
+    """Return a toy model on the arrays of an implementation: on its operations if they are NumPy's.
+
+    It has what the drafter needs whose side the workers of the implementation have, where they have one.
+    """
+    if backend.drafted_by is not None:
+        shared = [model.num_target_layers - 1] * model.num_draft_layers
+        model = replace(model, **fields_for(backend.drafted_by, shared_layers=shared))
     if backend.arrays.KIND == "numpy":
         return load_model(model, Completed(backend, load("specsim.reference")))
     from specsim.gpu.models import load_model as load_on_device

@@ -67,6 +67,11 @@ class NgramParameters:
     corpus_budget: int = 0
     max_corpus_tokens: int = 10_000_000
 
+    @classmethod
+    def of_sizes(cls, topk: int, num_draft_tokens: int) -> "NgramParameters":
+        """Return a store whose drafts have a widest level and a number of nodes."""
+        return cls(max_breadth=topk, num_draft_tokens=num_draft_tokens)
+
     def __post_init__(self) -> None:
         if self.max_depth < 2:
             raise _contradiction("max_depth", self.max_depth, "at least 2", "a path is a context and what follows it")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specsim.algorithms import DRAFTERS
 from specsim.conformance.calls import CallsByName
 from specsim.operations import RECORDS
 from specsim.operations.signature import name_arguments
@@ -23,7 +24,6 @@ from specsim.properties.matrix.laws import (
 from specsim.properties.matrix.run import Result
 from specsim.properties.matrix.subjects import AS_IT_IS
 from specsim.properties.matrix.verdict import complaints
-from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker

@@ -5,12 +5,13 @@ from itertools import combinations, product
 
 import pytest
 
+from specsim.algorithms import DRAFTERS
 from specsim.conformance.backend import load
+from specsim.properties.matrix import refusals as asking
 from specsim.properties.matrix.covering import cover, has_combination, occurring, smallest_absent
 from specsim.properties.matrix.factors import FACTORS, Cell, all_cells
 from specsim.properties.matrix.plan import PROFILES, plan_matrix
 from specsim.properties.matrix.refusals import Refusal, refusals
-from specsim.properties.soak.drafters import DRAFTERS
 from specsim.properties.soak.subject import Subject
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
@@ -119,8 +120,7 @@ def test_a_worker_of_another_algorithm_is_told_by_its_name():
 
 
 def test_a_width_that_the_rules_change_is_refused_by_the_rules(monkeypatch):
-    chains = replace(DRAFTERS["NGRAM"], settings={"ngram_max_bfs_breadth": 1})
-    monkeypatch.setitem(DRAFTERS, "NGRAM", chains)
+    monkeypatch.setattr(asking, "settings_of", lambda drafter: {"ngram_max_bfs_breadth": 1})
     assert why_refused(reference(), CELLS["ngram-v1-page1-topk1-mha"]) is None
     refusal = why_refused(reference(), CELLS["ngram-v1-page1-topk4-mha"])
     assert refusal == Refusal("rules", "ngram-topk: NGRAM's topk is the widest level of its search. It is 1.")
