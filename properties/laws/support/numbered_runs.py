@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
 from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, Completed, load
@@ -25,13 +26,14 @@ from specsim.simulation.worker import Worker, is_mixing
 MOST = 1 << 16
 """Stands in a pattern for as many steps as there are."""
 
-PATTERNS = ((0, MOST, 1), (0, 0, MOST, 1, MOST), (1, 0, MOST, 2), (MOST, 0), (0, 1), (0,), (1, 2, MOST))
-"""Numbers that follow each other; neighbours are at different places, so that most batches mix them."""
+PATTERNS = ((0, MOST, 1), (0, 0, MOST, 1, MOST), (1, 0, MOST, 2), (MOST, 0), (0, 1), (1, 2, 0, MOST))
+"""Numbers that follow each other; neighbours are at different places, so that batches mix them."""
 
 TAGS = Tag.MIXED, Tag.RESTING, Tag.NARROWER, Tag.WIDER
-"""What a run with numbers comes to."""
+"""What every run comes to whose requests draft numbers of their own."""
 
 ALL_WORKERS = (*V1_WORKERS, *V2_WORKERS)
+"""Every drafter on both loops, by the names of their workers."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,10 @@ class NumberedRun:
 
 
 @composite
-def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS, is_overlapped: bool = False) -> NumberedRun:
-    """Draw a run of two or three requests that decode together and mix their numbers."""
+def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS) -> NumberedRun:
+    """Draw a run of two or three requests that decode together and mix their numbers; some of V2 overlap."""
     name = draw(st.sampled_from(names))
+    is_overlapped = name in V2_WORKERS and draw(st.sampled_from((False, True)))
     config = draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(2, 2, 5), SpecConfig(1, 2, 3), SpecConfig(2, 3, 6))))
     model = draw(models())
     prompts = draw(st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=4), min_size=2, max_size=3))
@@ -138,9 +141,19 @@ def numbered_runs(draw: st.DrawFn, names: tuple[str, ...] = ALL_WORKERS, is_over
     return NumberedRun(run_of(name, scenario), draw(st.sampled_from(PATTERNS)), is_overlapped)
 
 
+def numbered_runs_of_eagle() -> SearchStrategy[NumberedRun]:
+    """Return a strategy of runs of EAGLE in turn, so that every iteration is seen right after it."""
+    return numbered_runs((EAGLE_V2, EAGLE_V1)).map(lambda run: replace(run, is_overlapped=False))
+
+
 @composite
 def numbered_grammars(draw: st.DrawFn) -> NumberedRun:
-    """Draw such a run of EAGLE whose requests have grammars, and drafts that are right while these allow it."""
-    run = draw(numbered_runs((EAGLE_V1, EAGLE_V2)))
-    grammars = tuple(draw(automata()) for _ in run.scenario.arrivals)
-    return replace(run, grammars=grammars, pattern=draw(st.sampled_from(((1, 0), (0, 1, 1), (0, MOST, 1)))))
+    """Draw such a run whose requests have grammars; most batches are narrower than their chains could be."""
+    run = draw(numbered_runs_of_eagle())
+    scenario = replace(run.scenario, config=draw(st.sampled_from((SpecConfig(1, 3, 4), SpecConfig(1, 2, 3)))))
+    return replace(
+        run,
+        run=replace(run.run, scenario=scenario),
+        pattern=draw(st.sampled_from(((0, 1), (1, 0, 1, MOST)))),
+        grammars=tuple(draw(automata()) for _ in scenario.arrivals),
+    )
