@@ -13,7 +13,7 @@ NO_DRAFT = 0
 
 
 def cut_drafts(phase: VerifyInput, own_steps: Tensor) -> VerifyInput:
-    """Cut every tree after as many levels as its request drafts (semantics Q.6).
+    """Cut every tree after as many levels as its request drafts (semantics A.4b).
 
     ``own_steps`` is int64 [request] on the device, so that one graph serves all numbers; padding has any.
     """

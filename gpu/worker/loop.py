@@ -188,7 +188,7 @@ class Loop(ABC):
         return stages
 
     def _captured_stages(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
-        """Return a bucket's graphs; those of batches that are not greedy, whole and as deep as configured wait for one."""
+        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured when needed."""
         if (size, kind, parts) not in self._captured:
             stages = Stages(self._shared, kind, parts, like, size, self.is_v1)
             self._graph_memory = stages.capture(self._graph_memory)

@@ -220,7 +220,8 @@ def _with_wide_rows(loop: type[Loop]) -> Build:
         operations = _WideRows(load("specsim.reference"))
         operations.num_nodes = config.num_draft_tokens
         worker: Any = loop(config, model, sizes, operations=operations, **named)
-        return worker
+        made: Worker = worker
+        return made
 
     return build
 

@@ -32,7 +32,7 @@ def cut_drafts(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
 
     Notes
     -----
-    Source: semantics Q.6.
+    Source: semantics A.4b.
     """
     shape, deepest = phase.retrieve_index.shape, np.array(own_steps, dtype=np.int64)[:, None]
     depths = phase.positions.reshape(shape) - phase.seq_lens[:, None]

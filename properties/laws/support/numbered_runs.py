@@ -100,7 +100,9 @@ class NumberedRun:
 
     def believed_worker(self) -> Worker:
         """Return the reference's worker."""
-        return loop_of(self.run.base_name)(self.run.parameters, load_model(self.scenario.model), self.run.sizes())
+        make = loop_of(self.run.base_name)
+        worker: Worker = make(self.run.parameters, load_model(self.scenario.model), self.run.sizes())
+        return worker
 
     def engine(self, backend: Backend, worker: Worker, numbers: NumDrafts) -> Engine:
         """Return an engine with all requests waiting, which counts what it comes to."""
