@@ -188,7 +188,7 @@ class Loop(ABC):
         return stages
 
     def _captured_stages(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
-        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured when needed."""
+        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured as needed."""
         if (size, kind, parts) not in self._captured:
             stages = Stages(self._shared, kind, parts, like, size, self.is_v1)
             self._graph_memory = stages.capture(self._graph_memory)
