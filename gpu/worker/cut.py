@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 from specsim.phases import VerifyInput
+from specsim.simulation.numbers import NO_DRAFT
 from specsim.topology import NONE
-
-NO_DRAFT = 0
-"""Token of a node that is no draft: an id that every vocabulary has, because the target runs over the node."""
 
 
 def cut_drafts(phase: VerifyInput, own_steps: Tensor) -> VerifyInput:

@@ -18,6 +18,9 @@ Steps = int | Sequence[int] | None
 A request that drafts k steps has the nodes of its tree whose depth is at most k.
 """
 
+NO_DRAFT = 0
+"""Token of a node that is no draft: an id that every vocabulary has, because the target runs over the node."""
+
 
 @dataclass(frozen=True)
 class Widths:
