@@ -19,14 +19,15 @@ NUM_WARM_UPS = 2
 class Kind:
     """What decides the launches of an iteration.
 
-    How many steps are drafted, whether a request is sampled, whether users are handed hidden states, and whether rules
-    follow the output.
+    How many steps are drafted, whether a request is sampled, whether users are handed hidden states, whether rules
+    follow the output, and whether requests have fewer steps than these: how many each has is read where it lies.
     """
 
     num_steps: int
     is_sampled: bool
     hands_states: bool = False
     has_rules: bool = False
+    is_cut: bool = False
 
     @property
     def wants(self) -> tuple[bool, bool, bool]:

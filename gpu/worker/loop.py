@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from specsim.config import PoolSizes, SpecConfig
+from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
@@ -24,6 +24,7 @@ from specsim.simulation.logprobs import Told, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.numbers import Widths
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.sides import Drafting, Followed, Setting, handed_over
 
@@ -67,6 +68,7 @@ class Loop(ABC):
 
     is_v1: ClassVar[bool]
     default_name: ClassVar[str]
+    mixes_drafts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -172,20 +174,21 @@ class Loop(ABC):
     def _parts(self, is_interrupted: bool) -> Parts:
         """Return which stages run together; ``is_interrupted`` where the host looks at logits."""
 
-    def _stages(self, start: Any, config: SpecConfig, asked: Asked, window: Tensor | None = None) -> Stages:
+    def _stages(self, start: Any, widths: Widths, asked: Asked, window: Tensor | None = None) -> Stages:
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
-        live, kind = len(asked.choices), Kind(config.num_steps, *asked.wants)
+        own_steps = widths.own_steps
+        live, kind = len(asked.choices), Kind(widths.config.num_steps, *asked.wants, own_steps is not None)
         parts = self._parts(asked.is_constrained or asked.is_told)
         size = bucket_for(live, self._buckets) if self._pads and live else live
         if self.use_graphs and live:
             stages = self._captured_stages(size, kind, parts, start)
         else:
             stages = Stages(self._shared, kind, parts, start, size, self.is_v1)
-        stages.load(start, window)
+        stages.load(start, window, own_steps)
         return stages
 
     def _captured_stages(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
-        """Return a bucket's graphs; those that are not greedy and as deep as configured are captured when needed."""
+        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured as needed."""
         if (size, kind, parts) not in self._captured:
             stages = Stages(self._shared, kind, parts, like, size, self.is_v1)
             self._graph_memory = stages.capture(self._graph_memory)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,9 +14,11 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import DeviceWaiting
 from specsim.gpu.worker.choices import ChoiceRows
 from specsim.gpu.worker.compact import move_accepted
+from specsim.gpu.worker.cut import cut_drafts
 from specsim.gpu.worker.graphs import Kind, capture
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
+from specsim.gpu.worker.transfer import pinned
 from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.phases import VerifyInput, VerifyOutput
 from specsim.simulation.models.batches import TargetOutput
@@ -57,7 +60,8 @@ class Shared:
 class Stages:
     """The stages of one batch, run in order, each when it is asked for; the attributes are what they left.
 
-    Once captured, a part replays, and reads whatever ``load`` has brought.
+    Once captured, a part replays, and reads whatever ``load`` has brought. ``own_steps`` are those that it has brought
+    last, on the host.
 
     Parameters
     ----------
@@ -81,6 +85,7 @@ class Stages:
     scratch: Buffers
     verify_output: VerifyOutput
     followed: Followed[Tensor]
+    own_steps: Sequence[int] | None = None
 
     def __init__(self, shared: Shared, kind: Kind, parts: Parts, like: Any, size: int, is_v1: bool) -> None:
         self._shared, self._kind = shared, kind
@@ -89,11 +94,16 @@ class Stages:
         self._batch = padding_of(like, size)
         num_slots = size * self._config.num_draft_tokens
         self._window = torch.zeros(num_slots, dtype=torch.int64, device=DEVICE) if is_v1 else None
+        self._deepest = torch.zeros(size, dtype=torch.int64, device=DEVICE) if kind.is_cut else None
         self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
 
-    def load(self, batch: Any, window: Tensor | None = None) -> None:
+    def load(self, batch: Any, window: Tensor | None = None, own_steps: Sequence[int] | None = None) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays after it."""
         load(self._batch, batch)
+        self.own_steps = own_steps
+        if self._deepest is not None and own_steps is not None:
+            self._deepest[: len(own_steps)].copy_(pinned(np.array(own_steps, dtype=np.int64)), non_blocking=True)
+            self._deepest[len(own_steps) :].zero_()
         if self._window is not None and window is not None:
             self._window[: len(window)].copy_(window)
             self._window[len(window) :].zero_()
@@ -133,7 +143,8 @@ class Stages:
             return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width)
 
         slots = verify_slots if window is None else lambda: window
-        self.verify_input = shared.side.draft(start, self._config, shared.pools, slots)
+        drafted = shared.side.draft(start, self._config, shared.pools, slots)
+        self.verify_input = drafted if self._deepest is None else cut_drafts(drafted, self._deepest)
 
     def _target(self) -> None:
         """Run the target over what is drafted; the slots that it writes are in the map."""

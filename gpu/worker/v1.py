@@ -15,6 +15,7 @@ from specsim.gpu.worker.pools import flat_ranges
 from specsim.gpu.worker.reclaim import reclaim
 from specsim.gpu.worker.stages import BORROWING, SETTLING, Parts
 from specsim.gpu.worker.transfer import upload
+from specsim.simulation.numbers import Steps
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
 
@@ -36,17 +37,18 @@ class GpuWorkerV1(Loop):
         """Take the books of the engine that drives the worker."""
         self._ledger = ledger
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration; the host waits for the device once, and once more for trees that a grammar looks at."""
         side, ledger, pools, choices, live = self.side, self._ledger, self._pools, self._choices, len(rows)
-        config, asked = side.facts.sizes_at(self.config, num_steps), choices.asked(rows)
+        widths, asked = side.facts.widths_at(self.config, num_steps, live), choices.asked(rows)
+        config = widths.config
         start = self._waiting.take(rows)
         num_written = config.num_steps + side.facts.writes_root
         borrowed = flat_ranges(ledger.borrow_draft_slots(config.topk, num_written)) if side.facts.borrows else []
         given = ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*borrowed, *flat_ranges(given)], DEVICE)
         window = uploaded[-1]
-        stages = self._stages(start, config, asked, window)
+        stages = self._stages(start, widths, asked, window)
         if borrowed:
             pools.assign_slots(uploaded[: len(borrowed)])
         stages.run("draft")
@@ -58,7 +60,7 @@ class GpuWorkerV1(Loop):
         row, verify_input, accepted = stages.start.req_pool_indices[:live], stages.verify_input, stages.verify_output
         scored = score(asked, row, stages.output, accepted.accept_index, accepted.predict, choices)
         self._scored = scored, live
-        truncation, proposals = end_requests(verify_input, accepted, live, side.facts, ledger)
+        truncation, proposals = end_requests(verify_input, accepted, live, side.facts, ledger, widths.own_steps)
         iteration = Iteration.of(truncation, config.num_draft_tokens, proposals)
         everyone, going_on = reclaim(
             row,

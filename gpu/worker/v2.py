@@ -10,6 +10,7 @@ from specsim.gpu.worker.logprobs import score
 from specsim.gpu.worker.loop import Loop
 from specsim.gpu.worker.stages import HALVES, WHOLE, Parts
 from specsim.gpu.worker.transfer import download
+from specsim.simulation.numbers import Steps
 from specsim.simulation.worker import Iteration
 
 
@@ -23,33 +24,33 @@ class GpuWorker(Loop):
 
     is_v1, default_name = False, "gpu"
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration and bring its tokens and counts to the host."""
         self.launch(rows, num_steps)
         stages, followed, live = require_present("launched", self._last)
         accepted, tokens = stages.verify_output, require_present("tokens", followed.tokens)
-        output, drafts, counts, *masks = download(
+        output, drafts, counts, *trees = download(
             [
                 tokens[:live],
                 accepted.num_accepted_drafts[:live],
                 accepted.num_accepted_tokens[:live],
-                *proposed_trees(stages.verify_input, live, self.side.facts),
+                *proposed_trees(stages.verify_input, live, self.side.facts, stages.own_steps),
             ]
         )
-        iteration = Iteration(output, drafts, counts, proposals_of(masks))
+        iteration = Iteration(output, drafts, counts, proposals_of(trees, stages.own_steps))
         self._waiting.hear(rows, iteration)
         return iteration
 
-    def launch(self, rows: Sequence[int], num_steps: int | None = None) -> None:
+    def launch(self, rows: Sequence[int], num_steps: Steps = None) -> None:
         """Queue one iteration on the device without waiting for it.
 
         A request with a processor or a grammar lets the batch wait for its logits in the middle. A draft of the host
         follows while the device is busy.
         """
         side, choices = self.side, self._choices
-        config, asked = side.facts.sizes_at(self.config, num_steps), choices.asked(rows)
+        widths, asked = side.facts.widths_at(self.config, num_steps, len(rows)), choices.asked(rows)
         start = self._waiting.take(rows)
-        stages = self._stages(start, config, asked)
+        stages = self._stages(start, widths, asked)
         stages.run("target")
         if asked.is_constrained:
             constrain_trees(stages.output, stages.verify_input, asked.choices)
@@ -60,7 +61,7 @@ class GpuWorker(Loop):
             scored = score(asked, row, stages.output, accepted.accept_index, accepted.predict, choices)
         self._scored = scored, len(rows)
         if side.facts.drafts_on_host:
-            stages.followed = side.follow(start, stages.verify_input, accepted, config, self._pools)
+            stages.followed = side.follow(start, stages.verify_input, accepted, widths.config, self._pools)
         self._last = stages, stages.followed, len(rows)
 
     def rewinder(self) -> Callable[[], object]:

@@ -9,13 +9,12 @@ from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import Maps, ReferenceWorker
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.description import Side
+from specsim.simulation.numbers import Steps
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Iteration, Worker
 
 PROPOSALS = ("topk_p", "topk_index", "hidden_states")
 """What a draft starts from, beside its root and its place."""
-
-Steps = int | None
 
 
 class StaleWorker(ReferenceWorker):

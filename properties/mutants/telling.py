@@ -14,6 +14,7 @@ from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import Told, ToldToken, most_top
+from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -23,7 +24,7 @@ class LateTeller(ReferenceWorker):
 
     _before: Told = ()
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its scores for the next."""
         iteration = super().decode(rows, num_steps)
         now = self._told
@@ -90,7 +91,7 @@ class ListTeller(ReferenceWorker):
 class DraftTeller(ReferenceWorker):
     """Scores the first token of an iteration as the draft does, if it proposed it."""
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and put the probabilities that its drafts started from in the place of scores."""
         iteration = super().decode_from(read, rows, num_steps)
         started_from = require_kind("phase 0", self._phases[0], DraftInput)
@@ -116,14 +117,14 @@ class OverlappedTeller(ReferenceWorker):
     _before: Told = ()
     _is_in_turn = False
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration; whoever comes in turn finds its own scores."""
         self._is_in_turn = True
         iteration = super().decode(rows, num_steps)
         self._is_in_turn = False
         return iteration
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its scores for the next unless it comes in turn."""
         iteration = super().decode_from(read, rows, num_steps)
         scores = self._told
@@ -144,7 +145,7 @@ class NeighbourTellerV1(ReferenceWorkerV1):
 class ShortTellerV1(ReferenceWorkerV1):
     """Tells nothing of the token that ends a text."""
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and forget the last score of each request that it ended."""
         iteration = super().decode(rows, num_steps)
         ended = [one.finish is not None for one in self._ledger.requests]

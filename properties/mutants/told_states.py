@@ -11,6 +11,7 @@ from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import HiddenState, Told, ToldToken
+from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
 
@@ -22,7 +23,7 @@ class StaleStates(ReferenceWorker):
 
     _before: Told = ()
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its states for the next."""
         iteration = super().decode_from(read, rows, num_steps)
         told = self._told
@@ -76,7 +77,7 @@ class NarrowStates(ReferenceWorker):
 class CompactedStates(ReferenceWorker):
     """Reads states by node number when they have been brought to the front."""
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and take its states from what the extend was handed."""
         iteration = super().decode_from(read, rows, num_steps)
         extended = require_kind("phase 3", self._phases[3], DraftExtendInput).hidden_states
@@ -150,7 +151,7 @@ class StatesOfTheFirstV1(ReferenceWorkerV1):
 class ShortStatesV1(ReferenceWorkerV1):
     """Hands out no state of the token that ends a text."""
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and forget the last state of each request that it ended."""
         iteration = super().decode(rows, num_steps)
         requests = self._ledger.requests

@@ -11,8 +11,9 @@ from specsim.conformance.backend import load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
-from specsim.phases import Phase
+from specsim.phases import Phase, VerifyInput
 from specsim.reference.worker.choices import ChoiceRows
+from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import TargetPrefill, prefill_target
@@ -23,6 +24,7 @@ from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.numbers import Widths
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.sides import Drafting, DraftSide, Setting, Waiting
 
@@ -68,6 +70,7 @@ class Loop:
 
     is_v1: ClassVar[bool]
     default_name: ClassVar[str]
+    mixes_drafts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -150,3 +153,7 @@ class Loop:
     def state(self) -> dict[str, Any]:
         """Return the carried state by name, what waits for each request by its row."""
         return {**self._pools.state(), **self._waiting.state(), **self.side.state()}
+
+    def _cut(self, drafted: VerifyInput, widths: Widths) -> VerifyInput:
+        """Return what the target verifies of the drafts: of each request, as many levels as it was to draft."""
+        return drafted if widths.own_steps is None else cut_drafts(drafted, widths.own_steps)

@@ -10,6 +10,7 @@ from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.reclaim import reclaim
 from specsim.reference.worker.verify import verify
+from specsim.simulation.numbers import Steps
 from specsim.simulation.sides import handed_over
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.worker import Iteration
@@ -29,12 +30,13 @@ class ReferenceWorkerV1(Loop):
         """Take the books of the engine that drives the worker."""
         self._ledger = ledger
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration."""
         self._pools.start_iteration()
         side, ledger, pools = self.side, self._ledger, self._pools
         choices, operations = self._choices, self._operations
-        config = side.facts.sizes_at(self.config, num_steps)
+        widths = side.facts.widths_at(self.config, num_steps, len(rows))
+        config = widths.config
         start = self._waiting.take(rows)
         row = start.req_pool_indices
         if side.facts.borrows:
@@ -44,7 +46,7 @@ class ReferenceWorkerV1(Loop):
             self.assign_slots(ledger.allocate_verify_slots(config.num_draft_tokens))
             return pools.read_slots(row, start.seq_lens, config.num_draft_tokens, operations)
 
-        verify_input = side.draft(start, config, pools, verify_slots)
+        verify_input = self._cut(side.draft(start, config, pools, verify_slots), widths)
         verify_output, scratch, output = verify(
             row, verify_input, config.num_steps, self.model, pools, choices, operations
         )
@@ -70,4 +72,5 @@ class ReferenceWorkerV1(Loop):
         self._waiting.keep(followed.start)
         self.batch = Batch(ForwardMode.DECODE, row, everyone.seq_lens, followed.start)
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
-        return Iteration.of(truncation, config.num_draft_tokens, side.facts.proposals(verify_input))
+        proposals = side.facts.proposals(verify_input, widths.own_steps)
+        return Iteration.of(truncation, config.num_draft_tokens, proposals)

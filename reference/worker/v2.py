@@ -9,6 +9,7 @@ from specsim.reference.worker.compact import move_accepted
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.verify import verify
+from specsim.simulation.numbers import Steps
 from specsim.simulation.sides import handed_over
 from specsim.simulation.worker import Iteration
 
@@ -30,23 +31,24 @@ class ReferenceWorker(Loop):
         """Return the request-to-token map and the SWA slots of full ones, as they are."""
         return self._pools.req_to_token.copy(), self._pools.full_to_swa.copy()
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration."""
         return self.decode_from((self._pools.req_to_token, self._pools.full_to_swa), rows, num_steps)
 
-    def decode_from(self, read: Maps, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Maps, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration on maps that were read before."""
         self._pools.start_iteration()
         side, choices, operations = self.side, self._choices, self._operations
         pools = replace(self._pools, req_to_token=read[0], full_to_swa=read[1])
-        config = side.facts.sizes_at(self.config, num_steps)
+        widths = side.facts.widths_at(self.config, num_steps, len(rows))
+        config = widths.config
         start = self._waiting.take(rows)
         row = start.req_pool_indices
 
         def verify_slots() -> Array:
             return pools.read_slots(row, start.seq_lens, config.num_draft_tokens, operations)
 
-        verify_input = side.draft(start, config, pools, verify_slots)
+        verify_input = self._cut(side.draft(start, config, pools, verify_slots), widths)
         verify_output, scratch, output = verify(
             row, verify_input, config.num_steps, self.model, pools, choices, operations
         )
@@ -59,4 +61,5 @@ class ReferenceWorker(Loop):
         self._waiting.keep(followed.start)
         self._phases = handed_over(start, verify_input, verify_output, followed.phase)
         tokens = require_present("tokens", followed.tokens)
-        return Iteration(tokens, verify_output.num_accepted_drafts, counts, side.facts.proposals(verify_input))
+        proposals = side.facts.proposals(verify_input, widths.own_steps)
+        return Iteration(tokens, verify_output.num_accepted_drafts, counts, proposals)

@@ -46,7 +46,8 @@ def clipped_steps(
 def _most_on_the_way(request: Request, launched: Sequence[Launched], config: SpecConfig) -> int:
     """Return how many tokens of a request the results that are out may bring."""
     return sum(
-        path_width(config.at_steps(one.num_steps).num_steps) if one.chunks is None else 1
+        1 if one.chunks is not None else path_width(own_steps)
         for one in launched
-        if any(request is taking_part for taking_part in one.requests)
+        for taking_part, own_steps in zip(one.requests, one.own_steps(config), strict=True)
+        if request is taking_part
     )

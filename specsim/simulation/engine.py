@@ -23,13 +23,14 @@ from specsim.simulation.clipping import clipped_steps
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
 from specsim.simulation.launches import Launched, Launcher
+from specsim.simulation.numbers import check_steps, sizes_of_iteration
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
-from specsim.simulation.telling import tell_iteration
+from specsim.simulation.telling import tell_iteration, tell_numbers
 from specsim.simulation.worker import Iteration, SelectiveWorker, SynchronousWorker, Worker, is_telling
 
 OnInterval = Callable[[IntervalStats, SpecCounters, PositionCounters], None]
@@ -44,7 +45,8 @@ class Engine:
     A V1 worker gets the books, allocates and frees inside its iterations and ends the requests itself. A V2 worker can
     be overlapped: then a turn is launched before the one before it is resolved, and what is queued runs in an order
     that a seed draws. With ``adaptive``, every batch drafts as many steps as the controller says, which observes what
-    was accepted; rates are over the drafts of the deepest candidate.
+    was accepted; rates are over the drafts of the deepest candidate. With ``num_drafts`` of the schedule, each request
+    drafts as many of them as that says.
 
     Parameters
     ----------
@@ -87,6 +89,7 @@ class Engine:
         self._is_overlapped = schedule.is_overlapped
         require_schedule(worker, schedule)
         self._clips_drafts = schedule.clips_drafts
+        self._num_drafts = schedule.num_drafts
         self.scheduler = make_scheduler(
             worker.config,
             worker.sizes,
@@ -107,6 +110,7 @@ class Engine:
         self._launcher = Launcher(worker, self._operations, schedule.stream_seed if schedule.is_overlapped else None)
         self._in_flight: deque[Launched] = deque()
         self._last_sizes: SpecConfig | None = None
+        self._last_steps: dict[int, int] = {}
         self.num_iterations = 0
         self.counters = SpecCounters()
         self.positions = PositionCounters()
@@ -242,11 +246,16 @@ class Engine:
         if not running:
             return None
         ranges = self.scheduler.prepare_for_decode()
+        config = self.worker.config
         num_steps = None if self.adaptive is None else self.adaptive.num_steps(len(running))
         if self._clips_drafts:
-            num_steps = clipped_steps(running, self._in_flight, self.worker.config, num_steps, self._operations)
+            num_steps = clipped_steps(running, self._in_flight, config, num_steps, self._operations)
         self.num_iterations += 1
-        return self._launcher.decode(running, ranges, num_steps)
+        if self._num_drafts is None:
+            return self._launcher.decode(running, ranges, num_steps)
+        most = config.num_steps if num_steps is None else num_steps
+        own_steps = check_steps(self._num_drafts(running, most), len(running), most)
+        return self._launcher.decode(running, ranges, own_steps)
 
     def _resolve_down_to(self, num_left: int) -> list[object]:
         """Resolve what was launched first, until no more than so many launches are out; return what came back."""
@@ -284,14 +293,20 @@ class Engine:
         if self.adaptive is not None:
             self.adaptive.observe(num_accepted_drafts)
         self.counters = update_spec_metrics(self.counters, len(launched.requests), sum(num_accepted_drafts))
-        config = self.worker.config.at_steps(launched.num_steps)
-        proposed = iteration.proposals_at(config)
+        own_steps = launched.own_steps(self.worker.config)
+        config = sizes_of_iteration(self.worker.config, launched.num_steps)
+        proposed = iteration.proposals_at(config, own_steps if self._num_drafts is not None else None)
         self.positions = count_positions(self.positions, proposed.num_drafts, proposed.num_levels, num_accepted_drafts)
         self._report(self.decode_log_interval)
         is_changed = config != (self._last_sizes or config)
         self._last_sizes = config
         place = (self.worker.model.description, self.worker.sizes)
-        tell_iteration(num_accepted_drafts, launched.requests, config, is_changed, *place, self._observer)
+        tell_iteration(num_accepted_drafts, own_steps, launched.requests, config, is_changed, *place, self._observer)
+        if self._num_drafts is not None:
+            ids = [request.request_id for request in launched.requests]
+            steps = dict(zip(ids, own_steps, strict=True))
+            tell_numbers(self._last_steps, steps, self._observer)
+            self._last_steps = steps
 
     def _report(self, interval: int) -> None:
         self.counters, stats = report_decode_stats(self.counters, self.num_drafts_per_round, interval)

@@ -49,6 +49,10 @@ class Tag(StrEnum):
     IDLE = "idle"
     RANKS = "dp"
     IDLE_RANK = "idle_rank"
+    MIXED = "mixed"
+    RESTING = "resting"
+    NARROWER = "narrower"
+    WIDER = "wider"
 
 
 Observer = Callable[[Tag], None]

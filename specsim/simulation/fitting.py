@@ -4,7 +4,7 @@ from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveController
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker
+from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker, is_mixing
 
 
 def has_pair_keys(worker: Worker) -> bool:
@@ -42,8 +42,17 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: a V1 worker that is to overlap; cached prefixes of a recurrent model; clipped trees.
+        BAD_CONFIGURATION: a V1 worker that is to overlap; cached prefixes of a recurrent model; clipped trees; numbers
+        of drafts of single requests on a worker that has one number for all.
     """
+    if schedule.num_drafts is not None and not is_mixing(worker):
+        raise SpecRejection(
+            Reason.BAD_CONFIGURATION,
+            what="num_drafts",
+            got=schedule.num_drafts,
+            expected="None",
+            because=f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps",
+        )
     refused = (
         ("is_overlapped", isinstance(worker, SynchronousWorker), "V1 allocates and frees inside an iteration"),
         (

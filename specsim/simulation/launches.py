@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from specsim.assertion import require, require_kind
+from specsim.config import SpecConfig
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.conformance.isolation.heartbeat import begin_call, end_call
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import ToldToken
 from specsim.simulation.memory import SlotRange
+from specsim.simulation.numbers import Steps, steps_of_requests
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.streams import Streams, Ticket
 from specsim.simulation.worker import Iteration, MapReader, Worker, is_telling
@@ -19,16 +21,20 @@ class Launched:
     """One forward on its way.
 
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
-    prefill; an iteration has none, and drafts ``num_steps`` steps, None for those of the configuration. ``told`` is
-    filled when the forward runs, unless the worker tells nothing.
+    prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
+    those of the configuration. ``told`` is filled when the forward runs, unless the worker tells nothing.
     """
 
     requests: tuple[Request, ...]
     num_retractions: tuple[int, ...]
     ticket: Ticket
     chunks: tuple[PromptChunk, ...] | None = None
-    num_steps: int | None = None
+    num_steps: Steps = None
     told: list[tuple[ToldToken, ...]] = field(default_factory=list)
+
+    def own_steps(self, config: SpecConfig) -> tuple[int, ...]:
+        """Return how many steps each request of an iteration drafts."""
+        return steps_of_requests(config, self.num_steps, len(self.requests))
 
 
 class Launcher:
@@ -65,7 +71,7 @@ class Launcher:
         ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
         return self._launched(batch.requests, ticket, told, batch.chunks)
 
-    def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: int | None) -> Launched:
+    def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: Steps) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
         worker, reader = self._worker, self._reader
         rows = [request.row for request in requests]
@@ -117,7 +123,7 @@ class Launcher:
         ticket: Ticket,
         told: list[tuple[ToldToken, ...]],
         chunks: tuple[PromptChunk, ...] | None,
-        num_steps: int | None = None,
+        num_steps: Steps = None,
     ) -> Launched:
         self._num_launched += 1
         return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)

@@ -7,8 +7,9 @@ from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.logprobs import Told
 from specsim.simulation.memory import SlotRange
+from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
-from specsim.simulation.worker import Iteration, Worker, is_telling
+from specsim.simulation.worker import Iteration, Worker, is_mixing, is_telling
 
 Phases = tuple[Phase, ...]
 
@@ -24,6 +25,7 @@ class RecordingWorker:
         self._worker = worker
         self.name, self.device = worker.name, worker.device
         self.config, self.model, self.sizes = worker.config, worker.model, worker.sizes
+        self.mixes_drafts = is_mixing(worker)
         self._handed_over: list[Phases] = []
 
     def assign_slots(self, ranges: Sequence[SlotRange]) -> None:
@@ -38,7 +40,7 @@ class RecordingWorker:
         """Run chunks of prompts and return the token after each."""
         return self._worker.prefill(rows, chunks)
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep what its phases handed over."""
         iteration = self._worker.decode(rows, num_steps)
         self._handed_over.append(self._worker.phases())

@@ -95,7 +95,7 @@ def simulate(
         if is_telling(worker):
             asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
             lost += [line for request in asked for line in untold(worker, request)]
-        changed = [] if alone is None else _changes(alone, sampled)
+        changed = [] if alone is None else _changes(alone, sampled, Schedule(num_drafts=schedule.num_drafts))
     except KeyboardInterrupt:
         is_interrupted, greedy, sampled = True, [], []
         done = sorted(engine.scheduler.finished, key=lambda request: request.request_id)
@@ -172,9 +172,9 @@ def _mismatches(worker: Worker, request: Request) -> list[str]:
     return []
 
 
-def _changes(alone: Worker, requests: Sequence[Request]) -> list[str]:
+def _changes(alone: Worker, requests: Sequence[Request], schedule: Schedule) -> list[str]:
     """Return a line for each sampled request that emits something else when it is decoded again without neighbours."""
-    engine = Engine(alone, 1)
+    engine = Engine(alone, 1, schedule=schedule)
     for request in requests:
         engine.submit(request.fresh())
     return [

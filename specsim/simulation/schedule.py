@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from specsim.rejection import Reason, SpecRejection
+from specsim.simulation.numbers import NumDrafts
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Schedule:
     clips_drafts : bool
         An iteration drafts no further than the context of every request in it goes, so that no position after one is
         read or written. For chains, on workers whose iterations draft fewer steps when they are asked to.
+    num_drafts : NumDrafts or None
+        Chooses for every iteration how many steps each of its requests drafts, from 0 to those of the iteration; None
+        for as many as these. For workers that mix them.
 
     Raises
     ------
@@ -38,6 +42,7 @@ class Schedule:
     stream_seed: int = 0
     has_prefix_cache: bool = False
     clips_drafts: bool = False
+    num_drafts: NumDrafts | None = None
 
     def __post_init__(self) -> None:
         if self.prefill_chunk is not None and self.prefill_chunk < 1:

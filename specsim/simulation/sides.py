@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
+
 from specsim.config import PoolSizes, SpecConfig
 from specsim.phases import DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, Phase, VerifyInput, VerifyOutput
 from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.numbers import Steps, Widths, check_steps
 from specsim.simulation.worker import Proposals
 
 BRANCHES = 2
@@ -37,7 +40,8 @@ class SideFacts:
     proposes_by_tree : bool
         Whether the trees alone say what is proposed; the sizes of an iteration do otherwise.
     narrows : bool
-        Whether an iteration may draft fewer steps.
+        Whether a chain drafts fewer steps where an iteration has fewer. Otherwise the drafts are as wide as ever, and
+        those beyond the steps of a request are cut.
     keeps_top_k_exactly : bool
         Whether drafts are accepted from exactly as many tokens as the top-k of their request says.
     counts_only_output : bool
@@ -74,14 +78,42 @@ class SideFacts:
         return BRANCHES if self.proposes_by_tree else config.topk
 
     def sizes_at(self, config: SpecConfig, num_steps: int | None) -> SpecConfig:
-        """Return the sizes of an iteration that is to draft so many steps; None for those of the configuration."""
-        return config.at_steps(num_steps) if self.narrows else config
+        """Return the sizes of an iteration whose widest request drafts so many steps; None for all of them.
 
-    def proposals(self, verify_input: VerifyInput) -> Proposals | None:
+        A chain gets narrower. The width of a tree does not follow from its depth, and other drafts have one width.
+        """
+        return config.at_steps(num_steps) if self._is_narrowing(config) else config
+
+    def widths_at(self, config: SpecConfig, num_steps: Steps, num_requests: int) -> Widths:
+        """Return the sizes of an iteration, and what is cut of them for single requests.
+
+        Requests that all draft the same number are those of an iteration with that number.
+
+        Raises
+        ------
+        SpecRejection
+            BAD_CONFIGURATION: more steps than are allocated, or fewer than none; INCONSISTENT_LENGTHS: not one number
+            a request.
+        """
+        if num_steps is None or isinstance(num_steps, int | np.integer):
+            if num_steps is None or self._is_narrowing(config):
+                return Widths(self.sizes_at(config, num_steps))
+            num_steps = (int(num_steps),) * num_requests
+        own_steps = check_steps(num_steps, num_requests, config.num_steps)
+        sizes = self.sizes_at(config, max(own_steps, default=None))
+        return Widths(sizes, own_steps if any(one < sizes.num_steps for one in own_steps) else None)
+
+    def _is_narrowing(self, config: SpecConfig) -> bool:
+        return self.narrows and config.topk == 1
+
+    def proposals(self, verify_input: VerifyInput, own_steps: Sequence[int] | None = None) -> Proposals | None:
         """Return what trees propose, NumPy's; None where the sizes of the iteration say so."""
+        num_nodes = verify_input.num_draft_tokens
+        if own_steps is not None:
+            depths = verify_input.positions.reshape(-1, num_nodes) - verify_input.seq_lens[:, None]
+            return Proposals.of_depths(depths, own_steps)
         if not self.proposes_by_tree:
             return None
-        num_nodes = verify_input.num_draft_tokens
         return Proposals.of_trees(verify_input.tree_mask.reshape(-1, num_nodes, num_nodes))
 
 

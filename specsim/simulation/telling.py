@@ -1,6 +1,6 @@
 """What an observer is told of iterations and of ends of requests."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from specsim.config import MOST_PACKED_NODES, PoolSizes, SpecConfig
 from specsim.host.logit_rules import LogitRules
@@ -16,6 +16,7 @@ LIMITS = {FinishReason.LENGTH, FinishReason.CONTEXT}
 
 def tell_iteration(
     num_accepted_drafts: Sequence[int],
+    own_steps: Sequence[int],
     requests: Sequence[Request],
     config: SpecConfig,
     is_changed: bool,
@@ -29,6 +30,8 @@ def tell_iteration(
     ----------
     num_accepted_drafts : sequence of int
         One count a request.
+    own_steps : sequence of int
+        How many steps each request drafted.
     requests : sequence of Request
         Those that it was launched for; its result is resolved.
     config : SpecConfig
@@ -44,8 +47,8 @@ def tell_iteration(
         (Tag.ANY, True),
         (Tag.ACCEPTED, any(drafts)),
         (Tag.ZERO, 0 in drafts),
-        (Tag.REJECTED, any(0 < count < num_steps for count in drafts)),
-        (Tag.FULL, num_steps > 0 and num_steps in drafts),
+        (Tag.REJECTED, any(0 < count < steps for count, steps in zip(drafts, own_steps, strict=True))),
+        (Tag.FULL, any(0 < count == steps for count, steps in zip(drafts, own_steps, strict=True))),
         (Tag.BATCH, len(drafts) > 1),
         (Tag.RAGGED, len(set(drafts)) > 1),
         (Tag.TREE, config.topk > 1),
@@ -63,6 +66,25 @@ def tell_iteration(
         (Tag.BIAS, any(one.logit_bias for one in rules)),
         (Tag.MINIMUM, any(one.min_tokens for one in rules)),
         (Tag.BAD_WORD, any(one.bad_words for one in rules)),
+    ):
+        if is_so:
+            observer(tag)
+
+
+def tell_numbers(before: Mapping[int, int], after: Mapping[int, int], observer: Observer) -> None:
+    """Tell an observer how the steps of single requests differ, and from those that they had before.
+
+    Parameters
+    ----------
+    before, after : mapping
+        How many steps a request drafted in the last iteration and in this one, by its number.
+    """
+    pairs = [(before[number], steps) for number, steps in after.items() if number in before]
+    for tag, is_so in (
+        (Tag.MIXED, len(set(after.values())) > 1),
+        (Tag.RESTING, 0 in after.values() and any(after.values())),
+        (Tag.NARROWER, any(one > other for one, other in pairs)),
+        (Tag.WIDER, any(one < other for one, other in pairs)),
     ):
         if is_so:
             observer(tag)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.assertion import require
+from specsim.assertion import require, require_present
 from specsim.config import PoolSizes, SpecConfig
 from specsim.counts import ROOTS_PER_TREE, count_draft_nodes, count_tokens
 from specsim.host.choice import TokenChoice
@@ -16,6 +16,7 @@ from specsim.phases import Phase
 from specsim.simulation.logprobs import Told
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.numbers import Steps, drafts_of_requests
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.synchronous import IterationLedger
 
@@ -32,6 +33,13 @@ class Proposals:
         """Return those of trees, one mask bool [request, node, node] of reflexive ancestors."""
         num_levels = tree_mask.sum(axis=2).max(axis=1) - ROOTS_PER_TREE
         return cls((int(count_draft_nodes(tree_mask.shape[1])),) * len(tree_mask), tuple(num_levels.tolist()))
+
+    @classmethod
+    def of_depths(cls, depths: NDArray[Any], own_steps: Sequence[int]) -> "Proposals":
+        """Return those of trees whose nodes, depths integer [request, node], are cut after each request's own steps."""
+        is_kept = (depths > 0) & (depths <= np.array(own_steps, dtype=np.int64)[:, None])
+        num_levels = (depths * is_kept).max(axis=1, initial=0)
+        return cls(tuple(is_kept.sum(axis=1).tolist()), tuple(num_levels.tolist()))
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,22 @@ class Iteration:
         num_accepted_drafts = truncation.batch_num_accepted_drafts
         return cls(tokens, num_accepted_drafts, count_tokens(num_accepted_drafts), proposals)
 
-    def proposals_at(self, config: SpecConfig) -> Proposals:
-        """Return what was proposed in an iteration of these sizes."""
+    def proposals_at(self, config: SpecConfig, own_steps: Sequence[int] | None = None) -> Proposals:
+        """Return what was proposed in an iteration of these sizes, whose requests drafted steps of their own.
+
+        Raises
+        ------
+        AssertionError
+            A tree was cut, and the worker does not say how many of its nodes were left.
+        """
         count = len(self.num_accepted_drafts)
-        drafts = int(count_draft_nodes(config.num_draft_tokens))
-        return self.proposals or Proposals((drafts,) * count, (config.num_steps,) * count)
+        if self.proposals is not None:
+            return self.proposals
+        if own_steps is None:
+            drafts = int(count_draft_nodes(config.num_draft_tokens))
+            return Proposals((drafts,) * count, (config.num_steps,) * count)
+        num_drafts = require_present("proposals of cut trees", drafts_of_requests(config, own_steps))
+        return Proposals(num_drafts, tuple(own_steps))
 
 
 class Worker(Protocol):
@@ -94,9 +113,10 @@ class Worker(Protocol):
         the first output token, after any other the prompt's own.
         """
 
-    def decode(self, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
-        """Run one iteration; a chain may draft fewer steps than its configuration says.
+    def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+        """Run one iteration, which may draft fewer steps than its configuration says.
 
+        Workers that do not say ``mixes_drafts`` get one number for all requests, and only where drafts are chains.
         Without rows it runs for nobody: an engine asks for that while other ranks work, and nothing may come of it.
         """
 
@@ -114,8 +134,24 @@ class MapReader(Worker, Protocol):
     def read_map(self) -> Any:
         """Return all that an iteration reads of the map, as it is."""
 
-    def decode_from(self, read: Any, rows: Sequence[int], num_steps: int | None = None) -> Iteration:
+    def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration on what was read of the map."""
+
+
+@runtime_checkable
+class MixingWorker(Worker, Protocol):
+    """A worker that may draft another number of steps for each request of an iteration.
+
+    ``decode`` takes one number a row, from 0 to those of the configuration. A request accepts no draft deeper than its
+    own number; of 0 steps it outputs the token after its root.
+    """
+
+    mixes_drafts: bool
+
+
+def is_mixing(worker: object) -> TypeGuard[MixingWorker]:
+    """Return whether a worker may draft another number of steps for each request."""
+    return isinstance(worker, MixingWorker) and worker.mixes_drafts
 
 
 @runtime_checkable

@@ -1,0 +1,175 @@
+"""Laws of whole runs whose requests draft numbers of steps of their own, 0 included: outputs do not depend on them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from specsim.conformance.backend import Backend
+from specsim.counts import path_width
+from specsim.host.positions import PositionCounters, count_positions
+from specsim.phases import VerifyInput
+from specsim.properties.laws.support.checks import require, require_equal, require_kind, state_of_runs
+from specsim.properties.laws.support.numbered_runs import (
+    NumberedRun,
+    PatternNumbers,
+    numbered_grammars,
+    numbered_runs,
+    numbered_runs_of_eagle,
+)
+from specsim.properties.laws.worker import check_tags, expected_tags
+from specsim.properties.property import OF_ENGINES
+from specsim.reference.models import load_model
+from specsim.reference.worker.pools import CARRIED
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.autoregressive import ExactDecoder, decode_alone
+from specsim.simulation.engine import Engine
+from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.memory import SlotRange
+from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.requests import PromptChunk
+from specsim.simulation.schedule import Schedule
+from specsim.simulation.worker import Iteration
+
+_CALLED = ("argmax_target_predict", "target_verify_metadata", "verify_tree_greedy")
+_READ = (*_CALLED, "traverse_tree")
+
+
+def numbers_of_drafts_change_no_output(backend: Backend, run: NumberedRun) -> None:
+    """Outputs are those of plain decoding, nobody accepts more than it drafts, and slots have one owner."""
+    numbers, worker = run.numbers(), run.own_worker(backend)
+    if worker is None:
+        return
+    engine = run.engine(backend, worker, numbers)
+    for number, iteration in enumerate(_play(engine)):
+        engine.scheduler.check_ledger()
+        own, drafts = numbers.noted[number], iteration.num_accepted_drafts.tolist()
+        is_possible = all(0 <= count <= most for count, most in zip(drafts, own, strict=True))
+        require(is_possible, f"num_accepted_drafts of iteration {number}", drafts, f"at most {own}")
+    for request in engine.scheduler.finished:
+        output = greedy_decode(run.scenario.model, request.prompt, request.max_new_tokens)
+        require(request.output == output, f"output of request {request.request_id}", request.output, output)
+
+
+def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> None:
+    """A verify reaches the nodes of each request down to its own depth; others hold no token and hang from nothing.
+
+    A chain is as wide as its widest request, and figures are over the drafts that there were.
+    """
+    numbers, worker = run.numbers(), run.own_worker(backend)
+    if worker is None:
+        return
+    engine, positions = run.engine(backend, worker, numbers), PositionCounters()
+    for number, iteration in enumerate(_play(engine)):
+        phase, own = require_kind("phase", worker.phases()[1], VerifyInput), numbers.noted[number]
+        width = phase.num_draft_tokens
+        if run.scenario.config.topk == 1:
+            require(width == path_width(max(own)), f"num_draft_tokens of {own}", width, path_width(max(own)))
+        depths = phase.positions.reshape(-1, width) - phase.seq_lens[:, None]
+        is_draft = (depths > 0) & (depths <= np.array(own)[:, None])
+        for request, kept in enumerate(is_draft):
+            links = phase.retrieve_next_token[request].tolist(), phase.retrieve_next_sibling[request].tolist()
+            drafts = sorted(_reached(*links))
+            require_equal(f"drafts of request {request} in iteration {number}", drafts, np.flatnonzero(kept))
+            tokens = phase.draft_token.reshape(-1, width)[request]
+            beyond = tokens[1:][~kept[1:]].tolist()
+            require(not any(beyond), f"tokens of request {request} beyond {own[request]} steps", beyond, "no drafts")
+        positions = count_positions(
+            positions,
+            is_draft.sum(axis=1).tolist(),
+            (depths * is_draft).max(axis=1).tolist(),
+            iteration.num_accepted_drafts.tolist(),
+        )
+        require(engine.positions == positions, f"figures after iteration {number}", engine.positions, positions)
+
+
+def drafts_go_on_as_if_no_request_had_rested(backend: Backend, run: NumberedRun) -> None:
+    """After every iteration both caches, and what starts the next drafts, are those of a fresh prefill."""
+    worker = run.own_worker(backend)
+    if worker is None:
+        return
+    engine, scenario = run.engine(backend, worker, run.numbers()), run.scenario
+    for _ in _play(engine):
+        state = worker.state()
+        for request in engine.scheduler.running:
+            tags = expected_tags(scenario.model, [*request.prompt, *request.output])
+            for name, of_pool in zip(("target_kv", "draft_kv"), tags, strict=True):
+                check_tags(name, state[name], request, of_pool)
+            expected = _state_of(run, request.fill[:-1], worker.sizes)
+            for name in (name for name in CARRIED if name in expected):
+                got, wanted = state[name][request.row].tolist(), expected[name][1].tolist()
+                require(got == wanted, f"{name} of request {request.request_id}", got, wanted)
+
+
+def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: NumberedRun) -> None:
+    """A request with a grammar outputs what plain decoding does under it, whatever its neighbours draft."""
+    worker = run.own_worker(backend)
+    if worker is None:
+        return
+    engine = run.engine(backend, worker, run.numbers())
+    for _ in _play(engine):
+        engine.scheduler.check_ledger()
+    for request in engine.scheduler.finished:
+        matcher = None if request.grammar is None else request.grammar()
+        decoder = ExactDecoder(Prefix(run.scenario.model), request.choice_alone(matcher))
+        output, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
+        require(request.output == output, f"output of request {request.request_id}", request.output, output)
+        require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+
+
+def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: NumberedRun) -> None:
+    """Every phase of every iteration hands over what the reference's does, request by request."""
+    worker = run.own_worker(backend)
+    if worker is None or backend.limits.has_own_drafts:
+        return
+    schedule = Schedule(
+        run.is_overlapped, stream_seed=run.scenario.shuffle_seed, num_drafts=PatternNumbers(run.pattern)
+    )
+    divergence = find_divergence(
+        run.believed_worker(),
+        worker,
+        run.requests(),
+        max_batch=run.scenario.max_batch,
+        shuffle_seed=run.scenario.shuffle_seed,
+        schedule=schedule,
+    )
+    require(divergence is None, "first divergence", divergence, "none")
+
+
+def _play(engine: Engine) -> Iterator[Iteration]:
+    """Run an engine to the end, and yield after every iteration."""
+    while engine.has_work:
+        iteration = engine.step()
+        if iteration is not None:
+            yield iteration
+
+
+def _reached(next_token: Sequence[int], next_sibling: Sequence[int]) -> Iterator[int]:
+    """Yield the nodes that a walk from the root reaches, the root left out."""
+    waiting = [next_token[0]]
+    while waiting:
+        node = waiting.pop()
+        if node >= 0:
+            yield node
+            waiting += [next_token[node], next_sibling[node]]
+
+
+def _state_of(run: NumberedRun, committed: Sequence[int], sizes: Any) -> dict[str, Any]:
+    """Return the state of a worker that has prefilled some tokens in row 1."""
+    fresh = ReferenceWorker(run.scenario.config, load_model(run.scenario.model), sizes)
+    slots = tuple(range(1, len(committed) + 1))
+    fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
+    fresh.prefill([1], [PromptChunk.whole(committed)])
+    return fresh.state()
+
+
+PROPERTIES = tuple(
+    state_of_runs("numbered_engine", law, strategy, operations, number, OF_ENGINES)
+    for law, strategy, operations, number in (
+        (numbers_of_drafts_change_no_output, numbered_runs, _CALLED, "P01"),
+        (nodes_beyond_a_number_are_no_drafts, numbered_runs_of_eagle, _CALLED, "P25"),
+        (drafts_go_on_as_if_no_request_had_rested, numbered_runs_of_eagle, _CALLED, "P49"),
+        (grammars_read_the_drafts_of_their_own_requests, numbered_grammars, _READ, "P53"),
+        (numbers_are_taken_as_the_reference_takes_them, numbered_runs, _CALLED, ""),
+    )
+)

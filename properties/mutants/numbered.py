@@ -1,0 +1,258 @@
+"""Faults in workers that show when the requests of an iteration draft numbers of steps of their own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specsim.config import PoolSizes, SpecConfig
+from specsim.conformance.arrays import Array
+from specsim.conformance.backend import load
+from specsim.conformance.direct import Direct
+from specsim.phases import VerifyInput
+from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.reference.worker.cut import cut_drafts
+from specsim.reference.worker.loop import Loop
+from specsim.reference.worker.v1 import ReferenceWorkerV1
+from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.loops import loop_of
+from specsim.simulation.models.description import Side
+from specsim.simulation.models.protocol import Model
+from specsim.simulation.numbers import Steps, Widths
+from specsim.simulation.worker import Iteration, Proposals, Worker
+
+Build = Callable[..., Worker]
+Cut = Callable[[VerifyInput, Sequence[int]], VerifyInput]
+Renumber = Callable[[list[int], int], Steps]
+Spoil = Callable[[Any, Sequence[int], list[int], Callable[[], Iteration]], Iteration]
+"""Takes a worker, rows, their numbers and what runs an iteration of them, and returns what the iteration comes to."""
+
+PROPOSALS = ("topk_p", "topk_index", "hidden_states")
+"""What a draft starts from, beside its root and its place."""
+
+OTHERS = tuple(
+    f"{name}{version}"
+    for name in ("dflash", "ngram", "frozen_kv_mtp", "multi_layer_eagle", "standalone")
+    for version in (("_v1", "_v2") if name in ("multi_layer_eagle", "standalone") else ("", "_v2"))
+)
+"""The workers of other drafters."""
+
+
+def _cutting(cut: Cut) -> Callable[[type[Loop]], Any]:
+    """Return what makes a loop that cuts in another way."""
+
+    def changed(loop: type[Loop]) -> Any:
+        def _cut(self: Any, drafted: VerifyInput, widths: Widths) -> VerifyInput:
+            return drafted if widths.own_steps is None else cut(drafted, widths.own_steps)
+
+        return type(loop.__name__, (loop,), {"_cut": _cut})
+
+    return changed
+
+
+def _around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
+    """Return a loop that does something else where it runs an iteration, on the map as it is or was.
+
+    ``iterate`` gets the worker, rows, numbers, and what runs the iteration with some numbers.
+    """
+    correct: Any = loop
+
+    def decode(self: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+        iteration: Iteration = iterate(self, rows, num_steps, partial(correct.decode, self, rows))
+        return iteration
+
+    def decode_from(self: Any, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
+        iteration: Iteration = iterate(self, rows, num_steps, partial(correct.decode_from, self, read, rows))
+        return iteration
+
+    # NOTE: in V2 one calls the other.
+    return type(loop.__name__, (loop,), {"decode": decode} if loop.is_v1 else {"decode_from": decode_from})
+
+
+def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:
+    """Return what makes a loop that takes other numbers for those of its requests."""
+
+    def iterate(worker: Any, rows: Sequence[int], num_steps: Steps, run: Callable[[Steps], Iteration]) -> Iteration:
+        if num_steps is None or isinstance(num_steps, int):
+            return run(num_steps)
+        return run(renumber(list(num_steps), worker.config.num_steps))
+
+    return partial(_around, iterate=iterate)
+
+
+def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
+    """Return what makes a loop that does something else around an iteration whose requests have numbers."""
+
+    def iterate(worker: Any, rows: Sequence[int], num_steps: Steps, run: Callable[[Steps], Iteration]) -> Iteration:
+        if num_steps is None or isinstance(num_steps, int):
+            return run(num_steps)
+        return spoil(worker, rows, list(num_steps), partial(run, num_steps))
+
+    return partial(_around, iterate=iterate)
+
+
+def _whole(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+    return phase
+
+
+def _stale(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+    return replace(cut_drafts(phase, own_steps), draft_token=phase.draft_token)
+
+
+def _linked(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+    """Cut one level late: what is right after the last draft hangs where it hung."""
+    return replace(
+        cut_drafts(phase, own_steps),
+        retrieve_next_token=cut_drafts(phase, [one + 1 for one in own_steps]).retrieve_next_token,
+    )
+
+
+def _by_nodes(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
+    """Keep as many nodes as there are steps: of a tree, the first of them alone."""
+    links = [values.copy() for values in (phase.retrieve_next_token, phase.retrieve_next_sibling)]
+    for values in links:
+        values[values > np.array(own_steps)[:, None]] = -1
+    tokens = cut_drafts(phase, own_steps).draft_token
+    return replace(phase, draft_token=tokens, retrieve_next_token=links[0], retrieve_next_sibling=links[1])
+
+
+def _none_is_all(numbers: list[int], most: int) -> list[int]:
+    return [number or most for number in numbers]
+
+
+def _of_the_neighbour(numbers: list[int], most: int) -> list[int]:
+    return [*numbers[-1:], *numbers[:-1]]
+
+
+def _of_the_first(numbers: list[int], most: int) -> list[int]:
+    return [min(number, numbers[0]) for number in numbers]
+
+
+def _at_least_one(numbers: list[int], most: int) -> list[int]:
+    return [max(number, 1) for number in numbers]
+
+
+def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
+    """Leave the draft's entries of the positions as they were that requests without drafts commit."""
+    pools, state = worker._pools, worker.state()
+    committed = state["seq_lens"]
+    resting = [row for row, number in zip(rows, numbers, strict=True) if number == 0]
+    before = [buffer.copy() for buffer in state["draft_kv"]]
+    places = [(row, int(committed[row])) for row in resting]
+    iteration = run()
+    slots = [int(pools.req_to_token[place]) for place in places]
+    with pools.kv[Side.DRAFT].writing():
+        for buffer, old in zip(worker.state()["draft_kv"], before, strict=True):
+            buffer[slots] = old[slots]
+    return iteration
+
+
+def _with_old_proposals(
+    worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]
+) -> Iteration:
+    """Let requests without drafts go on with what they were to start from."""
+    before = {name: values.copy() for name, values in worker.state().items() if name in PROPOSALS}
+    iteration = run()
+    waiting = worker._waiting
+    resting = {row for row, number in zip(rows, numbers, strict=True) if number == 0}
+    if isinstance(waiting.carried, dict):
+        for name, values in before.items():
+            waiting.carried[name][list(resting)] = values[list(resting)]
+        return iteration
+    going_on = waiting.carried.req_pool_indices.tolist()
+    places = [place for place, row in enumerate(going_on) if row in resting]
+    stale = {}
+    for name, values in before.items():
+        stale[name] = getattr(waiting.carried, name).copy()
+        stale[name][places] = values[[going_on[place] for place in places]]
+    waiting.carried = replace(waiting.carried, **stale)
+    return iteration
+
+
+def _read_by_the_widest(
+    worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]
+) -> Iteration:
+    """Read the tokens of a narrow iteration as if each request had as many as the configuration says."""
+    iteration, width = run(), worker.config.num_draft_tokens
+    tokens = np.zeros(len(rows) * width, dtype=np.int32)
+    tokens[: iteration.tokens.size] = iteration.tokens.reshape(-1)
+    return replace(iteration, tokens=tokens.reshape(len(rows), width))
+
+
+def _counted_as_wide(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
+    """Count the drafts of the configuration for every request."""
+    config: SpecConfig = worker.config
+    drafts = (config.num_draft_tokens - 1,) * len(rows)
+    return replace(run(), proposals=Proposals(drafts, (config.num_steps,) * len(rows)))
+
+
+class _WideRows(Direct):
+    """Operations of a loop whose mask of grammars has rows for the nodes of the configuration.
+
+    A narrower batch reads them as if they were its own.
+    """
+
+    num_nodes = 1
+
+    def traverse_tree(
+        self,
+        next_token: Sequence[int],
+        next_sibling: Sequence[int],
+        tokens: Sequence[int],
+        matcher: Any,
+        rows: Array,
+        vocab_size: int,
+    ) -> None:
+        """Fill the rows of a request where they would lie in the wide mask."""
+        own = rows.copy()
+        self.host("traverse_tree")(next_token, next_sibling, tokens, matcher, own, vocab_size)
+        mask: Any = rows.base
+        request = (rows.ctypes.data - mask.ctypes.data) // mask.strides[0] // len(rows)
+        start = request * self.num_nodes
+        there = mask[start : start + len(rows)]
+        there[:] = own[: len(there)]
+
+
+def _with_wide_rows(loop: type[Loop]) -> Build:
+    def build(config: SpecConfig, model: Model[Array], sizes: PoolSizes, **named: Any) -> Worker:
+        operations = _WideRows(load("specsim.reference"))
+        operations.num_nodes = config.num_draft_tokens
+        worker: Any = loop(config, model, sizes, operations=operations, **named)
+        made: Worker = worker
+        return made
+
+    return build
+
+
+def _both(change: Callable[[type[Loop]], Any]) -> dict[str, Build]:
+    return {"worker": change(ReferenceWorker), "worker_v1": change(ReferenceWorkerV1)}
+
+
+def _all(change: Callable[[type[Loop]], Any]) -> dict[str, Any]:
+    """Return the fault in the loops of every drafter."""
+    others: dict[str, Build] = {}
+    for name in OTHERS:
+        made: Any = loop_of(name)
+        others[name] = partial(change(made.func), **made.keywords)
+    return {**_both(change), "workers": others}
+
+
+_FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _both(_cutting(_stale))),
+    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(_whole))),
+    ("OWN-1512", "A request accepts one draft more than its number.", _all(_cutting(_linked))),
+    ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _both(_cutting(_by_nodes))),
+    ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _all(_renumbering(_none_is_all))),
+    ("OWN-1515", "Numbers are those of the neighbours.", _all(_renumbering(_of_the_neighbour))),
+    ("OWN-1516", "No request drafts more than the first of its batch.", _both(_renumbering(_of_the_first))),
+    ("OWN-1517", "Every request drafts one step at least.", _all(_renumbering(_at_least_one))),
+    ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _both(_spoiling(_without_ingest))),
+    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(_with_old_proposals))),
+    ("OWN-1520", "Tokens of narrow results are read by the widest width.", _both(_spoiling(_read_by_the_widest))),
+    ("OWN-1521", "Figures count the most drafts for every request.", _both(_spoiling(_counted_as_wide))),
+    ("OWN-1522", "A grammar's rows are those of the widest batch.", _both(_with_wide_rows)),
+)
+
+MUTANTS = tuple(Mutant(number, "verify_tree_greedy", fault, unchanged, **workers) for number, fault, workers in _FAULTS)
