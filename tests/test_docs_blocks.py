@@ -76,6 +76,7 @@ ENDS = {"specsim check one_short": 1, "specsim soak my_engine --steps": 3}
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
     ("whole-runs.md", 1),
     ("whole-runs.md", 2),
+    ("whole-runs.md", 4),
 }
 """Blocks of Python that are part of an example, which has to have them word by word."""
 

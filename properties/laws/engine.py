@@ -95,7 +95,7 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
             written = state["req_to_token"][request.row, : len(request.slots)].tolist()
             require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
         require(not state["req_to_token"][0].any(), "req_to_token[0]", "written", "the padding row")
-    num_free, num_all = engine.scheduler.slots.num_free, engine.scheduler.sizes.num_slots - 1
+    num_free, num_all = engine.scheduler.memory.allocator.num_free, engine.scheduler.sizes.num_slots - 1
     require(num_free == num_all, "free slots at the end", num_free, num_all)
 
 

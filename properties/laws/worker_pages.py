@@ -63,7 +63,7 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         text = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
         require(request.output == text, f"output of request {request.request_id}", request.output, text)
     size, sizes = scenario.page_size, engine.scheduler.sizes
-    num_free, everything = engine.scheduler.slots.num_free, floor_to(sizes.num_slots, size) - size
+    num_free, everything = engine.scheduler.memory.allocator.num_free, floor_to(sizes.num_slots, size) - size
     require(num_free == everything, "free slots at the end", num_free, everything)
 
 

@@ -1,14 +1,14 @@
 """The scheduler: admits requests, runs their prompts in chunks, allocates ahead, retracts, aborts and finishes them."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import replace
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.memory import Holding, SlotRange, match_prefix, with_swa_slots
+from specsim.simulation.memory import Allocator, Holding, Rows, SlotRange, match_prefix, with_swa_slots
 from specsim.simulation.pools import build_memory, check_texts, decode_sizes
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.reservations import Reservations
@@ -18,7 +18,7 @@ from specsim.simulation.telling import tell_end
 
 
 class Scheduler:
-    """Queues and books of an engine.
+    """Queues and books of an engine: the default of what ``SchedulerProtocol`` asks for.
 
     ``running`` is the decode batch, in order. ``mid_prompt`` is the one request whose prompt is not through: it keeps
     its row and is left out of the batch. ``unanswered`` are those whose prefill is launched but not resolved.
@@ -61,8 +61,7 @@ class Scheduler:
         self.allocates_ahead = allocates_ahead
         keys = schedule.has_prefix_cache, has_pair_keys, window, num_ahead
         self.memory = build_memory(operations, sizes, shuffle_seed, *keys)
-        self.slots, self.rows = self.memory.allocator, self.memory.rows
-        self.waiting: deque[Request] = deque()
+        self.waiting: MutableSequence[Request] = deque()
         self.mid_prompt: Request | None = None
         self.running: list[Request] = []
         self.unanswered: list[Request] = []
@@ -72,6 +71,16 @@ class Scheduler:
         self._schedule, self._observer = schedule, observer
         self._used_rows: set[int] = set()
         self._untold: list[int] = []
+
+    @property
+    def slots(self) -> Allocator:
+        """Who hands out slots."""
+        return self.memory.allocator
+
+    @property
+    def rows(self) -> Rows:
+        """Who hands out rows."""
+        return self.memory.rows
 
     @property
     def holders(self) -> list[Request]:
@@ -275,7 +284,7 @@ class Scheduler:
         return Reservations(self.memory, self.config, self._sizes, self._schedule)
 
     def _join(self, request: Request) -> None:
-        self.waiting.popleft()
+        del self.waiting[0]
         hit: SlotRange = self._part("admit_request")(self.memory, request.holding, request.fill)
         if hit.slots:
             self._observer(Tag.PREFIX)
