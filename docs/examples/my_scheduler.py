@@ -57,7 +57,7 @@ class ShortestFirst:
     @property
     def room(self):
         """What is kept free; an engine that goes on in the pools of another one assigns other memory."""
-        return Reservations(self.memory, self.config, self.decode_sizes, self.schedule)
+        return Reservations(self.memory, self.config, self.decode_sizes, self.schedule, self.part)
 
     def submit(self, request):
         """Queue a request, unless it can never fit."""
@@ -79,7 +79,9 @@ class ShortestFirst:
         budget, requests, chunks, ranges, joining = self.schedule.prefill_chunk, [], [], [], []
         while request := next(iter(self.prompts), None) or self.shortest():
             is_new, fill, known = not request.row, request.fill, ()
-            start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
+            start = request.num_committed
+            if is_new:
+                start = len(match_prefix(self.memory, fill, key_units=self.part("key_units")).slots)
             if not is_new:
                 self.evict(request)
             length = self.operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)

@@ -39,7 +39,7 @@ SPINE = (
 
 def run_to_the_end(backend: Backend, scenario: Scenario) -> Engine:
     """Play a scenario and return the engine."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         pass
     return engine
@@ -57,7 +57,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
     model, num_steps = scenario.model, scenario.config.num_steps
     if model.hot_token_id is not None:
         return
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -71,7 +71,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
 
 def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
     """Both counts travel together: tokens are drafts and one bonus, at most one path long."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -87,7 +87,7 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
 
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         engine.scheduler.check_ledger()
         state = engine.worker.state()

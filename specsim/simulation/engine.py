@@ -144,6 +144,7 @@ class Engine:
         asks = request.top_logprobs is not None or request.returns_hidden_states
         is_told = asks and is_telling(self.worker)
         check_choice(self.worker.model.description, is_told, request)
+        request.holding.books = self._operations.host("Books")()
         self.scheduler.submit(request)
 
     def abort(self, request_id: int) -> None:

@@ -59,7 +59,7 @@ def find_divergence(
     for worker, request in product((expected, got), requests):
         check_told(worker.model.description, is_telling(worker), request.choice)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
-    makers = Scheduler, make_scheduler or Scheduler
+    makers: tuple[MakeScheduler, MakeScheduler] = Scheduler, make_scheduler or Scheduler
     engines = [
         Engine(worker, max_batch, shuffle_seed, schedule=schedule, make_scheduler=make)
         for worker, make in zip(workers, makers, strict=True)

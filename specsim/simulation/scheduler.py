@@ -137,7 +137,9 @@ class Scheduler:
             if request is None:
                 break
             fill, is_new = request.fill, request is not self.mid_prompt
-            start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
+            start = request.num_committed
+            if is_new:
+                start = len(match_prefix(self.memory, fill, key_units=self._part("key_units")).slots)
             if not is_new:
                 self._evict(request)
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
@@ -281,7 +283,7 @@ class Scheduler:
 
     def _room(self) -> Reservations:
         """Return what is kept free; an engine that takes over brings other memory than there is at the start."""
-        return Reservations(self.memory, self.config, self._sizes, self._schedule)
+        return Reservations(self.memory, self.config, self._sizes, self._schedule, self._part)
 
     def _join(self, request: Request) -> None:
         del self.waiting[0]

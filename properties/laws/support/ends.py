@@ -10,7 +10,14 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, believed_worker, own_worker
+from specsim.properties.laws.support.histories import (
+    VOCABULARY,
+    Arrival,
+    Scenario,
+    believed_worker,
+    own_worker,
+    parts_of,
+)
 from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
@@ -71,10 +78,10 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
     scenario, history = run.scenario, RowHistory(run)
     is_alone, is_apart = backend.limits.has_own_drafts, backend.scheduler is not None
     workers = [own_worker(backend, scenario), *([] if is_alone else [believed_worker(scenario)])]
-    makers = [backend.make_scheduler(Scheduler), *[Scheduler] * (len(workers) - 1)]
+    parts = [(parts_of(backend), backend.make_scheduler(Scheduler)), (None, Scheduler)]
     engines = [
-        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=make_scheduler)
-        for worker, make_scheduler in zip(workers, makers, strict=True)
+        Engine(worker, scenario.max_batch, scenario.shuffle_seed, operations=operations, make_scheduler=make_scheduler)
+        for worker, (operations, make_scheduler) in zip(workers, parts, strict=False)
     ]
     pairs = _submitted(run, engines)
     tried, number = engines[0], 0
