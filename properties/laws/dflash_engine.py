@@ -12,6 +12,7 @@ from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
@@ -99,7 +100,7 @@ def _play(backend: Backend, run: DflashRun, name: str, fresh: "_Fresh") -> None:
     """Play a run on the worker of a name; raise AssertionError where it is not what the law says."""
     asked = _requests_of(run)
     worker = worker_named(name, backend, run.parameters, run.model, _sizes(run, asked), LOOPS[name])
-    engine = Engine(worker, 3, shuffle_seed=1, schedule=run.schedule)
+    engine = Engine(worker, 3, shuffle_seed=1, schedule=run.schedule, operations=parts_of(backend))
     waiting = list(asked)
     while engine.has_work or waiting:
         for _ in range(TOGETHER):

@@ -68,7 +68,7 @@ def drafts_are_right_as_far_as_they_know(backend: Backend, scenario: Scenario) -
 
 def _play(backend: Backend, scenario: Scenario) -> None:
     """Play a run; raise AssertionError where an output or a count is not what the law says."""
-    engine = start(_worker(backend, scenario), scenario)
+    engine = start(_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         pass
     for request in engine.scheduler.finished:

@@ -39,7 +39,7 @@ SPINE = (
 
 def run_to_the_end(backend: Backend, scenario: Scenario) -> Engine:
     """Play a scenario and return the engine."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         pass
     return engine
@@ -57,7 +57,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
     model, num_steps = scenario.model, scenario.config.num_steps
     if model.hot_token_id is not None:
         return
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -71,7 +71,7 @@ def acceptance_is_what_the_draft_promises(backend: Backend, scenario: Scenario) 
 
 def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario) -> None:
     """Both counts travel together: tokens are drafts and one bonus, at most one path long."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for (iteration,) in play([engine], scenario):
         if iteration is None:
             continue
@@ -87,7 +87,7 @@ def counts_are_drafts_and_drafts_plus_bonus(backend: Backend, scenario: Scenario
 
 def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
     """After every step each slot is free, the dump, or one request's; at the end all are free."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         engine.scheduler.check_ledger()
         state = engine.worker.state()
@@ -95,7 +95,7 @@ def slots_have_one_owner(backend: Backend, scenario: Scenario) -> None:
             written = state["req_to_token"][request.row, : len(request.slots)].tolist()
             require(written == request.slots, f"req_to_token[{request.row}]", written, request.slots)
         require(not state["req_to_token"][0].any(), "req_to_token[0]", "written", "the padding row")
-    num_free, num_all = engine.scheduler.slots.num_free, engine.scheduler.sizes.num_slots - 1
+    num_free, num_all = engine.scheduler.memory.allocator.num_free, engine.scheduler.sizes.num_slots - 1
     require(num_free == num_all, "free slots at the end", num_free, num_all)
 
 

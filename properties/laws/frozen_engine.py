@@ -13,7 +13,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import SMALL_VOCABULARY
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
@@ -108,7 +108,7 @@ def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
     if run.schedule.promised == 0:
         sizes = replace(sizes, num_slots=min(sizes.num_slots, 2 * largest + run.page_size))
     worker = worker_named(name, backend, run.config, run.model, sizes, LOOPS[name])
-    engine = Engine(worker, max_batch, shuffle_seed=1, schedule=run.schedule)
+    engine = Engine(worker, max_batch, shuffle_seed=1, schedule=run.schedule, operations=parts_of(backend))
     waiting = [asked.pop()] if run.is_last_late and len(asked) > 1 else []
     for request in asked:
         engine.submit(request)

@@ -10,7 +10,7 @@ from specsim.conformance.backend import Backend
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
-from specsim.properties.laws.support.histories import Scenario, own_worker, tree_scenarios
+from specsim.properties.laws.support.histories import Scenario, own_worker, parts_of, tree_scenarios
 from specsim.properties.laws.support.told import check_told
 from specsim.simulation.engine import Engine
 from specsim.simulation.schedule import Schedule
@@ -51,7 +51,8 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
         worker = own_worker(backend, scenario)
         if not is_telling(worker):
             return
-        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule)
+        operations = parts_of(backend)
+        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule, operations=operations)
         asking = zip(run.asked, run.listed, run.originals, run.temperatures, strict=True)
         for request, (asked, listed, is_original, temperature) in zip(scenario.requests(), asking, strict=True):
             request.top_logprobs = asked

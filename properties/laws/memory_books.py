@@ -6,7 +6,7 @@ from itertools import product
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state
-from specsim.properties.strategies.memory_books import LengthCase, length_cases
+from specsim.properties.strategies.memory_books import KeyCase, LengthCase, key_cases, length_cases
 from specsim.simulation.memory.reserve import DecodeSizes
 
 
@@ -107,6 +107,19 @@ def a_release_names_every_position_once(backend: Backend, cases: list[LengthCase
             require(owners == every, "owners of pages", dict(owners), "the cache or one free each")
 
 
+def a_unit_names_what_a_position_has_consumed(backend: Backend, cases: list[KeyCase]) -> None:
+    """A position is cached under its token and those that the draft has consumed after it, if they are there yet."""
+    for text, has_pair_keys, num_ahead in cases:
+        ahead = num_ahead if has_pair_keys else 0
+        known = [position for position in range(len(text)) if position + ahead in range(len(text))]
+        units = backend.host("key_units")(text, has_pair_keys, num_ahead)
+        require(len(units) == len(known), f"units of {len(text)} tokens", len(units), len(known))
+        for position, unit in zip(known, units, strict=True):
+            consumed = [text[position + place] for place in range(ahead + 1)]
+            expected = tuple(consumed) if has_pair_keys else consumed[0]
+            require(unit == expected, f"unit of position {position}", unit, expected)
+
+
 def a_result_counts_for_the_time_it_was_launched_in(backend: Backend, cases: list[LengthCase]) -> None:
     """A result commits its tokens, unless its request has ended, or was retracted since the launch."""
     for case in cases:
@@ -143,5 +156,6 @@ PROPERTIES = (
         "P46",
     ),
     state("memory_books", a_result_counts_for_the_time_it_was_launched_in, length_cases, ("Books",), "P51"),
+    state("memory_books", a_unit_names_what_a_position_has_consumed, key_cases, ("key_units",), "P43"),
     state("memory_books", a_release_names_every_position_once, length_cases, ("owned_length", "plan_release"), "P38"),
 )

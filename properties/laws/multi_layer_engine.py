@@ -12,7 +12,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require, require_equal
-from specsim.properties.laws.support.histories import SMALL_VOCABULARY
+from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import Property
 from specsim.reference.models import load_model
@@ -110,7 +110,7 @@ def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") 
     asked = [Request(number, list(prompt), run.lengths[number]) for number, prompt in enumerate(run.prompts)]
     sizes = sizes_for(run.config, asked, run.max_batch, run.page_size, 0, schedule)
     worker = worker_named(name, backend, run.config, run.model, sizes, LOOPS[name])
-    engine = Engine(worker, run.max_batch, shuffle_seed=3, schedule=schedule)
+    engine = Engine(worker, run.max_batch, shuffle_seed=3, schedule=schedule, operations=parts_of(backend))
     truths = [greedy_decode(run.model, one.prompt, one.max_new_tokens + run.config.num_steps + 1) for one in asked]
     for request in asked:
         engine.submit(request)

@@ -12,6 +12,7 @@ from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import (
     EXACT_AND_ROUNDED,
@@ -83,7 +84,8 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
     asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
     sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
     worker = worker_named(run.name, backend, run.parameters, run.model, sizes, loop_of(run.name))
-    engine, plain = Engine(worker, len(asked), shuffle_seed=1), PlainStore(run.parameters)
+    engine = Engine(worker, len(asked), shuffle_seed=1, operations=parts_of(backend))
+    plain = PlainStore(run.parameters)
     store = require_present("store", storing(worker)).store
     reach = run.parameters.num_draft_tokens
     truths = [greedy_decode(run.model, request.prompt, request.max_new_tokens + reach) for request in asked]

@@ -95,7 +95,7 @@ def _run_one(backend: Backend, run: PaddedRun, group: LocalGroup) -> list[Reques
     operations = Completed(backend, load("specsim.reference"))
     own = OfAnotherRank(load_model(run.scenario.model, operations), group.rank)
     model = backend.host("OneVoiceModel")(own, group)
-    engine = start(run.worker_on(model, operations=operations), run.scenario)
+    engine = start(run.worker_on(model, operations=operations), run.scenario, backend)
     for request in run.requests():
         engine.submit(request)
     engine.run()

@@ -52,7 +52,8 @@ class RankedRun:
 
 def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
     """Padded to buckets, every iteration has the tokens and counts of a plain one, and leaves the same memory."""
-    engines = [start(one, run.scenario) for one in (run.plain_worker(), run.own_padded_worker(backend)[0])]
+    tried, _ = run.own_padded_worker(backend)
+    engines = [start(run.plain_worker(), run.scenario), start(tried, run.scenario, backend)]
     taken: set[int] = set()
     for number, (plain, padded) in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
         taken |= {request.row for request in engines[0].scheduler.holders}
@@ -76,7 +77,7 @@ def an_idle_batch_runs_every_forward_for_nobody(backend: Backend, run: PaddedRun
     V2 runs one between any two iterations; V1, which would let its requests go, when it has none.
     """
     worker, padded = run.own_padded_worker(backend)
-    engines = [start(run.plain_worker(), run.scenario), start(worker, run.scenario)]
+    engines = [start(run.plain_worker(), run.scenario), start(worker, run.scenario, backend)]
     taken: set[int] = set()
     for number, _ in enumerate(play(engines, run.scenario, [run.requests() for _ in engines])):
         taken |= {request.row for request in engines[0].scheduler.holders}
@@ -129,7 +130,7 @@ def _run_one(backend: Backend, ranked: RankedRun, group: LocalGroup) -> tuple[li
         seen.append((input_ids.tolist(), meeting.gather(input_ids).tolist()))
 
     padded.agree, padded.look = meeting, look
-    engine = start(worker, ranked.run.scenario)
+    engine = start(worker, ranked.run.scenario, backend)
     for request in ranked.requests_of(group.rank):
         engine.submit(request)
     run_rank(engine, meeting)

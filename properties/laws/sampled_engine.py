@@ -16,7 +16,7 @@ from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressiv
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.frequencies import sequential_law
-from specsim.properties.laws.support.histories import build_worker, loop_on
+from specsim.properties.laws.support.histories import build_worker, loop_on, parts_of
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
@@ -73,10 +73,17 @@ def workers_of(backend: Backend) -> MakeWorker:
     return lambda run, sizes: build_worker(backend, run.config, run.model, sizes, run.is_v1)
 
 
-def decode(make: MakeWorker, run: SampledRun, max_batch: int, order: Sequence[int] | None = None) -> dict[int, Request]:
-    """Run an engine to its end and return the requests by number."""
+def decode(
+    make: MakeWorker,
+    operations: CallsByName,
+    run: SampledRun,
+    max_batch: int,
+    order: Sequence[int] | None = None,
+) -> dict[int, Request]:
+    """Run an engine of some operations to its end and return the requests by number."""
     requests = run.requests()
-    engine = Engine(make(run, sizes_for(run.config, requests, max_batch)), max_batch, shuffle_seed=1)
+    worker = make(run, sizes_for(run.config, requests, max_batch))
+    engine = Engine(worker, max_batch, shuffle_seed=1, operations=operations)
     for number in range(len(requests)) if order is None else order:
         engine.submit(requests[number])
     return {request.request_id: request for request in engine.run()}
@@ -118,7 +125,7 @@ def constrained_shares(run: SampledRun, shares: Row, tokens: Outcome) -> Row:
 
 def emitted(operations: Watched, run: SampledRun) -> Outcome:
     """Return what the first request emits, and check what the greedy others do."""
-    done = decode(loops_on(operations), run, max_batch=len(run.prompts))
+    done = decode(loops_on(operations), operations, run, max_batch=len(run.prompts))
     for number in range(1, len(run.prompts)):
         expected = greedy_decode(run.model, run.prompts[number], run.num_tokens)
         got = done[number].output
@@ -128,13 +135,13 @@ def emitted(operations: Watched, run: SampledRun) -> Outcome:
 
 def sampled_output_follows_its_seed(backend: Backend, run: SampledRun) -> None:
     """A seeded request emits the same alone, in any batch and order, in a batch of another size, and once more."""
-    make = workers_of(backend)
+    make, parts = workers_of(backend), parts_of(backend)
     count = len(run.prompts)
-    together = decode(make, run, count)
+    together = decode(make, parts, run, count)
     others = [
-        ("once more", decode(make, run, count)),
-        ("in reversed order", decode(make, run, count, range(count)[::-1])),
-        ("in batches of one", decode(make, run, 1)),
+        ("once more", decode(make, parts, run, count)),
+        ("in reversed order", decode(make, parts, run, count, range(count)[::-1])),
+        ("in batches of one", decode(make, parts, run, 1)),
     ]
     for how, done in others:
         for number, request in done.items():
@@ -144,8 +151,8 @@ def sampled_output_follows_its_seed(backend: Backend, run: SampledRun) -> None:
 
 def both_workers_sample_alike(backend: Backend, run: SampledRun) -> None:
     """For the same seeds V1 and V2 emit the same tokens."""
-    make = workers_of(backend)
-    of_v2, of_v1 = (decode(make, replace(run, is_v1=is_v1), len(run.prompts)) for is_v1 in (False, True))
+    make, parts = workers_of(backend), parts_of(backend)
+    of_v2, of_v1 = (decode(make, parts, replace(run, is_v1=is_v1), len(run.prompts)) for is_v1 in (False, True))
     for number, request in of_v1.items():
         require(
             request.output == of_v2[number].output,
@@ -168,7 +175,9 @@ def requests_draw_different_coins(backend: Backend, run: SampledRun) -> None:
         sampling=tuple(replace(HALVING, seed=seed) for seed in range(count)),
         num_tokens=4,
     )
-    outputs = {tuple(request.output) for request in decode(workers_of(backend), alike, count).values()}
+    outputs = {
+        tuple(request.output) for request in decode(workers_of(backend), parts_of(backend), alike, count).values()
+    }
     require(len(outputs) > 1, f"different outputs of {count} seeds", len(outputs), "more than one")
     if backend.limits.has_own_drafts:
         require_frequencies_of_seeds(backend, run)
@@ -188,7 +197,7 @@ def require_frequencies_of_seeds(backend: Backend, run: SampledRun) -> None:
             seeds = range(first, first + min(count, most - start))
             sampling = tuple(replace(HALVING, seed=seed) for seed in seeds)
             alike = SampledRun(config, model, (prompt,) * len(seeds), sampling, 2, run.is_v1)
-            done = decode(workers_of(backend), alike, count)
+            done = decode(workers_of(backend), parts_of(backend), alike, count)
             found.update(tuple(request.output) for request in done.values())
         return found
 

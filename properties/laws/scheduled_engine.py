@@ -66,13 +66,14 @@ def schedules_lose_no_slot(backend: Backend, run: ScheduledRun) -> None:
     scheduler = engine.scheduler
     for _ in play(run, engine):
         scheduler.check_ledger()
-        num_mid = 0 if scheduler.mid_prompt is None else 1
-        require(len(scheduler.running) + num_mid <= scheduler.max_batch, "batch", len(scheduler.running), "max_batch")
+        num_holders = len(scheduler.holders)
+        require(num_holders <= scheduler.max_batch, "requests with a row", num_holders, scheduler.max_batch)
     sizes, cache = scheduler.sizes, scheduler.memory.cache
-    free, everything = scheduler.slots.num_free, sizes.num_slots - sizes.page_size
+    free, everything = scheduler.memory.allocator.num_free, sizes.num_slots - sizes.page_size
     free += 0 if cache is None else cache.num_cached
     require(free == everything, "free and cached slots at the end", free, everything)
-    require(scheduler.rows.num_free == sizes.num_rows - 1, "free rows at the end", scheduler.rows.num_free, "all")
+    num_free = scheduler.memory.rows.num_free
+    require(num_free == sizes.num_rows - 1, "free rows at the end", num_free, "all")
 
 
 def committed_kv_outlives_every_schedule(backend: Backend, run: ScheduledRun) -> None:

@@ -92,6 +92,11 @@ def _depths(backend: Backend) -> tuple[str, ...]:
     return () if backend.limits.has_own_drafts else _classes(Dimension.STEPS)(backend)
 
 
+def _reuses(backend: Backend) -> tuple[str, ...]:
+    """Return the ends after which rows have to be used again: a scheduler of one's own chooses who gets which row."""
+    return () if backend.scheduler is not None else tuple(map(str, all_reuses()))
+
+
 PROPERTIES = tuple(
     Property(
         f"sizes.{law.__name__}",
@@ -114,6 +119,6 @@ PROPERTIES = tuple(
         ),
         (paths_of_every_depth_are_accepted, _depths),
         (trees_of_every_width_are_decoded, _classes(Dimension.TOPK)),
-        (rows_are_used_again_after_every_end, lambda backend: tuple(map(str, all_reuses()))),
+        (rows_are_used_again_after_every_end, _reuses),
     )
 )

@@ -15,7 +15,7 @@ from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, overlapped_runs, play, scheduled_runs
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.pool_kinds import SWA_COMPONENT, SWA_KEYS, SWA_VALUES, PoolKind
-from specsim.simulation.pools import most_seen
+from specsim.simulation.pools import most_positions, most_seen
 from specsim.simulation.requests import Request
 
 SLIDING = ("SwaAllocator", "num_behind_window", "evict_behind_window", "translate_move_slots")
@@ -75,7 +75,8 @@ def _check_number(run: ScheduledRun, engine: Engine, request: Request) -> None:
     longest = len(request.prompt) + request.max_new_tokens
     schedule = replace(run.schedule, has_prefix_cache=False)
     window = max(memory.window, 2) if run.schedule.has_prefix_cache else memory.window
-    most = most_seen(config, engine.scheduler.demand(request), longest, window, memory.page_size, schedule)
+    demand = most_positions(config, request, memory.page_size)
+    most = most_seen(config, demand, longest, window, memory.page_size, schedule)
     most = ceil_to(most, memory.page_size)
     require(held <= most, f"SWA slots of request {request.request_id}", held, f"at most {most}")
 

@@ -73,7 +73,7 @@ def check_tags_at(pool: str, entries: Sequence[Any], request: Request, expected:
 
 def _check_pool(backend: Backend, scenario: Scenario, pool: int) -> None:
     """Check every committed entry of the target's pool (0) or the draft's (1) after every iteration."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     name = ("target_kv", "draft_kv")[pool]
     for _ in play([engine], scenario):
         buffers = engine.worker.state()[name]
@@ -93,7 +93,7 @@ def draft_cache_is_that_of_a_fresh_prefill(backend: Backend, scenario: Scenario)
 
 def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Scenario) -> None:
     """What starts the next draft equals what a fresh prefill of the same tokens would start it with."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for _ in play([engine], scenario):
         state = engine.worker.state()
         for request in engine.scheduler.running:
@@ -111,7 +111,7 @@ def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Sc
 
 def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:
     """The carried length is the committed one, and every tree sits on it."""
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     lengths: dict[int, int] = {}
     for (iteration,) in play([engine], scenario):
         state = engine.worker.state()
@@ -137,7 +137,7 @@ def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) 
     compared alone: iterations differ.
     """
     reference = start(believed_worker(scenario), scenario)
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     scenario = asking(scenario) if is_telling(engine.worker) else scenario
     asked, told = [scenario.requests() for _ in range(2)], ToldPairs(reference.worker.model.description)
     for pair in zip(*asked, strict=True):

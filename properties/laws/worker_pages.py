@@ -45,7 +45,7 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
     Every phase is that of the reference, and at the end all pages are free.
     """
     believed = start(believed_worker(scenario), scenario)
-    engine = start(own_worker(backend, scenario), scenario)
+    engine = start(own_worker(backend, scenario), scenario, backend)
     for number, (expected, got) in enumerate(play([believed, engine], scenario)):
         engine.scheduler.check_ledger()
         if expected is not None and got is not None and not backend.limits.has_own_drafts:
@@ -63,7 +63,7 @@ def requests_on_pages_keep_what_is_theirs(backend: Backend, scenario: Scenario) 
         text = greedy_decode(scenario.model, request.prompt, request.max_new_tokens, request.eos_token)
         require(request.output == text, f"output of request {request.request_id}", request.output, text)
     size, sizes = scenario.page_size, engine.scheduler.sizes
-    num_free, everything = engine.scheduler.slots.num_free, floor_to(sizes.num_slots, size) - size
+    num_free, everything = engine.scheduler.memory.allocator.num_free, floor_to(sizes.num_slots, size) - size
     require(num_free == everything, "free slots at the end", num_free, everything)
 
 
@@ -95,7 +95,7 @@ def beams_begin_with_the_end_of_their_text(backend: Backend, scenario: Scenario)
     loop = ReferenceWorkerV1 if scenario.is_v1 else ReferenceWorker
     sizes = sizes_for(config, scenario.requests(), scenario.max_batch, size)
     worker = loop(config, model, sizes, operations=operations)
-    engine = start(worker, scenario)
+    engine = start(worker, scenario, backend)
     for _ in play([engine], scenario):
         engine.scheduler.check_ledger()
 

@@ -38,16 +38,16 @@ def start_handing_over(backend: Backend, scenario: Scenario) -> Engine:
     Its arrays are then the reference's.
     """
     if backend.own_worker(is_v1=True) is not None:
-        return start(own_worker(backend, scenario), scenario)
+        return start(own_worker(backend, scenario), scenario, backend)
     operations = load("specsim.reference")
     for name in HAND_OVERS:
         operations = operations.with_function(name, backend.host(name), backend.name)
-    return start(own_worker(operations, scenario), scenario)
+    return start(own_worker(operations, scenario), scenario, operations)
 
 
 def both_workers_decode_alike(backend: Backend, scenario: Scenario) -> None:
     """V1 and V2 draft, verify and extend the same in every iteration, and their requests end alike."""
-    engines = [start(own_worker(backend, replace(scenario, is_v1=is_v1)), scenario) for is_v1 in (False, True)]
+    engines = [start(own_worker(backend, replace(scenario, is_v1=is_v1)), scenario, backend) for is_v1 in (False, True)]
     for number, (of_v2, of_v1) in enumerate(play(engines, scenario)):
         require((of_v2 is None) == (of_v1 is None), f"iteration {number}", of_v1, of_v2)
         if of_v2 is not None:

@@ -80,6 +80,24 @@ class HastyScheduler(Scheduler):
         self.memory = memory
 
 
+class DroppingScheduler(Scheduler):
+    """Does not queue what it retracts."""
+
+    def retract(self, request: Request) -> None:
+        """Take slots and row, and forget the request."""
+        super().retract(request)
+        self.waiting.pop()
+
+
+class StarvingScheduler(Scheduler):
+    """Does not admit a request again that was retracted."""
+
+    def _next_waiting(self) -> Request | None:
+        """Return the first of the queue if it never ran."""
+        request = super()._next_waiting()
+        return None if request is None or request.num_retractions else request
+
+
 class StaleRelayWorker(ReferenceWorker):
     """Starts the first draft in a row from where its owner before stopped."""
 
@@ -99,6 +117,8 @@ _SCHEDULERS: tuple[tuple[str, str, str, Callable[..., Scheduler]], ...] = (
     ("OWN-1192", "release_retracted", "A retraction is not counted by who schedules.", OldRetractionScheduler),
     ("OWN-1193", "chunk_length", "The token after a chunk inside a prompt is output.", CuttingScheduler),
     ("OWN-1195", "evict_behind_window", "A prompt loses its window before the cache has it.", HastyScheduler),
+    ("OWN-1196", "release_retracted", "A retracted request is not queued again.", DroppingScheduler),
+    ("OWN-1197", "admit_request", "A retracted request is never admitted again.", StarvingScheduler),
 )
 
 MUTANTS = (

@@ -238,6 +238,16 @@ def _unseen(correct: Any, self: Any, *arguments: Any) -> None:
 _PREPARE, _ADMIT, _CHUNK, _PUBLISH = "prepare_for_decode", "admit_request", "allocate_chunk", "publish_prefix"
 _FINISH, _RETRACT, _ROOM = "release_finished", "release_retracted", "make_room"
 
+
+def _too_early(correct: Function, named: Named) -> Any:
+    text, ahead = named["text"], named["num_ahead"]
+    return [tuple(text[place : place + ahead + 1]) for place in range(len(text))] if named["has_pair_keys"] else text
+
+
+def _plain_units(correct: Function, named: Named) -> Any:
+    return [unit[0] if named["has_pair_keys"] else unit for unit in correct(**named)]
+
+
 _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
     ("K01", _PREPARE, "What is allocated ahead is not written into the books.", answering(_keeps_its_books)),
     ("K12", _PREPARE, "The root's position is committed before it is known.", _after(_claims_the_root)),
@@ -285,6 +295,13 @@ _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
     ("OWN-1184", "Books", "A retracted request keeps its lengths.", overriding(retract=_lengths_stay)),
     ("OWN-1185", "Ledger", "Pages are not counted.", overriding(_check_pages=_unseen)),
     ("OWN-1186", "Ledger", "Rows are not counted.", overriding(_check_rows=_unseen)),
+    (
+        "OWN-1188",
+        "key_units",
+        "The last positions are keyed before their next tokens are there.",
+        answering(_too_early),
+    ),
+    ("OWN-1189", "key_units", "A position is keyed by its own token alone.", answering(_plain_units)),
     ("OWN-1187", "Ledger", "Lengths are not compared.", overriding(_check_lengths=_unseen)),
 )
 

@@ -13,7 +13,7 @@ from specsim.properties.small_scopes.copies import Copies
 from specsim.properties.small_scopes.events import Event, events_of, outcomes_of
 from specsim.properties.small_scopes.invariants import check, settle
 from specsim.properties.small_scopes.scopes import AT_REST, Scope
-from specsim.properties.small_scopes.state import State, World
+from specsim.properties.small_scopes.state import MakeScheduler, State, World
 from specsim.properties.small_scopes.turns import begin_decode, happen
 from specsim.properties.small_scopes.twins import TwinParts
 from specsim.simulation.events import Tag
@@ -151,6 +151,13 @@ class Exploration:
         return tuple(reversed(events))
 
 
+def _scheduler_of(implementation: Backend) -> MakeScheduler:
+    """Return the scheduler of an implementation if it is built on ours, whose choices are stated here, else ours."""
+    own = implementation.scheduler
+    is_built_on_ours = own is not None and (not isinstance(own, type) or issubclass(own, Scheduler))
+    return own if own is not None and is_built_on_ours else Scheduler
+
+
 def _turn_of(one: Exploration) -> tuple[int, int]:
     """Return when a scope is due: short histories of all scopes, then those in which two V2 requests often run."""
     if one.num_levels < SHORT:
@@ -232,7 +239,8 @@ def explore(
     Parameters
     ----------
     implementation : Backend
-        Whose operations, parts and scheduler are tried; the reference has what it lacks.
+        Whose operations and parts are tried; the reference has what it lacks. Its scheduler is if it inherits from
+        specsim's own.
     scopes : sequence of Scope
         A level of each is explored before the next level of any, up to histories of ``SHORT`` events; then the scopes
         in which two V2 requests run in one of ``OFTEN`` states go on first, and those last in which they never do.
@@ -246,7 +254,7 @@ def explore(
     reference = load("specsim.reference")
     is_reference = implementation.functions == reference.functions
     tried = Direct(reference) if is_reference else Completed(implementation, reference)
-    operations, make_scheduler = TwinParts(tried, reference), implementation.scheduler or Scheduler
+    operations, make_scheduler = TwinParts(tried, reference), _scheduler_of(implementation)
     result = Result([])
     waiting: list[Exploration] = []
     for scope in scopes:

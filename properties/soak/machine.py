@@ -77,7 +77,7 @@ class Machine:
         self._num_outputs: dict[int, int] = {}
         self._has_own_drafts = subject.has_own_drafts(setup)
         self._fresh = {} if self._has_own_drafts else {setup.drafting: Fresh(setup)}
-        is_compared = setup.compares_drafts and self._sides.is_alone and not setup.drafter.has_memory
+        is_compared = setup.compares_drafts and len(self._sides.in_step) == 1 and not setup.drafter.has_memory
         is_compared = is_compared and not self._has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
         self._sampled = SampledOutputs(is_repeatable=not self._has_own_drafts)
@@ -137,12 +137,11 @@ class Machine:
     def abort(self, number: int) -> None:
         """Ask a request to end."""
         self.watched[number] = replace(self.watched[number], was_aborted=True)
-        for engine in self.engines:
-            engine.abort(number)
+        self._sides.abort(number)
 
     def retract(self, place: int) -> None:
         """Take slots and row of one of those that have some."""
-        for engine in self.engines:
+        for engine in self._sides.in_step:
             holders = engine.scheduler.holders
             engine.scheduler.retract(holders[place % len(holders)])
 
@@ -182,7 +181,7 @@ class Machine:
     def run_for_nobody(self) -> None:
         """Let an iteration without requests run, and see that it leaves everything as it was."""
         before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup)
-        for engine in self.engines:
+        for engine in self._sides.in_step:
             engine.run_for_nobody()
         self.reach(Tag.IDLE)
         if before is not None:
@@ -217,12 +216,13 @@ class Machine:
         self._sampled.check(self._current_setup)
         if self.neighbour is not None:
             self.neighbour.check_end()
+        self._sides.finish()
         scheduler = self.engine.scheduler
         ended = sorted(request.request_id for request in scheduler.finished)
         require(ended == list(range(len(self.asked))), "requests that have ended", ended, len(self.asked))
         cache = scheduler.memory.cache
         swa, cached = scheduler.memory.swa, () if cache is None else sorted(cache.slots)
-        free = (scheduler.slots if swa is None else swa.full).num_free + len(cached)
+        free = (scheduler.memory.allocator if swa is None else swa.full).num_free + len(cached)
         size = scheduler.sizes.page_size
         everything = scheduler.sizes.num_slots // size * size - size
         require(free == everything, "free and cached slots at the end", free, everything)
@@ -230,7 +230,7 @@ class Machine:
             free = swa.swa.num_free + len(cached) - swa.swa_slots(cached).count(0)
             everything = scheduler.sizes.num_swa_slots // size * size - size
             require(free == everything, "free and cached SWA slots at the end", free, everything)
-        free, everything = scheduler.rows.num_free, scheduler.sizes.num_rows - 1
+        free, everything = scheduler.memory.rows.num_free, scheduler.sizes.num_rows - 1
         require(free == everything, "free rows at the end", free, everything)
 
     def _take_turn(self, engine: Engine) -> Iteration | None:
@@ -250,7 +250,7 @@ class Machine:
         size, cache = scheduler.sizes.page_size, scheduler.memory.cache
         cached = frozenset() if cache is None else cache.slots
         owned = {slot // size for request in scheduler.holders for slot in request.slots}
-        return size * len(scheduler.slots.owned_pages - owned - {slot // size for slot in cached})
+        return size * len(scheduler.memory.allocator.owned_pages - owned - {slot // size for slot in cached})
 
     def _carried(self) -> tuple[Mapping[str, Array], list[int]]:
         """Return what the next drafts start from, and whose; nothing where it may be on its way."""

@@ -100,6 +100,12 @@ class Setup:
         return self.config if self.parameters is None else self.parameters
 
     @property
+    def drafts_are_independent(self) -> bool:
+        """Whether what a request drafts depends on its text alone, whoever runs beside and ran before."""
+        changes = self.candidates or self.other_draftings or self.schedule.clips_drafts
+        return not (changes or self.drafter.has_memory or self.drafter.cuts_by_company)
+
+    @property
     def configs(self) -> tuple[SpecConfig, ...]:
         """The sizes of all engines that may run in these pools."""
         return self.config, *map(config_of, self.other_draftings)

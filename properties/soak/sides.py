@@ -13,8 +13,9 @@ from specsim.properties.soak.subject import REFERENCE, Subject
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
-from specsim.simulation.history import first_divergence
+from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.request_pairs import IdleTurns, RequestPairs, difference_at_rest
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
@@ -26,8 +27,10 @@ class Sides:
     """One engine, or an implementation's and the reference's in lockstep.
 
     Lockstep needs iterations that are resolved when they are launched, and drafts that the reference drafts; padded
-    iterations run beside plain ones of the reference. An engine of other sizes is made of the worker
-    that runs (``ResizableWorker``); ``untried`` says why there is none, if there is none.
+    iterations run beside plain ones of the reference. Specsim's own scheduler schedules the reference. Beside a
+    scheduler of the implementation it takes other turns, so that requests are compared and not phases
+    (``RequestPairs``). An engine of other sizes is made of the worker that runs (``ResizableWorker``); ``untried`` says
+    why there is none, if there is none.
     """
 
     def __init__(self, subject: Subject, setup: Setup, observer: Observer) -> None:
@@ -37,14 +40,20 @@ class Sides:
         self.schedule = replace(setup.schedule, is_overlapped=setup.schedule.is_overlapped and not is_v1)
         self._parts: list[tuple[Subject, Observer]] = [(subject, observer)]
         workers: list[Worker] = [worker]
-        has_twin = (subject.has_own_worker(setup) or setup.is_padded) and not subject.has_own_drafts(setup)
-        if has_twin and not self.schedule.is_overlapped:
+        has_scheduler = subject.backend.scheduler is not None
+        has_twin = subject.has_own_worker(setup) or setup.is_padded or has_scheduler
+        has_twin = has_twin and not subject.has_own_drafts(setup)
+        if has_twin and (has_scheduler or not self.schedule.is_overlapped):
             workers.append(reference_loop(setup, reads=Reads.KEPT))
-            self._parts.append((Subject(replace(REFERENCE, scheduler=subject.backend.scheduler)), ignore))
+            self._parts.append((Subject(REFERENCE), ignore))
         self.engines = self._around(workers)
         self.drafting = setup.drafting
         self._known = {setup.drafting: self.engines}
         self._told = ToldPairs(worker.model.description)
+        self._apart: RequestPairs | None = None
+        if has_scheduler and not self.is_alone:
+            self._apart = RequestPairs(worker.model.description, is_independent=setup.drafts_are_independent)
+        self._idle = IdleTurns()
         is_resizable = isinstance(worker, ResizableWorker)
         self.draftings = (setup.drafting, *(setup.other_draftings if is_resizable else ()))
         self.untried = None if is_resizable else f"{type(worker).__name__} has no resized(config)"
@@ -59,12 +68,26 @@ class Sides:
         """Whether nothing runs beside the engine that is tried."""
         return len(self.engines) == 1
 
+    @property
+    def in_step(self) -> list[Engine]:
+        """The engines that take the same turns, that which is tried first."""
+        return self.engines if self._apart is None else self.engines[:1]
+
     def submit(self, requests: list[Request]) -> None:
         """Ask each engine for the same output, by a request of its own."""
         for engine, request in zip(self.engines, requests, strict=True):
             engine.submit(request)
-        if not self.is_alone:
+        if self._apart is not None:
+            self._apart.add(requests[1], requests[0])
+        elif not self.is_alone:
             self._told.add(requests[1], requests[0])
+
+    def abort(self, number: int) -> None:
+        """Ask a request to end."""
+        for engine in self.engines:
+            engine.abort(number)
+        if self._apart is not None:
+            self._apart.abort(number)
 
     def change(self, drafting: Any) -> None:
         """Let engines that draft so go on in the same pools and rows, those of before if there were any.
@@ -92,16 +115,30 @@ class Sides:
         ``take_turn`` is how the engine takes its turn that is tried.
         """
         number = self.tried.num_iterations
+        if self._apart is not None:
+            iteration = take_turn(self.tried)
+            for engine in self.engines[1:]:
+                engine.step()
+            _require_none(self._apart.first_divergence(number) or self._idle.note(self.tried))
+            return iteration
         resolved = [take_turn(self.tried), *(engine.step() for engine in self.engines[1:])]
         if self.is_alone:
             return resolved[0]
         got, expected = ((iteration is not None) for iteration in resolved)
         require(got == expected, f"an iteration after {number}", got, expected)
         divergence = first_divergence(number, *reversed(self._phases())) if got else None
-        divergence = divergence or self._told.first_divergence(number)
-        if divergence is not None:
-            raise AssertionError(f"lockstep: {divergence}")
+        _require_none(divergence or self._told.first_divergence(number))
         return resolved[0]
+
+    def finish(self) -> None:
+        """Raise AssertionError unless an engine of another scheduler, run to its end, has ended the same requests."""
+        if self._apart is None:
+            return
+        tried, believed = self.engines
+        believed.run()
+        number = tried.num_iterations
+        _require_none(self._apart.first_divergence(number) or self._apart.first_unfinished(number))
+        _require_none(difference_at_rest(number, believed.scheduler, tried.scheduler))
 
     def _phases(self) -> list[tuple[Phase, ...]]:
         return [engine.worker.phases() for engine in self.engines]
@@ -128,6 +165,11 @@ def engine_around(
         observer=observer,
         make_scheduler=subject.backend.make_scheduler(Scheduler),
     )
+
+
+def _require_none(divergence: Divergence | None) -> None:
+    if divergence is not None:
+        raise AssertionError(f"lockstep: {divergence}")
 
 
 def _resized(worker: Worker, drafting: Any) -> Worker:

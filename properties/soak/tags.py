@@ -73,6 +73,23 @@ What is late, each kind of rule about logits, iterations after a change of an al
 bucket than the one before, and a rank that waits while another one works.
 """
 
+OF_SCHEDULERS = (
+    Tag.ANY,
+    Tag.BATCH,
+    Tag.PAGES,
+    Tag.CHUNK,
+    Tag.PREFIX,
+    Tag.RETRACT,
+    Tag.OVERLAP,
+    Tag.HISTORY,
+    Tag.FINISH,
+    Tag.SWA,
+    Tag.ZOMBIE,
+    Tag.LATE,
+    Tag.ABORT,
+)
+"""Those of them that a scheduler has to do with: all that is required of a module that brings nothing else."""
+
 MEANINGS: dict[Tag, str] = {
     Tag.ANY: "an iteration, whatever happens in it",
     Tag.ACCEPTED: "a request accepts a draft",

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from specsim.algorithms import DRAFTERS
+from specsim.conformance.backend import SCHEDULER
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.soak.run import Soaked
-from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OWN, PER_STEPS, REQUIRED, least_hits
+from specsim.properties.soak.tags import ENDS, FEWEST_JUDGED, OF_SCHEDULERS, OWN, PER_STEPS, REQUIRED, least_hits
 
 FEWEST_MEASURED = 20_000
 """Steps from which on memory is judged: what is loaded and kept once is there after a fifth of them."""
@@ -23,6 +24,8 @@ def complaints(soaked: Soaked) -> list[str]:
     if failed or soaked.is_interrupted:
         return failed
     missed = [] if _is_of_some_workers(soaked) else [*_missed(soaked), *_unseen(soaked)]
+    left_out = not_required(soaked)
+    missed = [line for line in missed if _condition_of(line) not in left_out]
     return [*missed, *_idled(soaked), *_grown(soaked)]
 
 
@@ -33,11 +36,22 @@ def why_inconclusive(soaked: Soaked, is_part: bool) -> list[str]:
 
 
 def not_required(soaked: Soaked) -> dict[str, str]:
-    """Return the conditions that machines reached too seldom, where those of some workers cannot reach all."""
-    if not _is_of_some_workers(soaked):
-        return {}
-    because = "machines are of the workers that the module brings, and of what these take"
-    return dict.fromkeys((line.partition(" = ")[0] for line in _missed(soaked)), because)
+    """Return the conditions that machines reached too seldom and need not reach, and why.
+
+    Machines of some workers cannot reach all, and a module that brings a scheduler alone has to do with some.
+    """
+    missed = [_condition_of(line) for line in _missed(soaked)]
+    if _is_of_some_workers(soaked):
+        return dict.fromkeys(missed, "machines are of the workers that the module brings, and of what these take")
+    if soaked.brings.makes == (SCHEDULER,) and not soaked.brings.functions:
+        because = "the module brings a scheduler alone, which has nothing to do with it"
+        asked = {tag.value for tag in OF_SCHEDULERS} | {f"a row used again after {end}" for end in ENDS}
+        return dict.fromkeys((name for name in missed if name not in asked), because)
+    return {}
+
+
+def _condition_of(line: str) -> str:
+    return line.partition(" = ")[0]
 
 
 def _is_of_some_workers(soaked: Soaked) -> bool:

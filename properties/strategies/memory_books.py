@@ -35,6 +35,16 @@ class LengthCase:
     finished_length: int | None
 
 
+KeyCase = tuple[list[int], bool, int]
+"""A text, whether its keys are pairs, and how many tokens after a position these have."""
+
+
+def key_cases() -> st.SearchStrategy[list[KeyCase]]:
+    """Draw some texts, empty and short ones among them, and how they are keyed."""
+    text = st.lists(st.integers(0, 9), max_size=8)
+    return st.lists(st.tuples(text, st.booleans(), st.integers(1, 3)), min_size=1, max_size=12)
+
+
 def length_cases() -> st.SearchStrategy[list[LengthCase]]:
     """Draw some batches."""
     return st.lists(_length_cases(), min_size=1, max_size=12)

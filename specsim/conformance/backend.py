@@ -13,6 +13,7 @@ import numpy as np
 from specsim.algorithms import Drafter, own_drafters
 from specsim.algorithms.own import LAYER_OF_ARRAYS
 from specsim.conformance import arrays as numpy_arrays
+from specsim.conformance.binding import bound
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.carrying import (
     as_list,
@@ -172,7 +173,7 @@ class Backend(CallsByName):
         return replace(self, limits=NO_LIMITS)
 
     def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host, or a part of an engine.
+        """Return a function of the host, or a part of an engine; one of ours calls what the implementation brings.
 
         Raises
         ------
@@ -183,7 +184,7 @@ class Backend(CallsByName):
             raise Undefined(f"{self.name} does not define {name}")
         self.uses[name] += 1
         begin_call(name)
-        return self.functions[name]
+        return bound(name, self.functions[name], self.functions.get, self.host)
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call a host function or a part as it is, and an operation on NumPy arrays.
@@ -312,14 +313,20 @@ class Completed(CallsByName):
 
     def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
         """Call an operation where it is defined; the other one takes what lies outside of the limits of the first."""
+        if name in CATALOGUE and CATALOGUE[name].record is None:
+            return self.host(name)(*positional, **named)
         with suppress(OutsideLimits):
             if self.first.has(name):
                 return self.first.call(name, *positional, **named)
         return self.other.call(name, *positional, **named)
 
     def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host from where it is defined."""
-        return (self.first if self.first.has(name) else self.other).host(name)
+        """Return a function of the host from where it is defined; one of ours calls what the first one brings."""
+        function = (self.first if self.first.has(name) else self.other).host(name)
+        return bound(name, function, self._found, self.host)
+
+    def _found(self, name: str) -> Callable[..., Any] | None:
+        return self.first.functions.get(name, self.other.functions.get(name))
 
 
 def load(name: str) -> Backend:

@@ -88,6 +88,8 @@ class Entry:
         Whether nothing in specsim calls it: it is there for engines that are checked.
     home : str or None
         The module of a part, as in an import; None for everything else.
+    outside_runs : str
+        Why no engine calls it in its runs; nothing of what an engine asks for.
     """
 
     name: str
@@ -98,11 +100,21 @@ class Entry:
     function: Callable[..., Any] | None = None
     is_conformance_only: bool = False
     home: str | None = None
+    outside_runs: str = ""
 
     @property
     def on_host(self) -> Callable[..., Any] | None:
         """Our host function, or our part, which is imported; None where layers implement it."""
         return self.function if self.home is None else vars(importlib.import_module(self.home))[self.name]
+
+
+_OUTSIDE_RUNS = {
+    "algorithms": "it chooses a worker before a run",
+    "metrics": "it makes figures for reports, which an engine counts by itself",
+    "rules": "it chooses a worker before a run",
+    "required_row_width": "it sizes pools before a run",
+}
+"""Why no engine calls a callable, by its name or by the group of a host function."""
 
 
 def _host(function: Callable[..., Any], group: str, source: str, *, conformance_only: bool = False) -> Entry:
@@ -113,6 +125,7 @@ def _host(function: Callable[..., Any], group: str, source: str, *, conformance_
         source,
         function=function,
         is_conformance_only=conformance_only,
+        outside_runs=_OUTSIDE_RUNS.get(group, ""),
     )
 
 
@@ -168,7 +181,7 @@ _HOST_FUNCTIONS = (
 _MODELS, _RANKS = "specsim.simulation.models.padded", "specsim.simulation.ranks"
 _REPLICATED_MODEL, _MEMORY = "specsim.simulation.replicated_model", "specsim.simulation.memory"
 _PARTS = tuple(
-    Entry(name, Kind.PART, group, source, home=home)
+    Entry(name, Kind.PART, group, source, home=home, outside_runs=_OUTSIDE_RUNS.get(name, ""))
     for group, home, parts in (
         (
             "memory",
@@ -189,6 +202,7 @@ _PARTS = tuple(
                 ("admit_request", "semantics I.7"),
                 ("allocate_chunk", "semantics I.8"),
                 ("publish_prefix", "semantics I.7"),
+                ("key_units", "semantics E.4, I.4, I.7"),
                 ("num_behind_window", "semantics I.10"),
                 ("evict_behind_window", "semantics I.10, J.1, J.2"),
                 ("owned_length", "semantics I.4"),

@@ -4,6 +4,7 @@ import inspect
 import re
 
 from specsim.assertion import require_present
+from specsim.conformance.binding import asked_by
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, names_of
 
 HEADER = """# Host functions
@@ -11,7 +12,8 @@ HEADER = """# Host functions
 Rules, figures, stops and hand-overs: functions that run on the host, beside the [operations](operations.md);
 `python -m specsim.conformance.page` prints this page. A module that is checked may define functions of these names, and
 the laws then hold of its own; `specsim.load("package.module")` calls them like operations. What is marked "conformance
-only" is there for engines that are checked: nothing in specsim runs it.
+only" is there for engines that are checked: nothing in specsim runs it. In a run an engine calls what the module
+brings of stops, scheduling and memory wherever it calls any, also from inside of another function of ours.
 """
 PARTS = """## Parts of an engine
 
@@ -39,6 +41,7 @@ def page() -> str:
 def section(entry: Entry) -> str:
     """Return the section of one host function."""
     mark = " Conformance only." if entry.is_conformance_only else ""
+    mark += f" Not asked for in runs: {entry.outside_runs}." if entry.outside_runs and not mark else ""
     head = f"### `{entry.name}`\n\n{summary_of(entry)} Source: {entry.source}.{mark}"
     return f"{head}\n\n```python\n{signature_of(entry)}\n```\n"
 
@@ -49,10 +52,14 @@ def summary_of(entry: Entry) -> str:
 
 
 def signature_of(entry: Entry) -> str:
-    """Return the head of the function, types without their modules, over several lines where one is too long."""
+    """Return the head of the function, types without their modules, over several lines where one is too long.
+
+    Without what ours takes to call others of the catalogue, which nobody else's has to take.
+    """
     function = require_present("function", entry.on_host)
     signature = inspect.signature(function)
-    parameters = [_spelt(str(parameter)) for parameter in signature.parameters.values()]
+    asked = asked_by(entry.name)
+    parameters = [_spelt(str(one)) for name, one in signature.parameters.items() if name not in asked]
     head, tail = f"class {entry.name}", ""
     if not inspect.isclass(function):
         head, tail = f"def {entry.name}", f" -> {_spelt(inspect.formatannotation(signature.return_annotation))}"

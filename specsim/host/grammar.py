@@ -1,6 +1,6 @@
 """Grammars: matchers that a tree is walked with, and the packed mask of the tokens that they allow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -145,6 +145,10 @@ def traverse_tree(
             grammar.fill_bitmask(bitmask[node])
             if next_token[node] >= 0:
                 stack.append((next_token[node], node))
+
+
+AdvanceGrammar = Callable[[Grammar, Sequence[int]], int | None]
+"""As ``advance_grammar``."""
 
 
 def advance_grammar(grammar: Grammar, tokens: Sequence[int]) -> int | None:

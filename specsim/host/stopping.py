@@ -136,6 +136,10 @@ def find_stop(
     return None
 
 
+FindStop = Callable[[StopRules, Sequence[int], Sequence[int], int, TokenText], Finish | None]
+"""As ``find_stop``."""
+
+
 def append_run(
     rules: StopRules,
     output: Sequence[int],
@@ -144,6 +148,8 @@ def append_run(
     num_committed: int,
     prompt_length: int,
     text_of: TokenText,
+    *,
+    find_stop: FindStop = find_stop,
 ) -> AppendedRun:
     """Append one verify's tokens and cut the output where the request ends, as V2 does after the verify.
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specsim.counts import count_drafts
-from specsim.host.grammar import Grammar, advance_grammar
-from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, find_stop
+from specsim.host.grammar import AdvanceGrammar, Grammar, advance_grammar
+from specsim.host.stopping import FindStop, Finish, FinishReason, StopRules, TokenText, find_stop
 from specsim.rejection import Reason, SpecRejection
 
 
@@ -37,6 +37,9 @@ def truncate_at_stop(
     prompt_lengths: Sequence[int],
     text_of: TokenText,
     grammars: Sequence[Grammar | None] | None = None,
+    *,
+    find_stop: FindStop = find_stop,
+    advance_grammar: AdvanceGrammar = advance_grammar,
 ) -> Truncation:
     """Cut every accepted path after the node whose token ends its request.
 
@@ -83,7 +86,7 @@ def truncate_at_stop(
         finish = find_stop(rules[request], outputs[request], tokens, prompt_lengths[request], text_of)
         grammar = None if grammars is None else grammars[request]
         if grammar is not None:
-            finish = end_of_grammar(grammar, outputs[request], tokens, finish, text_of)
+            finish = end_of_grammar(grammar, outputs[request], tokens, finish, text_of, advance_grammar)
         kept = len(tokens) if finish is None else finish.num_tokens - len(outputs[request])
         truncated[request, :kept] = path[:kept]
         appended.append(tuple(tokens[:kept]))
@@ -99,7 +102,12 @@ def truncate_at_stop(
 
 
 def end_of_grammar(
-    grammar: Grammar, output: Sequence[int], tokens: Sequence[int], finish: Finish | None, text_of: TokenText
+    grammar: Grammar,
+    output: Sequence[int],
+    tokens: Sequence[int],
+    finish: Finish | None,
+    text_of: TokenText,
+    advance_grammar: AdvanceGrammar = advance_grammar,
 ) -> Finish | None:
     """Advance a matcher up to the end of its request, which comes earlier if the matcher's text is complete.
 

@@ -28,6 +28,7 @@ from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.scheduler_protocol import MakeScheduler, SchedulerProtocol, require_scheduler
 from specsim.simulation.submission import check_choice
 from specsim.simulation.synchronous import IterationLedger
 from specsim.simulation.telling import tell_iteration, tell_numbers
@@ -57,13 +58,13 @@ class Engine:
     observer : callable
         Is told what happens.
     make_scheduler : callable
-        Makes the scheduler.
+        Makes the scheduler; a class of one's own, or ours.
 
     Raises
     ------
     SpecRejection
-        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; what
-        ``require_schedule`` refuses.
+        BAD_CONFIGURATION: a controller of a tree, or one whose deepest candidate is not what the worker allocates; a
+        scheduler that lacks something; what ``require_schedule`` refuses.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Engine:
         schedule: Schedule = IN_TURN,
         operations: CallsByName | None = None,
         observer: Observer = ignore,
-        make_scheduler: Callable[..., Scheduler] = Scheduler,
+        make_scheduler: MakeScheduler = Scheduler,
     ) -> None:
         if adaptive is not None:
             require_room(worker.config, adaptive)
@@ -90,7 +91,7 @@ class Engine:
         require_schedule(worker, schedule)
         self._clips_drafts = schedule.clips_drafts
         self._num_drafts = schedule.num_drafts
-        self.scheduler = make_scheduler(
+        self.scheduler: SchedulerProtocol = make_scheduler(
             worker.config,
             worker.sizes,
             max_batch,
@@ -103,6 +104,8 @@ class Engine:
             window=worker.model.description.window,
             num_ahead=worker.model.description.num_ahead,
         )
+        if make_scheduler is not Scheduler:
+            require_scheduler(self.scheduler)
         self._ledger: IterationLedger | None = None
         if isinstance(worker, SynchronousWorker):
             self._ledger = IterationLedger(self.scheduler)
@@ -124,6 +127,11 @@ class Engine:
         """Whether a request has not ended, or something launched is not resolved."""
         return self.scheduler.has_requests or bool(self._in_flight)
 
+    @property
+    def num_in_flight(self) -> int:
+        """Forwards that are launched and not resolved."""
+        return len(self._in_flight)
+
     def submit(self, request: Request) -> None:
         """Queue a request; see ``Scheduler.submit`` and ``check_choice`` for what is rejected.
 
@@ -140,6 +148,7 @@ class Engine:
         asks = request.top_logprobs is not None or request.returns_hidden_states
         is_told = asks and is_telling(self.worker)
         check_choice(self.worker.model.description, is_told, request)
+        request.holding.books = self._operations.host("Books")()
         self.scheduler.submit(request)
 
     def abort(self, request_id: int) -> None:
@@ -204,7 +213,7 @@ class Engine:
         for request in old.holders:
             old.retract(request)
         before._resolve_down_to(0)
-        new.memory, new.slots, new.rows = old.memory, old.slots, old.rows
+        new.memory = old.memory
         new.waiting, new.finished = old.waiting, old.finished
         self._last_sizes = before._last_sizes
 

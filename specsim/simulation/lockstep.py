@@ -7,8 +7,11 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.logprobs import check_told
 from specsim.simulation.recording import Phases, RecordingWorker
+from specsim.simulation.request_pairs import IdleTurns, RequestPairs, difference_at_rest, too_late
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.scheduler_protocol import MakeScheduler
 from specsim.simulation.told_pairs import ToldPairs
 from specsim.simulation.worker import Worker, is_telling
 
@@ -25,10 +28,13 @@ def find_divergence(
     on_step: Callable[[int, int], None] | None = None,
     compare: Compare = first_divergence,
     schedule: Schedule = IN_TURN,
+    make_scheduler: MakeScheduler | None = None,
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
 
-    Requests that ask for log-probabilities have to be told the same, in the same step.
+    Requests that ask for log-probabilities have to be told the same, in the same step. A scheduler that is tried
+    drives its own worker alone, and ours the other one: then batches, rows and slots may differ, and requests are
+    compared in the place of phases (``RequestPairs``), and the memory at the end.
 
     Parameters
     ----------
@@ -42,6 +48,8 @@ def find_divergence(
         Takes the number of an iteration and what its phases handed over in both workers.
     schedule : Schedule
         How both are scheduled. Overlapped, both queue the same work and run it in the same order.
+    make_scheduler : callable or None
+        Makes the scheduler of the worker that is tried; None for ours, which takes both through the same batches.
 
     Raises
     ------
@@ -51,7 +59,13 @@ def find_divergence(
     for worker, request in product((expected, got), requests):
         check_told(worker.model.description, is_telling(worker), request.choice)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
-    engines = [Engine(worker, max_batch, shuffle_seed, schedule=schedule) for worker in workers]
+    makers: tuple[MakeScheduler, MakeScheduler] = Scheduler, make_scheduler or Scheduler
+    engines = [
+        Engine(worker, max_batch, shuffle_seed, schedule=schedule, make_scheduler=make)
+        for worker, make in zip(workers, makers, strict=True)
+    ]
+    if make_scheduler is not None:
+        return _first_divergence_apart(engines, requests, schedule, on_step)
     told = ToldPairs(expected.model.description)
     for request in requests:
         pair = request.fresh(), request.fresh()
@@ -79,6 +93,34 @@ def find_divergence(
         if on_step is not None:
             on_step(len(left.scheduler.finished), len(requests))
     return None
+
+
+def _first_divergence_apart(
+    engines: Sequence[Engine],
+    requests: Sequence[Request],
+    schedule: Schedule,
+    on_step: Callable[[int, int], None] | None,
+) -> Divergence | None:
+    """Return the first difference between two engines whose schedulers differ."""
+    left, right = engines
+    pairs = RequestPairs(left.worker.model.description, is_independent=not schedule.clips_drafts)
+    idle, turn, num_turns = IdleTurns(), 0, 0
+    for request in requests:
+        pair = request.fresh(), request.fresh()
+        for engine, one in zip(engines, pair, strict=True):
+            engine.submit(one)
+        pairs.add(*pair)
+    while left.has_work or right.has_work:
+        for engine in engines:
+            engine.step()
+        num_turns += left.has_work
+        divergence = pairs.first_divergence(right.num_iterations) or idle.note(right) or too_late(turn, num_turns)
+        if divergence is not None:
+            return divergence
+        turn += 1
+        if on_step is not None:
+            on_step(len(right.scheduler.finished), len(requests))
+    return pairs.first_unfinished(turn) or difference_at_rest(turn, left.scheduler, right.scheduler)
 
 
 def _handed_over(worker: Worker, ran: bool) -> list[Phases]:

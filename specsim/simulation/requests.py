@@ -1,16 +1,16 @@
 """A request on its way through an engine: what was asked for, what it has become, and what it owns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from specsim.assertion import require_present
 from specsim.host.choice import StartGrammar, TokenChoice
-from specsim.host.grammar import Grammar
+from specsim.host.grammar import AdvanceGrammar, Grammar, advance_grammar
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import RequestCounters
 from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
-from specsim.host.stopping import Finish, FinishReason, StopRules, TokenText, append_run
+from specsim.host.stopping import AppendedRun, Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
 from specsim.simulation.logprobs import HiddenState, ToldToken
 from specsim.simulation.memory import Holding, SlotRange
@@ -163,7 +163,12 @@ class Request:
         again.matcher, again.is_aborted, again.num_caught_up = None, False, None
         return again
 
-    def append(self, tokens: Sequence[int]) -> None:
+    def append(
+        self,
+        tokens: Sequence[int],
+        append_run: Callable[..., AppendedRun] = append_run,
+        advance_grammar: AdvanceGrammar = advance_grammar,
+    ) -> None:
         """Append output tokens up to the first that ends the request; nothing after it has ended.
 
         A request that was aborted keeps all of them and ends after them.
@@ -181,7 +186,7 @@ class Request:
         run = append_run(self.rules, self.output, tokens, len(tokens), self.num_committed, len(self.prompt), TOKEN_TEXT)
         finish = run.finish
         if self.matcher is not None:
-            finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT)
+            finish = end_of_grammar(self.matcher, self.output, tokens, finish, TOKEN_TEXT, advance_grammar)
         self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
         self.finish = finish
 

@@ -1,8 +1,9 @@
 """How much room is kept for requests, by kind of slot: whether one more may join, and whether a chunk finds slots."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from specsim.config import SpecConfig
 from specsim.counts import ceil_to
@@ -26,12 +27,15 @@ class Reservations:
         What an iteration may touch.
     schedule : Schedule
         Chunks, and the part of what requests may still need that is kept for them.
+    part : callable
+        Returns a part of the engine by its name.
     """
 
     memory: Memory
     config: SpecConfig
     sizes: DecodeSizes
     schedule: Schedule
+    part: Callable[[str], Callable[..., Any]]
 
     def may_join(self, request: Request, holders: Sequence[Request]) -> bool:
         """Return whether there is room for one more, beside what is kept for those that have some."""
@@ -58,9 +62,15 @@ class Reservations:
         return self._reserved_swa(request, len(request.prompt) + request.max_new_tokens)
 
     @cached_property
+    def _of_decode(self) -> dict[str, Callable[..., int]]:
+        """What says how much a decode needs, looked up once: a queue asks this of every request for every other one."""
+        return {name: self.part(name) for name in ("alloc_len_per_decode", "new_tokens_required_next_decode")}
+
+    @cached_property
     def _num_past_text(self) -> int:
         """How many positions past its text a request owns at most."""
-        return decode_reserve(decode_sizes(self.config), self.memory.page_size)
+        sizes, size = decode_sizes(self.config), self.memory.page_size
+        return decode_reserve(sizes, size, alloc_len_per_decode=self._of_decode["alloc_len_per_decode"])
 
     @property
     def _full(self) -> Allocator:
@@ -103,7 +113,12 @@ class Reservations:
     def _reserved(self, request: Request) -> int:
         """Return how many positions are kept for a request: those of its next decode, and part of what may follow."""
         size = self.memory.page_size
-        nearest = positions_of_decode(max(request.num_fill, request.num_committed), self.sizes, size)
+        nearest = positions_of_decode(
+            max(request.num_fill, request.num_committed),
+            self.sizes,
+            size,
+            **self._of_decode,
+        )
         # NOTE: in whole numbers, because a queue asks this of every request for every other one.
         part, whole = self.schedule.promised.as_integer_ratio()
         return nearest + ceil_to(part * (self.demand(request) - nearest), whole * size) // whole

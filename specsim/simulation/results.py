@@ -45,7 +45,7 @@ def resolve_prefill(
             continue
         reached.append((request, chunk))
         if chunk.next_token is None:
-            request.append([token])
+            request.append([token], operations.append_run, operations.advance_grammar)
             request.tell(about)
     return reached
 
@@ -68,7 +68,8 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
         num_tokens = int(iteration.num_accepted_tokens[place])
         before = len(request.output)
         request.counters = batch.requests[place]
-        request.append(iteration.tokens[place, :num_tokens].tolist())
+        tokens = iteration.tokens[place, :num_tokens].tolist()
+        request.append(tokens, operations.append_run, operations.advance_grammar)
         request.tell(told[place])
         is_cut = request.finish_reason is FinishReason.GRAMMAR
         kept = len(request.output) - before if is_cut else num_tokens

@@ -1,14 +1,14 @@
 """The scheduler: admits requests, runs their prompts in chunks, allocates ahead, retracts, aborts and finishes them."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import replace
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag, ignore
-from specsim.simulation.memory import Holding, SlotRange, match_prefix, with_swa_slots
+from specsim.simulation.memory import Allocator, Holding, Rows, SlotRange, match_prefix, with_swa_slots
 from specsim.simulation.pools import build_memory, check_texts, decode_sizes
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
 from specsim.simulation.reservations import Reservations
@@ -18,7 +18,7 @@ from specsim.simulation.telling import tell_end
 
 
 class Scheduler:
-    """Queues and books of an engine.
+    """Queues and books of an engine: the default of what ``SchedulerProtocol`` asks for.
 
     ``running`` is the decode batch, in order. ``mid_prompt`` is the one request whose prompt is not through: it keeps
     its row and is left out of the batch. ``unanswered`` are those whose prefill is launched but not resolved.
@@ -61,8 +61,7 @@ class Scheduler:
         self.allocates_ahead = allocates_ahead
         keys = schedule.has_prefix_cache, has_pair_keys, window, num_ahead
         self.memory = build_memory(operations, sizes, shuffle_seed, *keys)
-        self.slots, self.rows = self.memory.allocator, self.memory.rows
-        self.waiting: deque[Request] = deque()
+        self.waiting: MutableSequence[Request] = deque()
         self.mid_prompt: Request | None = None
         self.running: list[Request] = []
         self.unanswered: list[Request] = []
@@ -72,6 +71,16 @@ class Scheduler:
         self._schedule, self._observer = schedule, observer
         self._used_rows: set[int] = set()
         self._untold: list[int] = []
+
+    @property
+    def slots(self) -> Allocator:
+        """Who hands out slots."""
+        return self.memory.allocator
+
+    @property
+    def rows(self) -> Rows:
+        """Who hands out rows."""
+        return self.memory.rows
 
     @property
     def holders(self) -> list[Request]:
@@ -128,7 +137,9 @@ class Scheduler:
             if request is None:
                 break
             fill, is_new = request.fill, request is not self.mid_prompt
-            start = len(match_prefix(self.memory, fill).slots) if is_new else request.num_committed
+            start = request.num_committed
+            if is_new:
+                start = len(match_prefix(self.memory, fill, key_units=self._part("key_units")).slots)
             if not is_new:
                 self._evict(request)
             length = self._operations.chunk_length(len(fill) - start, budget, self.sizes.page_size)
@@ -272,10 +283,10 @@ class Scheduler:
 
     def _room(self) -> Reservations:
         """Return what is kept free; an engine that takes over brings other memory than there is at the start."""
-        return Reservations(self.memory, self.config, self._sizes, self._schedule)
+        return Reservations(self.memory, self.config, self._sizes, self._schedule, self._part)
 
     def _join(self, request: Request) -> None:
-        self.waiting.popleft()
+        del self.waiting[0]
         hit: SlotRange = self._part("admit_request")(self.memory, request.holding, request.fill)
         if hit.slots:
             self._observer(Tag.PREFIX)

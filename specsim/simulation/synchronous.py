@@ -12,7 +12,7 @@ from specsim.host.metrics import count_verify
 from specsim.host.truncation import Truncation
 from specsim.simulation.memory import SlotRange, with_swa_slots
 from specsim.simulation.requests import TOKEN_TEXT, Request
-from specsim.simulation.scheduler import Scheduler
+from specsim.simulation.scheduler_protocol import SchedulerProtocol
 
 Truncate = Callable[..., Truncation]
 
@@ -20,7 +20,7 @@ Truncate = Callable[..., Truncation]
 class IterationLedger:
     """The running requests of a synchronous engine, in the order of their batch."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: SchedulerProtocol) -> None:
         self._scheduler = scheduler
         self._appended: Sequence[Sequence[int]] = ()
 
@@ -51,7 +51,7 @@ class IterationLedger:
         -----
         Source: semantics A.9.
         """
-        slots = self._scheduler.slots
+        slots = self._scheduler.memory.allocator
         before = slots.backup()
         committed = [request.num_committed for request in self.requests]
         ranges = self._extend([draft_end(length, topk, num_steps, slots.page_size) for length in committed])
@@ -70,7 +70,7 @@ class IterationLedger:
 
     def free(self, slots: NDArray[np.int64]) -> None:
         """Take slots back that no position keeps."""
-        self._scheduler.slots.free(slots.tolist())
+        self._scheduler.memory.allocator.free(slots.tolist())
 
     def end_requests(
         self,
@@ -121,7 +121,7 @@ class IterationLedger:
             request.holding.books = request.holding.books.fill(len(request.slots))
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> Sequence[Request]:
         """The requests of the batch."""
         return self._scheduler.running
 
@@ -129,7 +129,8 @@ class IterationLedger:
         """Allocate the positions of each request from its committed length to an end."""
         requests = self.requests
         starts = [request.num_committed for request in requests]
-        given = self._scheduler.slots.extend(starts, ends, [request.holding.last_slot for request in requests])
+        last_slots = [request.holding.last_slot for request in requests]
+        given = self._scheduler.memory.allocator.extend(starts, ends, last_slots)
         ranges = [
             SlotRange(row=request.row, start=start, end=end, slots=tuple(own))
             for request, start, end, own in zip(requests, starts, ends, given, strict=True)

@@ -25,23 +25,34 @@ class _Pair:
         return self.expected.finish is not None and self.got.finish is not None
 
 
-class ToldPairs:
-    """Requests of an engine that is believed and of one that is tried, those alone that asked to be told.
+def told_lists(description: ModelDescription) -> dict[str, IsSame]:
+    """Return the lists of a request that its user is told, and when two entries of them are the same.
 
-    Tokens and alternatives have to be the same, scores as close as those of two correct softmaxes, and hidden states
-    the same but for the rounding of floats.
+    Tokens and alternatives have to be equal, scores as close as those of two correct softmaxes, and hidden states
+    equal but for the rounding of floats.
 
     Parameters
     ----------
     description : ModelDescription
-        The model of both: by its vocabulary sums are rounded, by their type hidden states.
+        By its vocabulary sums are rounded, by its type hidden states.
+    """
+    return {
+        "logprobs": lambda one, other: is_same_score(one, other, description.vocab_size),
+        "hidden_states": lambda one, other: is_same_state(one, other, description.hidden_dtype),
+    }
+
+
+class ToldPairs:
+    """Requests of an engine that is believed and of one that is tried, those alone that asked to be told.
+
+    Parameters
+    ----------
+    description : ModelDescription
+        The model of both.
     """
 
     def __init__(self, description: ModelDescription) -> None:
-        self._lists: dict[str, IsSame] = {
-            "logprobs": lambda one, other: is_same_score(one, other, description.vocab_size),
-            "hidden_states": lambda one, other: is_same_state(one, other, description.hidden_dtype),
-        }
+        self._lists = told_lists(description)
         self._pairs: list[_Pair] = []
 
     def add(self, expected: Request, got: Request) -> None:
@@ -56,7 +67,7 @@ class ToldPairs:
             places = []
             for (name, is_same), begin in zip(self._lists.items(), pair.places, strict=True):
                 told = vars(pair.expected)[name], vars(pair.got)[name]
-                place = _first_difference(*told, begin, is_same)
+                place = first_difference(*told, begin, is_same)
                 if place < max(map(len, told)):
                     shown = (one[place] if place < len(one) else "nothing" for one in told)
                     where = (pair.expected.request_id, place)
@@ -68,7 +79,7 @@ class ToldPairs:
         return None
 
 
-def _first_difference(expected: Sequence[Any], got: Sequence[Any], begin: int, is_same: IsSame) -> int:
+def first_difference(expected: Sequence[Any], got: Sequence[Any], begin: int, is_same: IsSame) -> int:
     """Return the first place from ``begin`` on where two lists differ, or where one of them ends."""
     place, common = begin, min(len(expected), len(got))
     while place < common and is_same(expected[place], got[place]):

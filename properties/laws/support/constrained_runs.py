@@ -19,6 +19,7 @@ from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
     own_worker,
+    parts_of,
     trees_or_any_scenario,
 )
 from specsim.simulation.engine import Engine
@@ -122,7 +123,8 @@ class AdaptiveRun:
         """Return an engine with all requests waiting."""
         scenario = self.scenario
         worker = own_worker(backend, scenario)
-        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, adaptive=controller)
+        operations = parts_of(backend)
+        engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, adaptive=controller, operations=operations)
         for request in scenario.requests():
             engine.submit(request)
         return engine

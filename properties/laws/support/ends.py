@@ -10,7 +10,14 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
 from specsim.properties.laws.support.checks import require
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, believed_worker, own_worker
+from specsim.properties.laws.support.histories import (
+    VOCABULARY,
+    Arrival,
+    Scenario,
+    believed_worker,
+    own_worker,
+    parts_of,
+)
 from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
@@ -19,6 +26,7 @@ from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.request_pairs import RequestPairs
 from specsim.simulation.requests import TOKEN_TEXT, Request
 from specsim.simulation.scheduler import Scheduler
 
@@ -29,6 +37,9 @@ NUM_TOKENS = 6
 
 LAST = (End.LENGTH,) * NUM_ROWS
 """How the requests end that take the rows of those that are looked at."""
+
+MOST_TURNS = 1000
+"""Turns after which a run is taken to go on for ever; those of the reference take a tenth."""
 
 ENDS = (*End, *LAST)
 """How all requests end, by their numbers."""
@@ -60,32 +71,53 @@ def ending_runs(tour: Tour, ends: Sequence[End] = ENDS) -> Iterator[EndingRun]:
 def play_ends(backend: Backend, run: EndingRun) -> None:
     """Raise AssertionError unless a run is the reference's in every phase, and every output what it is alone.
 
-    A worker that drafts what no reference drafts runs alone: its requests end in other iterations. Who schedules is
-    the implementation's scheduler, where it has one.
+    A worker that drafts what no reference drafts runs alone: its requests end in other iterations. Where the
+    implementation has a scheduler, that schedules its own engine and ours the reference's, so that requests are
+    compared and not phases.
     """
     scenario, history = run.scenario, RowHistory(run)
-    is_alone = backend.limits.has_own_drafts
+    is_alone, is_apart = backend.limits.has_own_drafts, backend.scheduler is not None
     workers = [own_worker(backend, scenario), *([] if is_alone else [believed_worker(scenario)])]
-    make_scheduler = backend.make_scheduler(Scheduler)
+    parts = [(parts_of(backend), backend.make_scheduler(Scheduler)), (None, Scheduler)]
     engines = [
-        Engine(worker, scenario.max_batch, scenario.shuffle_seed, make_scheduler=make_scheduler) for worker in workers
+        Engine(worker, scenario.max_batch, scenario.shuffle_seed, operations=operations, make_scheduler=make_scheduler)
+        for worker, (operations, make_scheduler) in zip(workers, parts, strict=False)
     ]
-    for engine in engines:
-        for request in ending_requests(run):
-            engine.submit(request)
+    pairs = _submitted(run, engines)
     tried, number = engines[0], 0
     while tried.has_work:
+        require(number < MOST_TURNS, "turns of the run", number, "a tenth of them")
         num_checked = len(tried.scheduler.finished)
         got, *expected = [engine.step() for engine in engines]
+        history.watch(tried)
         if is_alone:
             tried.scheduler.check_ledger()
+        elif is_apart:
+            tried.scheduler.check_ledger()
+            divergence = pairs.first_divergence(number)
+            require(divergence is None, "the first difference", divergence, "none")
         else:
             compare_step(number, engines[1], tried, expected[0], got)
         for request in tried.scheduler.finished[num_checked:]:
             check_ended(run, request)
-        history.watch(tried)
         history.disturb(engines)
         number += 1
+    ended = sorted(request.request_id for request in tried.scheduler.finished)
+    require(ended == [*range(len(run.ends))], "requests that have ended", ended, len(run.ends))
+
+
+def _submitted(run: EndingRun, engines: Sequence[Engine]) -> RequestPairs:
+    """Ask every engine for the same outputs; return the requests of two of them as pairs."""
+    pairs = RequestPairs(engines[0].worker.model.description)
+    asked = [ending_requests(run) for _ in engines]
+    for engine, requests in zip(engines, asked, strict=True):
+        for request in requests:
+            engine.submit(request)
+    for got, expected in zip(asked[0], asked[-1], strict=True):
+        pairs.add(expected, got)
+        if run.ends[got.request_id] is End.ABORT:
+            pairs.abort(got.request_id)
+    return pairs
 
 
 def ending_requests(run: EndingRun) -> list[Request]:
@@ -152,9 +184,10 @@ class RowHistory:
             for engine in engines:
                 if self._ends[number] is End.ABORT:
                     engine.abort(number)
-                else:
-                    (request,) = (one for one in engine.scheduler.running if one.request_id == number)
-                    self._owners.pop(request.row, None)
+                    continue
+                for request in [one for one in engine.scheduler.running if one.request_id == number]:
+                    if engine is engines[0]:
+                        self._owners.pop(request.row, None)
                     engine.scheduler.retract(request)
 
 

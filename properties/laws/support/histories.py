@@ -250,9 +250,15 @@ def model_for(backend: Backend, model: HashModel) -> Model[Any]:
     return load_on_device(model)
 
 
-def start(worker: Worker, scenario: Scenario) -> Engine:
-    """Return an engine without requests."""
-    return Engine(worker, scenario.max_batch, scenario.shuffle_seed)
+def start(worker: Worker, scenario: Scenario, backend: Backend | None = None) -> Engine:
+    """Return an engine without requests, which decides and builds its memory by an implementation's parts, or ours."""
+    operations = None if backend is None else parts_of(backend)
+    return Engine(worker, scenario.max_batch, scenario.shuffle_seed, operations=operations)
+
+
+def parts_of(backend: Backend) -> CallsByName:
+    """Return what the engine of an implementation calls: its host functions and parts, and the oracle's for others."""
+    return Completed(backend, load("specsim.reference"))
 
 
 def play(

@@ -53,7 +53,7 @@ class PoolRun:
 
     def engine(self, backend: Backend) -> Engine:
         """Return an engine around the implementation's own worker."""
-        return start(own_worker(backend, self.scenario), self.scenario)
+        return start(own_worker(backend, self.scenario), self.scenario, backend)
 
 
 @composite

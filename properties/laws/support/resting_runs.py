@@ -11,7 +11,7 @@ from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot, AdaptiveState
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models, own_worker
+from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, models, own_worker, parts_of
 from specsim.simulation.engine import Engine
 from specsim.simulation.scheduler import Scheduler
 
@@ -42,6 +42,7 @@ class RestingRun:
             scenario.max_batch,
             scenario.shuffle_seed,
             adaptive=controller,
+            operations=parts_of(backend),
             make_scheduler=backend.make_scheduler(Scheduler),
         )
         for request in scenario.requests():

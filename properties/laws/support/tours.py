@@ -122,7 +122,7 @@ def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
 def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     """Raise AssertionError unless every phase, slot, pool and output is the reference's, and outputs are exact."""
     scenario = run.scenario
-    engines = [start(worker, scenario) for worker in (believed_worker(scenario), own_worker(backend, scenario))]
+    engines = [start(believed_worker(scenario), scenario), start(own_worker(backend, scenario), scenario, backend)]
     believed, tried = engines
     size = num_checked = 0
     try:

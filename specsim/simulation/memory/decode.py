@@ -4,11 +4,17 @@ from collections.abc import Sequence
 
 from specsim.counts import ceil_to
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
-from specsim.simulation.memory.reserve import DecodeSizes, next_allocated_length, require_row
+from specsim.simulation.memory.reserve import DecodeSizes, NextLength, next_allocated_length, require_row
 from specsim.simulation.memory.room import evict_for
 
 
-def prepare_for_decode(memory: Memory, batch: Sequence[Holding], sizes: DecodeSizes) -> list[SlotRange]:
+def prepare_for_decode(
+    memory: Memory,
+    batch: Sequence[Holding],
+    sizes: DecodeSizes,
+    *,
+    next_allocated_length: NextLength = next_allocated_length,
+) -> list[SlotRange]:
     """Allocate the reserve of every request of a batch, in its order; one that has it gets nothing.
 
     Raises

@@ -1,15 +1,32 @@
 """How many slots a decode needs at most (semantics I.5)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from specsim.counts import ceil_to
 from specsim.simulation.memory.books import Books
-from specsim.simulation.memory.reserve import DecodeSizes, decode_reserve, next_allocated_length
+from specsim.simulation.memory.reserve import (
+    AllocLen,
+    DecodeSizes,
+    NextLength,
+    alloc_len_per_decode,
+    decode_reserve,
+    next_allocated_length,
+)
 
 _ONE_REQUEST = (Books(),)
 
 
-def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, page_size: int) -> int:
+Demand = Callable[[Sequence[Books], DecodeSizes, int], int]
+"""As ``new_tokens_required_next_decode``."""
+
+
+def new_tokens_required_next_decode(
+    batch: Sequence[Books],
+    sizes: DecodeSizes,
+    page_size: int,
+    *,
+    next_allocated_length: NextLength = next_allocated_length,
+) -> int:
     """Return the slots that the next decode of a batch allocates at most, all of its requests together.
 
     Without speculation that is a page for each request whose last one is full. V1 allocates inside its iteration,
@@ -31,25 +48,29 @@ def new_tokens_required_next_decode(batch: Sequence[Books], sizes: DecodeSizes, 
     if sizes.num_draft_tokens == 0:
         return page_size * sum(books.num_committed % page_size == 0 for books in batch)
     if sizes.allocates_ahead:
-        return sum(_missing(books, sizes, page_size) for books in batch)
+        ends = [next_allocated_length(one.num_committed, one.num_allocated, sizes, page_size) for one in batch]
+        missing = [end - ceil_to(one.num_allocated, page_size) for one, end in zip(batch, ends, strict=True)]
+        return sum(missing)
     nodes = ceil_to(sizes.num_draft_tokens, page_size)
     return len(batch) * max(sizes.topk * _beam(sizes, page_size), nodes)
 
 
-def positions_of_decode(num_positions: int, sizes: DecodeSizes, page_size: int) -> int:
+def positions_of_decode(
+    num_positions: int,
+    sizes: DecodeSizes,
+    page_size: int,
+    *,
+    alloc_len_per_decode: AllocLen = alloc_len_per_decode,
+    new_tokens_required_next_decode: Demand = new_tokens_required_next_decode,
+) -> int:
     """Return how many positions a request of such a length owns at most while it decodes once, in whole pages.
 
     V2 has two iterations in its reserve. V1 has one: nothing is in flight when it begins the next.
     """
     if sizes.allocates_ahead:
-        return ceil_to(num_positions + decode_reserve(sizes, page_size), page_size)
+        reserve = decode_reserve(sizes, page_size, alloc_len_per_decode=alloc_len_per_decode)
+        return ceil_to(num_positions + reserve, page_size)
     return ceil_to(num_positions, page_size) + new_tokens_required_next_decode(_ONE_REQUEST, sizes, page_size)
-
-
-def _missing(books: Books, sizes: DecodeSizes, page_size: int) -> int:
-    """Return the slots between what a request has, its last page included, and what it will have."""
-    end = next_allocated_length(books.num_committed, books.num_allocated, sizes, page_size)
-    return end - ceil_to(books.num_allocated, page_size)
 
 
 def _beam(sizes: DecodeSizes, page_size: int) -> int:

@@ -1,8 +1,11 @@
 """Under what a text is cached."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from specsim.simulation.memory.protocols import KeyUnit
+
+KeyUnits = Callable[[Sequence[int], bool, int], list[KeyUnit]]
+"""As ``key_units``."""
 
 
 def key_units(text: Sequence[int], has_pair_keys: bool, num_ahead: int = 1) -> list[KeyUnit]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from specsim.assertion import require
 from specsim.counts import floor_to
 from specsim.simulation.memory.holding import Holding, Memory
-from specsim.simulation.memory.window import num_behind_window
+from specsim.simulation.memory.window import NumBehindWindow, num_behind_window
 
 Claims = list[tuple[str, tuple[int, ...]]]
 """Owners, and the pages that each has."""
@@ -21,8 +21,9 @@ class Ledger:
         What is shared.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, *, num_behind_window: NumBehindWindow = num_behind_window) -> None:
         self._memory = memory
+        self._num_behind_window = num_behind_window
 
     def check(self, holdings: Mapping[Hashable, Holding]) -> None:
         """Raise AssertionError unless every page and every row has exactly one owner and every length its place.
@@ -82,7 +83,7 @@ class Ledger:
 
     def _check_window(self, what: str, holding: Holding, has_swa: Sequence[bool]) -> None:
         books, memory = holding.books, self._memory
-        reachable = num_behind_window(books.num_committed, memory.window, memory.page_size)
+        reachable = self._num_behind_window(books.num_committed, memory.window, memory.page_size)
         evicted = holding.num_evicted
         require(evicted <= reachable, f"positions of {what} without SWA slots", evicted, f"at most {reachable}")
         lost = [place for place, is_there in enumerate(has_swa) if place >= reachable and not is_there]

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from specsim.counts import floor_to
 from specsim.simulation.memory.decode import extend_holdings
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
-from specsim.simulation.memory.keys import key_units
+from specsim.simulation.memory.keys import KeyUnits, key_units
 from specsim.simulation.memory.protocols import Match
 from specsim.simulation.memory.window import reachable_match, save_window
 
 
-def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
+def match_prefix(memory: Memory, fill: Sequence[int], *, key_units: KeyUnits = key_units) -> Match:
     """Find the cached front of what a request has to fill, prompt and former output.
 
     The last token is always computed again, and with pair keys the one before it, too. A front whose window has lost
@@ -28,7 +28,9 @@ def match_prefix(memory: Memory, fill: Sequence[int]) -> Match:
     return found if reachable == len(found.slots) else memory.cache.match(key[:reachable])
 
 
-def admit_request(memory: Memory, holding: Holding, fill: Sequence[int]) -> SlotRange:
+def admit_request(
+    memory: Memory, holding: Holding, fill: Sequence[int], *, key_units: KeyUnits = key_units
+) -> SlotRange:
     """Give a request a row and lock the cached front of its text; return what its row says of that front.
 
     Raises
@@ -37,7 +39,7 @@ def admit_request(memory: Memory, holding: Holding, fill: Sequence[int]) -> Slot
         OUT_OF_SLOTS: no row is free; DUPLICATE_ROW: it has one. Nothing was locked.
     """
     holding.books.require_waiting()
-    found = match_prefix(memory, fill)
+    found = match_prefix(memory, fill, key_units=key_units)
     (row,) = memory.rows.allocate(1)
     if memory.cache is not None:
         memory.cache.lock(found.node)
@@ -64,7 +66,9 @@ def allocate_chunk(memory: Memory, holding: Holding, end: int) -> SlotRange:
     return given
 
 
-def publish_prefix(memory: Memory, holding: Holding, text: Sequence[int]) -> SlotRange:
+def publish_prefix(
+    memory: Memory, holding: Holding, text: Sequence[int], *, key_units: KeyUnits = key_units
+) -> SlotRange:
     """Leave the text of a filled chunk to the prefix cache and return what the row says from here on.
 
     Slots of positions that the cache had already are freed, and the row is pointed at the cache's, which take over the

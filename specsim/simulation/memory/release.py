@@ -1,13 +1,13 @@
 """What a request gives back when it ends or is retracted (semantics I.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specsim.counts import ceil_to, floor_to
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.holding import Holding, Memory
-from specsim.simulation.memory.keys import key_units, num_key_units
+from specsim.simulation.memory.keys import KeyUnits, key_units, num_key_units
 from specsim.simulation.memory.window import save_window
 
 
@@ -88,7 +88,19 @@ def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bo
     return Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))
 
 
-def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_owned: int) -> None:
+PlanRelease = Callable[[Books, int, int, bool, int], Release]
+"""As ``plan_release``."""
+
+
+def release_finished(
+    memory: Memory,
+    holding: Holding,
+    text: Sequence[int],
+    num_owned: int,
+    *,
+    plan_release: PlanRelease = plan_release,
+    key_units: KeyUnits = key_units,
+) -> None:
     """Leave the text of a request that ended to the prefix cache and give back the rest, and its row.
 
     Parameters
@@ -119,7 +131,7 @@ def release_finished(memory: Memory, holding: Holding, text: Sequence[int], num_
     holding.books = holding.books.leave()
 
 
-def release_retracted(memory: Memory, holding: Holding) -> None:
+def release_retracted(memory: Memory, holding: Holding, *, plan_release: PlanRelease = plan_release) -> None:
     """Give back everything that a request has, but for what the prefix cache had before it; it keeps its output.
 
     Notes

@@ -1,5 +1,6 @@
 """How far ahead of its text a request allocates (semantics I.2)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from specsim.counts import ceil_to, decode_allocation
@@ -39,7 +40,11 @@ def alloc_len_per_decode(sizes: DecodeSizes, page_size: int) -> int:
     return max(sizes.topk * ceil_to(page_size - 1 + sizes.num_steps, page_size), sizes.num_draft_tokens)
 
 
-def decode_reserve(sizes: DecodeSizes, page_size: int) -> int:
+AllocLen = Callable[[DecodeSizes, int], int]
+"""As ``alloc_len_per_decode``."""
+
+
+def decode_reserve(sizes: DecodeSizes, page_size: int, *, alloc_len_per_decode: AllocLen = alloc_len_per_decode) -> int:
     """Return how many positions after the committed ones V2 keeps allocated: what two iterations may touch.
 
     The second one is prepared before the host knows what the first one accepted.
@@ -51,24 +56,39 @@ def decode_reserve(sizes: DecodeSizes, page_size: int) -> int:
     return 2 * alloc_len_per_decode(sizes, page_size)
 
 
-def required_row_width(longest_text: int, sizes: DecodeSizes, page_size: int) -> int:
+def required_row_width(
+    longest_text: int, sizes: DecodeSizes, page_size: int, *, alloc_len_per_decode: AllocLen = alloc_len_per_decode
+) -> int:
     """Return the width of a row that holds the longest text, prompt and output, and the reserve after it.
 
     Notes
     -----
     Source: semantics I.2. Whole pages are allocated, so that the last one may begin at any place after the reserve.
     """
-    return longest_text + decode_reserve(sizes, page_size) + page_size - 1
+    reserve = decode_reserve(sizes, page_size, alloc_len_per_decode=alloc_len_per_decode)
+    return longest_text + reserve + page_size - 1
 
 
-def next_allocated_length(num_committed: int, num_allocated: int, sizes: DecodeSizes, page_size: int) -> int:
+def next_allocated_length(
+    num_committed: int,
+    num_allocated: int,
+    sizes: DecodeSizes,
+    page_size: int,
+    *,
+    alloc_len_per_decode: AllocLen = alloc_len_per_decode,
+) -> int:
     """Return the allocated length before a V2 iteration: the reserve after the text in whole pages, never less.
 
     Notes
     -----
     Source: semantics I.2. A request that drafted more steps before keeps what it allocated for them.
     """
-    return ceil_to(max(num_allocated, num_committed + decode_reserve(sizes, page_size)), page_size)
+    reserve = decode_reserve(sizes, page_size, alloc_len_per_decode=alloc_len_per_decode)
+    return ceil_to(max(num_allocated, num_committed + reserve), page_size)
+
+
+NextLength = Callable[[int, int, DecodeSizes, int], int]
+"""As ``next_allocated_length``."""
 
 
 def require_row(end: int, row_width: int) -> None:

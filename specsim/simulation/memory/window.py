@@ -1,11 +1,14 @@
 """Which positions a sliding window still reaches, and what happens to the SWA slots of the others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from specsim.counts import ceil_to, floor_to
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.protocols import Match
+
+NumBehindWindow = Callable[[int, int, int], int]
+"""As ``num_behind_window``."""
 
 
 def num_behind_window(next_position: int, window: int, page_size: int) -> int:
@@ -27,7 +30,9 @@ def num_behind_window(next_position: int, window: int, page_size: int) -> int:
     return floor_to(max(0, next_position - window + 1), page_size)
 
 
-def evict_behind_window(memory: Memory, holding: Holding, next_position: int) -> list[int]:
+def evict_behind_window(
+    memory: Memory, holding: Holding, next_position: int, *, num_behind_window: NumBehindWindow = num_behind_window
+) -> list[int]:
     """Give back the SWA slots of a request that no later forward reads; return the full slots that lost theirs.
 
     What the prefix cache has is left alone: others may start there. Called before a chunk with its start, and before an

@@ -79,9 +79,9 @@ def test_positions_after_a_stop_are_committed_and_not_owned():
 
 def test_a_wrong_end_is_a_mismatch():
     class Careless(Request):
-        def append(self, tokens):
+        def append(self, tokens, *functions):
             self.stop_strings = ()
-            super().append(tokens)
+            super().append(tokens, *functions)
             self.stop_strings = (chr(PLAIN[3]),)
 
     request = Careless(0, [1, 2], 6, stop_strings=(chr(PLAIN[3]),))
@@ -92,9 +92,9 @@ def test_a_wrong_end_is_a_mismatch():
 
 def test_a_wrong_reason_is_a_mismatch():
     class Renamed(Request):
-        def append(self, tokens):
+        def append(self, tokens, *functions):
             self.eos_token, self.stop_tokens = None, (PLAIN[3],)
-            super().append(tokens)
+            super().append(tokens, *functions)
             self.eos_token, self.stop_tokens = PLAIN[3], ()
 
     request = Renamed(0, [1, 2], 6, eos_token=PLAIN[3])
