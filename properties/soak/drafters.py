@@ -12,6 +12,7 @@ from specsim.config import SpecConfig
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.laws.support.histories import VOCABULARY
+from specsim.properties.laws.support.padded_runs import FEW_TOKENS
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.hash_model import HashModel
 
@@ -19,9 +20,6 @@ EAGLE = "EAGLE"
 
 MOST_COLD = 4
 """Tokens that a draft of some tokens never proposes."""
-
-FEW_TOKENS = 3
-"""Tokens of a model whose drafts come from texts alone: some text goes on as the target does, and some does not."""
 
 LAYERS = SpecConfig(1, 3, 4)
 """Drafts of a layer a step."""

@@ -29,6 +29,7 @@ from specsim.cli.rules import document_of
 from specsim.cli.sampling import with_sampling
 from specsim.cli.sections import Sections
 from specsim.cli.store import StoreOptions, store_figures, with_store
+from specsim.cli.texts import bytes_as_text, read_text, text_of_bytes
 from specsim.cli.workers import build_worker, plan_for, require_sides, schedule_for
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
@@ -41,7 +42,7 @@ from specsim.simulation.models.ground_truth import LanguageModel
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
-from specsim.simulation.models.text_model import TextModel, default_text
+from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
 
 HASH_VOCABULARY = 256
@@ -394,34 +395,3 @@ def _in_words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def bytes_as_text(text: str) -> str:
-    """Return one character for each byte of a text, as the models do, whose tokens are bytes."""
-    return text.encode(errors="surrogateescape").decode("latin-1")
-
-
-def text_of_bytes(text: str) -> str:
-    """Return the text whose bytes these characters stand for."""
-    return text.encode("latin-1").decode(errors="replace")
-
-
-def read_text(path: Path | None) -> bytes:
-    """Return the bytes of a text file, or of the default text.
-
-    Raises
-    ------
-    Failed
-        USAGE: the file cannot be read, or is empty.
-    """
-    if path is None:
-        return default_text()
-    try:
-        if path.is_char_device() or path.is_block_device():
-            raise Failed(f"--text {path}: a device, but should be a file", Exit.USAGE)
-        text = path.read_bytes()
-    except OSError as error:
-        raise Failed(f"--text {path}: {error.strerror}", Exit.USAGE) from error
-    if not text:
-        raise Failed(f"--text {path}: the file is empty, but should hold at least one byte", Exit.USAGE)
-    return text

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specsim.algorithms import Drafter, own_drafters
-from specsim.algorithms.own import LAYER_OF_ARRAYS
+from specsim.algorithms.own import BadDrafters, loops_of, worker_names
 from specsim.conformance import arrays as numpy_arrays
 from specsim.conformance.binding import bound
 from specsim.conformance.calls import CallsByName
@@ -74,8 +74,7 @@ class Backend(CallsByName):
     configuration, a model and pool sizes, where it has them, ``other_workers`` those of other algorithms, by the names
     that ``SpeculativeAlgorithm.worker_name`` gives them, and ``scheduler`` its own scheduler from what ours is made of.
     ``drafters`` are those that it brings alone: our loops with their draft sides are among ``other_workers``.
-    ``drafted_by`` is the one that drafts in its workers of EAGLE, where these are such loops; models then have what it
-    needs.
+    ``drafted_by`` drafts in its workers of EAGLE, where these are such loops; models then have what it needs.
     ``max_samples`` is the most outcomes that a statistical law may ask of it, None for as many as the law needs.
     ``limits`` is what it declares not to take: such calls are not made. ``uses`` counts how often each function was
     called, each worker and the scheduler were made, by name; copies count together.
@@ -103,14 +102,12 @@ class Backend(CallsByName):
 
     def has_own_drafts(self, name: str) -> bool:
         """Return whether the worker of a name drafts what no reference drafts, so that outputs alone are compared."""
-        is_own = any(name == one.worker_name(is_v1) for one in self.drafters.values() for is_v1 in (True, False))
-        return is_own or (self.limits.has_own_drafts and name in self.workers)
+        return name in worker_names(self.drafters) or (self.limits.has_own_drafts and name in self.workers)
 
     @property
     def brings_drafters_alone(self) -> bool:
         """Whether drafters are all that the implementation brings."""
-        own = {one.worker_name(is_v1) for one in self.drafters.values() for is_v1 in (True, False)}
-        return bool(own) and not self.functions and {*self.makes} == own
+        return bool(self.drafters) and not self.functions and {*self.makes} == worker_names(self.drafters)
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -165,8 +162,7 @@ class Backend(CallsByName):
     def with_function(self, operation: str, function: Callable[..., Any], name: str) -> "Backend":
         """Return a copy in which one operation is replaced; workers of its own would not call it, and are left out."""
         functions = {**self.functions, operation: function}
-        nothing: dict[str, Any] = {"worker": None, "worker_v1": None, "other_workers": {}, "drafters": {}}
-        return replace(self, name=name, functions=functions, **nothing)
+        return replace(self, name=name, functions=functions, worker=None, worker_v1=None, other_workers={}, drafters={})
 
     def without_limits(self) -> "Backend":
         """Return a copy that is called with everything, whatever the implementation declares."""
@@ -336,10 +332,10 @@ def load(name: str) -> Backend:
     One that raises ``SpecRejection`` for bad input says ``REJECTS = True``. One with a worker of its own names the
     class, ``WORKER = "package.module.Class"``, or gives it, that of its V1 worker ``WORKER_V1``, of its scheduler
     ``SCHEDULER``; workers of any algorithms stand in ``WORKERS``, a class by the name of each worker, and drafters for
-    our loops in ``DRAFTERS``, as ``own_drafters`` reads them. One whose
-    host functions stand in another module names it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One
-    that is slow to sample from says ``MAX_SAMPLES = 1000``. What it does not take it declares as ``limits_of``
-    reads it, and names that it has but does not implement are listed in ``MISSING``.
+    our loops in ``DRAFTERS``, as ``own_drafters`` reads them. One whose host functions stand in another module names
+    it, ``HOST``, and one whose parts of an engine do, ``PARTS``. One that is slow to sample from says ``MAX_SAMPLES =
+    1000``. What it does not take it declares as ``limits_of`` reads it, and names that it has but does not implement
+    are listed in ``MISSING``.
 
     Raises
     ------
@@ -361,12 +357,14 @@ def load(name: str) -> Backend:
         worker, worker_v1, scheduler = (_class_of(f"{name}.{one}", vars(module).get(one)) for one in own)
         given = dict(vars(module).get("WORKERS", {}))
         workers = {one: _class_of(f"{name}.WORKERS[{one!r}]", path) for one, path in given.items()}
-        drafters = _drafters_of(name, vars(module).get("DRAFTERS", {}), kind)
-        workers |= _loops_of(drafters, LAYER_OF_ARRAYS[kind]) if drafters else {}
+        drafters = own_drafters(vars(module).get("DRAFTERS", {}), kind)
+        workers |= loops_of(drafters, kind)
         host = importlib.import_module(str(vars(module).get("HOST", name)))
         parts = importlib.import_module(str(vars(module).get("PARTS", name)))
     except BackendUnavailable:
         raise
+    except BadDrafters as error:
+        raise BackendUnavailable(f"{name}.{error}") from error
     except Exception as error:  # NOTE: a foreign module may raise anything at all when it is imported.
         raise BackendUnavailable(f"{name} does not import: {type(error).__name__}: {words_of(error)}") from error
     limits = limits_of(vars(module), name)
@@ -397,21 +395,7 @@ def load(name: str) -> Backend:
         limits=limits,
     )
     # NOTE: drafts of its own are compared with no drafts of the reference, also where a module does not say so.
-    own_drafts = replace(limits, has_own_drafts=True)
-    return replace(loaded, limits=own_drafts) if loaded.brings_drafters_alone else loaded
-
-
-def _drafters_of(name: str, given: Any, kind: str) -> dict[str, Drafter]:
-    """Return the drafters that a module brings alone."""
-    try:
-        return own_drafters(given, kind)
-    except ValueError as error:
-        raise BackendUnavailable(f"{name}.{error}") from error
-
-
-def _loops_of(drafters: Mapping[str, Drafter], layer: str) -> dict[str, Callable[..., Any]]:
-    """Return both loops of a layer with the draft side of each drafter, by the names of the workers."""
-    return {one.worker_name(is_v1): one.loop(layer, is_v1) for one in drafters.values() for is_v1 in (True, False)}
+    return replace(loaded, limits=replace(limits, has_own_drafts=True)) if loaded.brings_drafters_alone else loaded
 
 
 def _class_of(what: str, given: Any) -> Any:

@@ -3,6 +3,7 @@
 import pytest
 
 from specsim.algorithms import Drafter, own_drafters
+from specsim.algorithms.own import BadDrafters
 
 
 class Side:
@@ -35,6 +36,6 @@ def test_a_side_is_one_for_the_layer_of_the_arrays():
     ],
 )
 def test_what_cannot_run_is_refused_by_its_entry(given, words):
-    with pytest.raises(ValueError, match=r"^DRAFTERS") as refused:
+    with pytest.raises(BadDrafters, match=r"^DRAFTERS") as refused:
         own_drafters(given, "numpy")
     assert words in str(refused.value)
