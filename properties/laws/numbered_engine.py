@@ -120,7 +120,7 @@ def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: Number
 def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: NumberedRun) -> None:
     """Every phase of every iteration hands over what the reference's does, request by request."""
     worker = run.own_worker(backend)
-    if worker is None or backend.limits.has_own_drafts:
+    if worker is None:
         return
     schedule = Schedule(
         run.is_overlapped, stream_seed=run.scenario.shuffle_seed, num_drafts=PatternNumbers(run.pattern)

@@ -37,6 +37,8 @@ OF_DRAFTS = (
     "pool_kinds.storage_changes_no_phase",
     "sampled_engine.both_workers_sample_alike",
     "draft_sides_engine.drafts_are_right_as_far_as_they_know",
+    "numbered_engine.drafts_go_on_as_if_no_request_had_rested",
+    "numbered_engine.numbers_are_taken_as_the_reference_takes_them",
 )
 """Properties whose every case has a threshold below 1, or that look at nothing but scratch memory, accepted
 drafts, or what workers draft."""
