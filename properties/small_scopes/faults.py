@@ -69,6 +69,7 @@ def show(mutant: Mutant, most_events: int = MOST_EVENTS) -> Shown:
 
 
 UNSEEN: dict[str, str] = {
+    "OWN-1197": "A turn may admit no request: nothing states when one has to.",
     "OWN-1153": "Room is made before a batch is prepared, so that none is refused.",
     "OWN-1157": "The scheduler writes rows by what the books say; of the range it asks whether there was a hit.",
     "OWN-1167": "With pair keys that position is final in both pools, so that nothing wrong is cached.",

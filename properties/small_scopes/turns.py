@@ -54,6 +54,7 @@ def _abort(world: World, state: State, event: Event) -> None:
 def _retract(world: World, state: State, event: Event) -> None:
     (request,) = (one for one in state.scheduler.holders if one.request_id == event.request)
     _leave_in_turn(state, [request], lambda: state.scheduler.retract(request))
+    _require_queued(state.scheduler, [request])
 
 
 def _resolve(world: World, state: State, event: Event) -> None:
@@ -92,6 +93,7 @@ def begin_decode(world: World, state: State, config: SpecConfig) -> None:
     rows = {request.request_id: request.row for request in scheduler.holders}
     room = Room.of(world, scheduler)
     given_back = scheduler.retract_for_decode()
+    _require_queued(scheduler, given_back)
     ended = scheduler.finished[before:]
     room.check(world, scheduler, given_back, ended)
     left = [*given_back, *ended]
@@ -153,6 +155,13 @@ def _verify_v1(world: World, state: State, verified: Verified) -> None:
         if request.finish is None:
             device.extend(request.row, len(slots), slots, world.texts)
     _finish(state)
+
+
+def _require_queued(scheduler: Scheduler, retracted: Sequence[Request]) -> None:
+    """Raise AssertionError unless requests that were retracted wait to come again, or have ended since."""
+    for request in retracted:
+        is_there = any(one is request for one in (*scheduler.waiting, *scheduler.finished))
+        require(is_there, f"retracted request {request.request_id}", "gone", "in the queue")
 
 
 def _num_free(scheduler: Scheduler) -> int:
