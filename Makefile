@@ -18,6 +18,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell -D tests/quality/words.txt README.md docs gpu properties reference specsim tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -69,7 +69,7 @@ def to_numpy(value: torch.Tensor) -> NDArray[Any]:
 
 
 def keep(value: torch.Tensor) -> torch.Tensor:
-    """Return a copy on the same device that later writes do not reach; it is queued, and nobody waits for it.
+    """Return a copy on the same device that later writes do not reach; it is queued, and no one waits for it.
 
     The copy goes into the caller's stream: what was queued there before is in it, and what is queued after is not.
 

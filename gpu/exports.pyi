@@ -486,7 +486,7 @@ def rotate_input_ids(
     next_tokens: torch.Tensor,
     select_index: torch.Tensor | None = None,
 ) -> None:
-    """Shift the ids of each request left by one, and write its next token at the end or where it is told."""
+    """Shift the ids of each request left by one, and write its next token at the end or at a given place."""
 
 def rotate_prefill_input_ids(
     input_ids: torch.Tensor,

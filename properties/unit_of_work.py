@@ -26,22 +26,22 @@ MOST_LOSSES = 2
 """Crashes and hangs after which what would suffer from them again is not run."""
 
 
-class ToldFailure(msgspec.Struct):
+class PlainFailure(msgspec.Struct):
     """Of a failing history what a process sends: why, and its lines."""
 
     error: str
     lines: list[str]
 
 
-class ToldOutcome(msgspec.Struct):
+class PlainOutcome(msgspec.Struct):
     """What every unit sends, by which the outcome of a process that is tried is checked; others add their counts."""
 
     duration: float
     reach: dict[str, int]
-    failure: ToldFailure | None
+    failure: PlainFailure | None
 
 
-def checked(told: Any, kind: Any) -> Any:
+def checked(plain: Any, kind: Any) -> Any:
     """Return plain values that a process sent as they are, which make an object of some type.
 
     Raises
@@ -49,8 +49,8 @@ def checked(told: Any, kind: Any) -> Any:
     ValueError
         They do not.
     """
-    msgspec.convert(told, kind)
-    return told
+    msgspec.convert(plain, kind)
+    return plain
 
 
 @dataclass(frozen=True)

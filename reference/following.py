@@ -90,7 +90,7 @@ def commit_output_tokens(
     Parameters
     ----------
     req_pool_indices : int64 [request]
-        Row of each request; row 0 is nobody's and stays as it is.
+        Row of each request; row 0 is no one's and stays as it is.
     token_counts : int32 [row, vocab]
         How often each token counts; written in place.
     num_output_tokens : int32 [row]

@@ -1,4 +1,4 @@
-"""Log-probabilities: what users are told about the tokens that are output."""
+"""Log-probabilities: what is reported to users about the tokens that are output."""
 
 import numpy as np
 

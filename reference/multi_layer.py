@@ -14,7 +14,7 @@ def rotate_input_ids(
     next_tokens: Array,
     select_index: Array | None = None,
 ) -> None:
-    """Shift the ids of each request left by one, and write its next token at the end or where it is told.
+    """Shift the ids of each request left by one, and write its next token at the end or at a given place.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """One request's walk by chance, in float64.
 
-Whoever wants to know how close its decisions were hands in decisions that write that down.
+A caller that wants to know how close its decisions were hands in decisions that write that down.
 """
 
 import operator

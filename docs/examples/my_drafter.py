@@ -22,10 +22,10 @@ class RepeatSide:
             raise SpecRejection(
                 Reason.BAD_CONFIGURATION, what="topk", got=setting.drafting.topk, expected="1", because=because
             )
-        told = require_model(setting.model, "numpy")
-        target = tuple(one for one in told.kv_components if one.side is Side.TARGET)
+        facts = require_model(setting.model, "numpy")
+        target = tuple(one for one in facts.kv_components if one.side is Side.TARGET)
         self.facts = SideFacts(
-            replace(told, kv_components=target), num_candidates=0, borrows=False, narrows=False, drafts_on_host=True
+            replace(facts, kv_components=target), num_candidates=0, borrows=False, narrows=False, drafts_on_host=True
         )
         self.operations = setting.operations
 

@@ -104,7 +104,7 @@ class ShortestFirst:
             self.unanswered.append(request)
         if not requests:
             return None
-        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self.told(ranges)), tuple(joining))
+        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self.with_evicted(ranges)), tuple(joining))
 
     def shortest(self):
         """Return the request with the shortest text, where it may join."""
@@ -162,9 +162,9 @@ class ShortestFirst:
     def prepare_for_decode(self):
         """Allocate what an iteration may need; V1 does that itself."""
         if not self.allocates_ahead:
-            return self.told([])
+            return self.with_evicted([])
         holdings = [request.holding for request in self.running]
-        return self.told(self.part("prepare_for_decode")(self.memory, holdings, self.decode_sizes))
+        return self.with_evicted(self.part("prepare_for_decode")(self.memory, holdings, self.decode_sizes))
 
     def finish(self):
         """Release who has ended: what was output goes to the cache, the rest is free."""
@@ -197,7 +197,7 @@ class ShortestFirst:
             if lost:
                 self.observer(Tag.SWA)
 
-    def told(self, ranges):
+    def with_evicted(self, ranges):
         """Return ranges for the worker, with the slots that a window has passed since the last ones."""
         lost = [SlotRange(0, 0, 0, (), remapped=tuple(self.evicted))] if self.evicted else []
         self.evicted = []

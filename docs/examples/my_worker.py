@@ -24,26 +24,26 @@ class ChainWorker:
     """Draft a chain, verify it, and let the draft catch up; what a request carries lies in its row."""
 
     def __init__(self, config, model, sizes):
-        told = model.description
+        facts = model.description
         for what, got, expected in (
             ("topk", config.topk, 1),
-            ("components of recurrent state", len(told.state_components), 0),
-            ("components with a sliding window", len(told.swa_components), 0),
+            ("components of recurrent state", len(facts.state_components), 0),
+            ("components with a sliding window", len(facts.swa_components), 0),
         ):
             if got != expected:
                 refuse(what, got, str(expected), "this worker drafts chains over plain KV")
         self.name, self.device = "chains", "cpu"
         self.config, self.model, self.sizes = config, model, sizes
         self.req_to_token = np.zeros((sizes.num_rows, sizes.row_width), np.int32)
-        self.kv = {side: self.buffers(told.components_of(side)) for side in Side}
+        self.kv = {side: self.buffers(facts.components_of(side)) for side in Side}
         self.carried = {
             "seq_lens": np.zeros(sizes.num_rows, np.int64),
             "bonus_tokens": np.zeros(sizes.num_rows, np.int32),
             "topk_p": np.zeros((sizes.num_rows, 1), np.float32),
             "topk_index": np.zeros((sizes.num_rows, 1), np.int64),
         }
-        if told.has_draft_hidden:
-            self.carried["hidden_states"] = np.zeros((sizes.num_rows, told.draft_hidden_width), told.hidden_dtype)
+        if facts.has_draft_hidden:
+            self.carried["hidden_states"] = np.zeros((sizes.num_rows, facts.draft_hidden_width), facts.hidden_dtype)
         self.handed_over = ()
 
     def buffers(self, components):

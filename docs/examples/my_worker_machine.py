@@ -16,7 +16,7 @@ class MyMachine(harness.WorkerMachine):
     worker = MyWorker
 
     @invariant()
-    def whoever_waits_has_no_row(self):
+    def waiting_requests_have_no_row(self):
         """No request is in the batch and in the queue at once."""
         if self.machine is not None:
             scheduler = self.machine.engine.scheduler

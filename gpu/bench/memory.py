@@ -28,7 +28,9 @@ CHAIN_NODES = 4
 def memory_cases() -> Iterator[Case]:
     """Yield one or two shapes of each; engines have no figure for them."""
     for batch in (16, 64):
-        yield Case("gather_output_logprobs", f"{batch} requests, 16 nodes, top 5", partial(told_inputs, batch, 16), "-")
+        yield Case(
+            "gather_output_logprobs", f"{batch} requests, 16 nodes, top 5", partial(reported_inputs, batch, 16), "-"
+        )
         yield Case("apply_penalties", f"{batch} requests, 16 nodes", partial(penalty_inputs, batch, 16), "-")
     for batch in (1, 16, 64):
         shape = f"{batch} requests, 16 nodes, top-k 50, bf16"
@@ -44,7 +46,7 @@ def memory_cases() -> Iterator[Case]:
         yield Case("generate_draft_decode_kv_indices", shape, partial(draft_key_inputs, 64, page_size), "-")
 
 
-def told_inputs(batch: int, nodes: int) -> dict[str, Any]:
+def reported_inputs(batch: int, nodes: int) -> dict[str, Any]:
     """Return logits of every node, and paths of three tokens that start at the root."""
     accept_index = torch.full((batch, NUM_STEPS + 1), -1, dtype=torch.int32, device=DEVICE)
     accept_index[:, :3] = torch.arange(batch, device=DEVICE)[:, None] * nodes + torch.arange(3, device=DEVICE)

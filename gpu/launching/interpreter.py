@@ -1,4 +1,4 @@
-"""Kernels under Triton's interpreter, which is told once a call of an operation how to read the language.
+"""Kernels under Triton's interpreter, which learns once a call of an operation how to read the language.
 
 The interpreter replaces the functions of ``triton.language`` by its own when a launch starts, looks for what is left
 to replace again at each call of a device function, and puts everything back when the launch ends. Here what has been

@@ -1,6 +1,6 @@
 """How launches are carried out: who sees them, whether they run, and how work is cut.
 
-In production nobody looks. A test, the bench or the ahead-of-time compilation changes the mode for a block of code:
+In production no one looks. A test, the bench or the ahead-of-time compilation changes the mode for a block of code:
 ``with launching(observer=seen.append): …``.
 """
 

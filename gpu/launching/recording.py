@@ -93,7 +93,7 @@ def record(
 
 
 class _Roots:
-    """Stand-ins for the tensors of a call, told apart by their storage."""
+    """Stand-ins for the tensors of a call, distinguished by their storage."""
 
     def __init__(self, addresses: Sequence[int]) -> None:
         self.num_scratch_bytes = 0

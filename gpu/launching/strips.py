@@ -26,7 +26,7 @@ Strip = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """How places of a buffer are told apart.
+    """How places of a buffer are distinguished.
 
     Parameters
     ----------

@@ -15,25 +15,25 @@ NOWHERE = 1 << 40
 
 def hidden_before_steps(batch: DraftStepBatch[Tensor], keys: Tensor, num_layers: int) -> Tensor:
     """Return int64 [beam, hidden]: the hidden states after all that each beam sees, its new token excepted."""
-    told, device = batch.keys, keys.device
-    starts, ends = told.kv_indptr[:-1].long(), told.kv_indptr[1:].long()
-    place = starts[:, None] + torch.arange(told.max_num_keys, device=device)
+    facts, device = batch.keys, keys.device
+    starts, ends = facts.kv_indptr[:-1].long(), facts.kv_indptr[1:].long()
+    place = starts[:, None] + torch.arange(facts.max_num_keys, device=device)
     # NOTE: an entry after the last one is there to be read where beams see nothing at all.
-    slots = pad(told.kv_indices, (0, 1))[place.clamp(max=told.kv_indices.shape[0])].long()
+    slots = pad(facts.kv_indices, (0, 1))[place.clamp(max=facts.kv_indices.shape[0])].long()
     is_seen = (place < ends[:, None]) & (slots != batch.out_cache_loc[:, None])
     return _states_after(slots, is_seen, keys, num_layers).hidden_states()
 
 
 def hidden_before_chunks(batch: DraftExtendBatch[Tensor], keys: Tensor, num_layers: int) -> Tensor:
     """Return int64 [token, hidden]: the hidden states after all that lies before each new token."""
-    told, device = batch.keys, keys.device
-    starts = told.cu_seqlens_q.long()
-    position = torch.arange(told.page_table.shape[1] * told.page_size, device=device)
-    slots = told.page_table[:, position // told.page_size].long() * told.page_size + position % told.page_size
-    num_before = told.cache_seqlens.long() - starts.diff()
+    facts, device = batch.keys, keys.device
+    starts = facts.cu_seqlens_q.long()
+    position = torch.arange(facts.page_table.shape[1] * facts.page_size, device=device)
+    slots = facts.page_table[:, position // facts.page_size].long() * facts.page_size + position % facts.page_size
+    num_before = facts.cache_seqlens.long() - starts.diff()
     known = _states_after(slots, position < num_before[:, None], keys, num_layers)
     states = {RECURRENT: [sums[:, None] for sums in known.sums.unbind(1)], CONVOLUTION: [known.windows]}
-    after = after_chunks(_chunks(batch, told), states).hidden_states()
+    after = after_chunks(_chunks(batch, facts), states).hidden_states()
     token = torch.arange(batch.input_ids.shape[0], device=device)
     request = (torch.searchsorted(starts, token, right=True) - 1).clamp(max=known.sums.shape[0] - 1)
     is_first = (token == starts[request])[:, None]

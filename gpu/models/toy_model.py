@@ -103,8 +103,8 @@ class ToyModel:
         if self._drafts_alone:
             before = hidden_before_chunks(batch, kv_buffers[0], self.language_model.num_target_layers)
         else:
-            told = require_present("hidden_states", batch.hidden_states)
-            before = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
+            facts = require_present("hidden_states", batch.hidden_states)
+            before = as_one(facts, self.description.draft_layers) if self.language_model.reads_all_layers else facts
         hidden_states, context = draft_extend_forward(
             kv_buffers,
             batch.input_ids,
@@ -179,8 +179,8 @@ class ToyModel:
         keys, kind, select = batch.keys, self.language_model.draft_pool, batch.select
         own = {name: [layers[layer]] for name, layers in kv.items()}
         kv_buffers = unpacked(kind, own)
-        told = require_present("hidden_states", batch.hidden_states)
-        hidden_states = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
+        facts = require_present("hidden_states", batch.hidden_states)
+        hidden_states = as_one(facts, self.description.draft_layers) if self.language_model.reads_all_layers else facts
         _, context = draft_extend_forward(
             kv_buffers,
             batch.input_ids,

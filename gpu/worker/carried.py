@@ -153,15 +153,15 @@ class WaitingBatch(DeviceWaiting):
 
 def carried_rows(facts: SideFacts, sizes: PoolSizes) -> WaitingRows:
     """Return rows of draft inputs, without hidden states where no draft forward takes any."""
-    told, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
+    reported, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
     carried = {
         "seq_lens": torch.ones(rows, dtype=torch.int64, device=DEVICE),
         "bonus_tokens": device_zeros((rows,), "int32"),
         "topk_p": device_zeros((rows, topk), "float32"),
         "topk_index": device_zeros((rows, topk), "int64"),
     }
-    if told.has_draft_hidden:
-        carried["hidden_states"] = device_zeros((rows, told.draft_hidden_width), told.hidden_dtype)
+    if reported.has_draft_hidden:
+        carried["hidden_states"] = device_zeros((rows, reported.draft_hidden_width), reported.hidden_dtype)
     return WaitingRows(carried, _draft_input)
 
 
@@ -171,9 +171,9 @@ def _draft_input(rows: Tensor, hidden_states: Tensor | None = None, **values: Te
 
 def idle_input(facts: SideFacts) -> DraftInput:
     """Return a draft input of no request, which others can merge with."""
-    told = facts.description
-    width = told.draft_hidden_width if told.has_draft_hidden else None
-    return facts.draft_input.create_idle_input(facts.num_candidates, width, told.hidden_dtype, device_zeros)
+    reported = facts.description
+    width = reported.draft_hidden_width if reported.has_draft_hidden else None
+    return facts.draft_input.create_idle_input(facts.num_candidates, width, reported.hidden_dtype, device_zeros)
 
 
 def take_entries(values: Tensor, places: Sequence[int]) -> Tensor:

@@ -28,8 +28,8 @@ class Asked:
     """What the requests of a batch ask for; it is found once an iteration, on the host.
 
     ``is_sampled`` says that a request is sampled, asks for log-probabilities, or has penalties or biases,
-    ``has_rules`` that logits follow an output, ``is_constrained`` that the host changes them, and ``is_told`` that
-    somebody is told anything of its tokens.
+    ``has_rules`` that logits follow an output, ``is_constrained`` that the host changes them, and ``wants_report`` that
+    any request wants a report on its tokens.
     """
 
     choices: Sequence[TokenChoice]
@@ -37,7 +37,7 @@ class Asked:
     hands_states: bool
     has_rules: bool
     is_constrained: bool
-    is_told: bool
+    wants_report: bool
 
     @classmethod
     def of(cls, choices: Sequence[TokenChoice], knows_rules: bool) -> "Asked":
@@ -51,7 +51,7 @@ class Asked:
             hands_states=hands_states(choices),
             has_rules=knows_rules and any_rules(choices),
             is_constrained=any(choice.is_constrained for choice in choices),
-            is_told=any(choice.is_told for choice in choices),
+            wants_report=any(choice.wants_report for choice in choices),
         )
 
     @property

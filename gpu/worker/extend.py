@@ -26,7 +26,7 @@ def ragged_keys(phase: EagleDraftExtendInput, pools: Pools) -> PagedKeys[Tensor]
     qo_indptr, kv_indptr, kv_indices = gpu.generate_attn_arg_prefill(
         rows, pools.req_to_token, phase.seq_lens, phase.num_accepted_tokens, num_keys
     )
-    # NOTE: past a request's own keys its row of pages goes on with those of the next one, which nobody reads.
+    # NOTE: past a request's own keys its row of pages goes on with those of the next one, which no one reads.
     place = kv_indptr[:-1, None] + torch.arange(max(phase.seq_lens_cpu, default=0), device=rows.device)
     page_table = kv_indices[place.clamp(max=max(num_keys - 1, 0))]
     return PagedKeys(page_table, phase.seq_lens.int(), qo_indptr, 1)

@@ -100,7 +100,7 @@ def capture(run: Callable[[], None], pool: Any | None) -> torch.cuda.CUDAGraph:
     Notes
     -----
     Warm-up runs on padding rows only, so it touches row 0 and slot 0 and nothing else. Python collects no garbage
-    during the capture: a graph of a worker that nobody holds any more cannot be destroyed there, and would end it.
+    during the capture: a graph of a worker that no one holds any more cannot be destroyed there, and would end it.
     """
     stream: torch.cuda.Stream = torch.cuda.Stream(DEVICE)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(DEVICE))
@@ -117,7 +117,7 @@ def capture(run: Callable[[], None], pool: Any | None) -> torch.cuda.CUDAGraph:
 
 @contextmanager
 def _keeping_garbage() -> Iterator[None]:
-    """Let cycles that nobody holds live on until the end."""
+    """Let cycles that no one holds live on until the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What a worker on the device tells of the tokens that it outputs."""
+"""What a worker on the device reports of the tokens that it outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from specsim.gpu.worker.sampling import distribution_logits
 from specsim.gpu.worker.transfer import send
 from specsim.host.choice import TokenChoice
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
-from specsim.simulation.logprobs import Told, listed_tokens, most_top, told_of
+from specsim.simulation.logprobs import Reported, listed_tokens, most_top, reported_of
 from specsim.simulation.models.batches import TargetOutput
 
 
@@ -28,11 +28,11 @@ class Scored:
     scores: GatherOutputLogprobsOutputs[Tensor] | None
     states: Tensor | None
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Bring them to the host."""
         scores = None if self.scores is None else GatherOutputLogprobsOutputs(*map(to_numpy, self.scores))
         states = None if self.states is None else to_numpy(self.states)
-        return told_of(self.choices, to_numpy(self.accept_index), to_numpy(self.predict), scores, states)
+        return reported_of(self.choices, to_numpy(self.accept_index), to_numpy(self.predict), scores, states)
 
 
 def score(
@@ -43,17 +43,17 @@ def score(
     predict: Tensor,
     choices: ChoiceRows,
 ) -> Scored | None:
-    """Queue what live requests are told of their output tokens; None if no request asks for anything (semantics C.8).
+    """Queue the reports on output tokens of live requests; None if no request asks for any (semantics C.8).
 
     Requests that pad the batch stand after those that ask. The paths are those before anything is compacted.
     """
-    if not asked.is_told:
+    if not asked.wants_report:
         return None
     live = len(asked.choices)
     num_nodes = len(predict) // max(len(accept_index), 1)
     own = slice(live * num_nodes)
     kept = accept_index[:live].clone(), predict[own].clone()
-    num_top, states = most_top(asked.choices), output.told_states
+    num_top, states = most_top(asked.choices), output.reported_states
     scores = None
     if num_top is not None:
         scores = gpu.gather_output_logprobs(
@@ -68,8 +68,8 @@ def score(
     return Scored(asked.choices, *kept, scores, states)
 
 
-def told_by(scored: Scored | None, count: int) -> Told:
-    """Return what is told of the tokens of so many requests."""
+def reported_by(scored: Scored | None, count: int) -> Reported:
+    """Return what is reported of the tokens of so many requests."""
     return ((),) * count if scored is None else scored.told()
 
 

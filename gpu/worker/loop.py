@@ -11,7 +11,7 @@ from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
-from specsim.gpu.worker.logprobs import Scored, score, told_by
+from specsim.gpu.worker.logprobs import Scored, reported_by, score
 from specsim.gpu.worker.pools import Pools, flat_ranges
 from specsim.gpu.worker.prefill import device_array, prefill_target
 from specsim.gpu.worker.sides.stepwise import StepwiseSide
@@ -20,7 +20,7 @@ from specsim.gpu.worker.transfer import on_host, upload
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.dflash import check_dflash_request
-from specsim.simulation.logprobs import Told, alone
+from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
@@ -153,9 +153,9 @@ class Loop(ABC):
             self.name,
         )
 
-    def told(self) -> Told:
-        """Return what is told of the tokens of the last prefill or iteration."""
-        return told_by(*self._scored)
+    def told(self) -> Reported:
+        """Return what is reported of the tokens of the last prefill or iteration."""
+        return reported_by(*self._scored)
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over, live rows only, as NumPy arrays."""
@@ -178,7 +178,7 @@ class Loop(ABC):
         """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
         own_steps = widths.own_steps
         live, kind = len(asked.choices), Kind(widths.config.num_steps, *asked.wants, own_steps is not None)
-        parts = self._parts(asked.is_constrained or asked.is_told)
+        parts = self._parts(asked.is_constrained or asked.wants_report)
         size = bucket_for(live, self._buckets) if self._pads and live else live
         if self.use_graphs and live:
             stages = self._captured_stages(size, kind, parts, start)

@@ -19,7 +19,7 @@ from specsim.host.choice import any_rules
 from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.models.told_states import layers_to_ask, part_states
+from specsim.simulation.models.reported_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
 from specsim.topology import NONE
 

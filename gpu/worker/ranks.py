@@ -1,6 +1,6 @@
 """Ranks that are processes: what they say travels through a store, and rows of a forward through ``torch.distributed``.
 
-Gloo gathers rows on the CPU, NCCL on one GPU a rank. Whoever does not answer in time is given up by all others at once:
+Gloo gathers rows on the CPU, NCCL on one GPU a rank. A rank that is late is given up by all others at once:
 the first that misses it says so in the store, and everybody obeys what stands there.
 """
 
@@ -19,11 +19,11 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.ranks import LostRank
 
-NOBODY = "none"
+NO_ONE = "none"
 """What stands in the store where all ranks have answered."""
 
 KEPT_ROUNDS = 4
-"""Rounds whose answers stay in the store, for whoever is late."""
+"""Rounds whose answers stay in the store, for late ranks."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
 """How long a rank pauses before it looks again for what others say."""
@@ -76,7 +76,7 @@ class ProcessGroup:
         return self._members
 
     def exchange(self, what: str, values: Sequence[int]) -> Mapping[int, tuple[int, ...]]:
-        """Return the numbers of all ranks that are left; whoever stays silent is given up."""
+        """Return the numbers of all ranks that are left; a silent one is given up."""
         return {rank: tuple(said) for rank, said in self._meet(what, [int(value) for value in values], 1).items()}
 
     def sum(self, what: str, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,9 +88,9 @@ class ProcessGroup:
             if failure is not None:
                 # NOTE: others that wait inside of the collective see this connection end, and need not wait longer.
                 self._disconnect()
-            # NOTE: whoever waits for a silent one inside of the collective comes here a whole time limit later.
-            told = self._meet(f"{what} summed", [int(failure is None)], 2)
-            if self._members == members and all(one[0] for one in told.values()):
+            # NOTE: a rank that waits for a silent one inside of the collective comes here a whole time limit later.
+            reported = self._meet(f"{what} summed", [int(failure is None)], 2)
+            if self._members == members and all(one[0] for one in reported.values()):
                 return total
             num_attempts = num_attempts + 1 if self._members == members else 0
             if failure is not None and num_attempts == MOST_ATTEMPTS:
@@ -138,10 +138,10 @@ class ProcessGroup:
         self._num_rounds += 1
         self._store.set(_place(number, self.rank), json.dumps([what, values]))
         missing = self._wait_for(number, self._members, patience)
-        said_lost = self._store.compare_set(_decision(number), "", ",".join(map(str, missing)) or NOBODY).decode()
+        said_lost = self._store.compare_set(_decision(number), "", ",".join(map(str, missing)) or NO_ONE).decode()
         if number >= KEPT_ROUNDS:
             self._store.delete_key(_place(number - KEPT_ROUNDS, self.rank))
-        if said_lost != NOBODY:
+        if said_lost != NO_ONE:
             self._give_up([int(rank) for rank in said_lost.split(",")], what)
         answers: dict[int, list[int]] = {}
         for rank in self._members:
@@ -206,7 +206,7 @@ def _place(number: int, rank: int) -> str:
 
 
 def gone(rank: int) -> str:
-    """Return what whoever started a rank leaves in the store when it has ended."""
+    """Return what the parent of a rank leaves in the store when the rank has ended."""
     return f"{rank} is gone"
 
 

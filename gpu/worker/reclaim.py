@@ -42,7 +42,7 @@ class Accepted:
 
     @classmethod
     def of(cls, truncation: Truncation, going_on: Sequence[int], num_nodes: int, device: torch.device) -> "Accepted":
-        """Bring it there in one copy that nobody waits for."""
+        """Bring it there in one copy that no one waits for."""
         accept_index = truncation.accept_index
         narrow = accept_index, accept_index[accept_index >= 0], truncation.batch_num_accepted_drafts
         paths, nodes, counts, places = upload([*narrow, going_on], device)
@@ -67,7 +67,7 @@ def reclaim(
 
     ``row`` int64 [request] are the live rows of the verify, and ``window`` int64 [request*node] holds on the device
     the slots that ``given`` has on the host. The host knows which slots fall free before it could see what the device
-    says. ``is_caught_up`` is what ``IterationLedger.commit`` is told.
+    says. ``is_caught_up`` is handed to ``IterationLedger.commit``.
     """
     num_nodes, seq_lens = verify_input.num_draft_tokens, verify_input.seq_lens[: len(given)]
     going_on = [request for request, finish in enumerate(truncation.finishes) if finish is None]
@@ -109,7 +109,7 @@ def reclaim(
 def evicted_nodes(
     accept_index: NDArray[np.int32], starts: NDArray[np.int64], num_nodes: int, page_size: int
 ) -> NDArray[np.bool_]:
-    """Return bool [request, node]: the places of each window whose slots nobody keeps.
+    """Return bool [request, node]: the places of each window whose slots no one keeps.
 
     On larger pages everything stays up to the end of the last accepted position's page: a chain lies in front already,
     and a tree is moved there.

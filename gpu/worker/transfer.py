@@ -17,7 +17,7 @@ _ALIGNMENT = 16
 
 
 def upload(arrays: Sequence[Any], device: torch.device) -> tuple[Tensor, ...]:
-    """Bring integer arrays of the host to the device in one copy that nobody waits for.
+    """Bring integer arrays of the host to the device in one copy that no one waits for.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def upload(arrays: Sequence[Any], device: torch.device) -> tuple[Tensor, ...]:
 
 
 def send(array: NDArray[Any], device: torch.device) -> Tensor:
-    """Bring an array of the host to the device in a copy that nobody waits for."""
+    """Bring an array of the host to the device in a copy that no one waits for."""
     return pinned(array, device).to(device, non_blocking=True)
 
 

@@ -56,7 +56,7 @@ class GpuWorker(Loop):
             constrain_trees(stages.output, stages.verify_input, asked.choices)
         stages.run("settle")
         accepted, scored = stages.verify_output, None
-        if asked.is_told:
+        if asked.wants_report:
             row = stages.start.req_pool_indices
             scored = score(asked, row, stages.output, accepted.accept_index, accepted.predict, choices)
         self._scored = scored, len(rows)

@@ -1,4 +1,4 @@
-"""What an implementation does beyond the limits that it declares: each is tried once, and what comes of it is told.
+"""What an implementation does beyond the limits that it declares: each is tried once, and what comes of it is reported.
 
 ``python -m specsim.properties.conformance.beyond IMPL SKIPPED`` prints a line of JSON before and after each trial, but
 for the first few, so that a trial which takes the process with it can be named.
@@ -112,11 +112,11 @@ def _call(backend: Backend, operation: str, case: strategies.Arguments) -> str:
 
 def main(implementation: str, skipped: int) -> None:
     """Print what is tried, and what came of it."""
-    told, sys.stdout = sys.stdout, sys.stderr
+    plain, sys.stdout = sys.stdout, sys.stderr
     backend = load(implementation)
     for trial in trials_of(backend)[skipped:]:
-        print(json.dumps({"what": trial.words}), file=told, flush=True)
-        print(json.dumps({"what": trial.words, "outcome": outcome_of(trial, backend)}), file=told, flush=True)
+        print(json.dumps({"what": trial.words}), file=plain, flush=True)
+        print(json.dumps({"what": trial.words, "outcome": outcome_of(trial, backend)}), file=plain, flush=True)
 
 
 if __name__ == "__main__":

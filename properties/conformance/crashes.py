@@ -86,7 +86,7 @@ def smallest_crash(
 
     Returns
     -------
-    told : dict or None
+    plain : dict or None
         The failure with its case as plain values; None where the case alone does not crash.
     """
     if not search.loads_apart:
@@ -105,9 +105,9 @@ def smallest_crash(
     if found is None:
         return None
     case, death = found
-    is_told = one.is_slow or one.fills_missing or _is_the_call(death, case)
-    given = None if is_told else stored_law_of(one, case)
-    return told_crash(implementation, name, death.fate, death.words, death.call, limits, law=given)
+    wants_report = one.is_slow or one.fills_missing or _is_the_call(death, case)
+    given = None if wants_report else stored_law_of(one, case)
+    return plain_crash(implementation, name, death.fate, death.words, death.call, limits, law=given)
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _is_the_call(death: Death, case: Any) -> bool:
     return operation not in RECORDS or is_call(RECORDS[operation].contract, case)
 
 
-def told_crash(
+def plain_crash(
     implementation: str,
     name: str,
     fate: Fate,
@@ -254,6 +254,6 @@ def told_crash(
         return tell_without_case(failure, error)
 
 
-def told_loss(lost: Lost, implementation: str, name: str, limits: UnitLimits) -> dict[str, Any]:
+def plain_loss(lost: Lost, implementation: str, name: str, limits: UnitLimits) -> dict[str, Any]:
     """Return the failure of a job that was lost, with the call that it was lost in."""
-    return told_crash(implementation, name, lost.fate, lost.words, lost.call, limits, lost.printed)
+    return plain_crash(implementation, name, lost.fate, lost.words, lost.call, limits, lost.printed)

@@ -10,7 +10,7 @@ from specsim.conformance.isolation.jobs import CannotStart, Job
 from specsim.conformance.isolation.supervisor import Supervisor
 from specsim.properties.conformance.budget import Budget
 from specsim.properties.conformance.report import Report
-from specsim.properties.conformance.run import Prepare, Run, Told
+from specsim.properties.conformance.run import Prepare, Reported, Run
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.unit_of_work import stopped_by
 
@@ -36,7 +36,7 @@ def check_isolated(
     wanted: Wanted,
     prepared: Prepared,
     prepare: Prepare,
-    on_failure: Told,
+    on_failure: Reported,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Run the suite in the workers of a supervisor.
@@ -46,7 +46,7 @@ def check_isolated(
     prepared, prepare : Prepared, callable
         What the supervisor's workers came to when they were made ready, and how.
     on_failure : callable
-        Is told each failure when it is found.
+        Called with each failure when it is found.
     on_progress : callable or None
         Called with the name of a property, how many units are done, and how many there are.
 

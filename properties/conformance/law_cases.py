@@ -72,7 +72,7 @@ def given_to(one: Property, law: StoredLaw) -> Any:
 
 
 def given_by(one: Property, call: Call) -> Any:
-    """Return what a law takes that is told by a call alone: the call, or as many of them; None of any other law."""
+    """Return what a law takes that is given by a call alone: the call, or as many of them; None of any other law."""
     form = form_of(one.law)
     if get_origin(form) is dict:
         return dict(call)
@@ -159,8 +159,8 @@ def _with_cell(law: StoredLaw, backend: Backend, operation: str, arguments: Call
 
 
 def _forms_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: value for name, value in outputs.items() if value is not None}
-    return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in told.items()}
+    plain = {name: value for name, value in outputs.items() if value is not None}
+    return {name: (np.shape(value), getattr(value, "dtype", None)) for name, value in plain.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -45,7 +45,7 @@ KINDS = {
     "P24": "shapes at the end of a word, a tile, a block",
     "P25": "counts of drafts and of tokens",
     "P26": "figures are counted from what was accepted",
-    "P28": "what is told of a token is told of its own row",
+    "P28": "what is reported of a token is that of its own row",
     "P30": "padding changes nothing",
     "P31": "a request depends neither on its neighbours nor on its place",
     "P32": "an empty batch has a defined result",

@@ -12,7 +12,7 @@ from specsim.conformance.catalogue import CATALOGUE
 from specsim.conformance.isolation.jobs import Done, Fate, Job, Limits, Lost, Skipped
 from specsim.properties.catalogue import all_properties, property_named
 from specsim.properties.conformance.budget import SPENT, rounds_of
-from specsim.properties.conformance.crashes import Search, told_loss
+from specsim.properties.conformance.crashes import Search, plain_loss
 from specsim.properties.conformance.report import Failure, PropertyReport, Report, assemble
 from specsim.properties.conformance.selection import (
     examples_of,
@@ -22,7 +22,14 @@ from specsim.properties.conformance.selection import (
     least_examples_of,
     reported_names,
 )
-from specsim.properties.conformance.units import ToldCase, UnitLimits, failure_from, outcome_from, report_from, together
+from specsim.properties.conformance.units import (
+    PlainCase,
+    UnitLimits,
+    failure_from,
+    outcome_from,
+    report_from,
+    together,
+)
 from specsim.properties.conformance.wanted import Prepared, Wanted
 from specsim.properties.property import Property
 from specsim.properties.unit_of_work import MOST_LOSSES, checked
@@ -36,13 +43,15 @@ MOST_SEARCHES = 4
 """How many times as long that may take where others have the machine."""
 
 Prepare = Callable[[str], object]
-Told = Callable[[Failure], None]
+Reported = Callable[[Failure], None]
 
 
 class Run:
     """One run: ``found`` has what each property came to so far, one report a round, ``failures`` those that broke."""
 
-    def __init__(self, wanted: Wanted, prepared: Prepared, prepare: Prepare, folder: Path, on_failure: Told) -> None:
+    def __init__(
+        self, wanted: Wanted, prepared: Prepared, prepare: Prepare, folder: Path, on_failure: Reported
+    ) -> None:
         self.prepared = prepared
         self.described = prepared.described
         self.chosen = [one for one in all_properties() if self._is_chosen(one, wanted)]
@@ -145,7 +154,7 @@ class Run:
         elif event.fate is Fate.RAISED:
             implementation, name, _, limits = event.job.arguments
             self._add(name, PropertyReport(event.example, True, False))
-            self._fail(name, failure_from(told_loss(event, implementation, name, limits)))
+            self._fail(name, failure_from(plain_loss(event, implementation, name, limits)))
         else:
             return self._take_loss(event)
         return None
@@ -160,8 +169,8 @@ class Run:
 
     def report(self, why_ended: str = "", is_interrupted: bool = False) -> Report:
         """Return what the run came to so far; what did not begin is not run."""
-        for name, told in list(self._searching.items()):
-            self._end_search(name, told)
+        for name, plain in list(self._searching.items()):
+            self._end_search(name, plain)
         rest = PropertyReport(
             0, False, False, cut=bool(why_ended), not_run=why_ended or "no examples of it were wanted"
         )
@@ -227,13 +236,13 @@ class Run:
     def _take_loss(self, lost: Lost) -> Job | None:
         implementation, name, (seed,), limits = lost.job.arguments
         self._add(name, PropertyReport(lost.example, True, False))
-        told = told_loss(lost, implementation, name, limits)
-        operation = told["operation"] if self.described.has(told["operation"]) else ""
+        plain = plain_loss(lost, implementation, name, limits)
+        operation = plain["operation"] if self.described.has(plain["operation"]) else ""
         self._losses[operation] += 1
         if name in self._searching:
             return None
         if self._losses[operation] > 1 or not lost.example:
-            self._fail(name, failure_from(told))
+            self._fail(name, failure_from(plain))
             return None
         bounds = lost.job.limits
         search = Search(
@@ -248,24 +257,24 @@ class Run:
             loads_apart=self.prepared.uses_gpu,
             declared=self._wanted.limits_of(self.prepared),
         )
-        self._searching[name] = told
+        self._searching[name] = plain
         arguments = (implementation, name, search, limits, self._prepare)
         most = MOST_SEARCHES * (search.seconds + search.call_seconds)
-        read = partial(checked, kind=ToldCase | None)
+        read = partial(checked, kind=PlainCase | None)
         return Job((name, 0), SMALLEST_CRASH, arguments, Limits(most, most, None), is_apart=True, read=read)
 
     def _take_search(self, event: Done | Lost | Skipped) -> None:
         name, _ = event.job.key
-        told, smaller = self._searching[name], event.answer if isinstance(event, Done) else None
+        plain, smaller = self._searching[name], event.answer if isinstance(event, Done) else None
         if isinstance(event, Done) and smaller is None:
-            told = {**told, "message": f"{told['message']}; alone, the case does not do it again"}
-        elif smaller is not None and (smaller["case"] is not None or told["case"] is None):
-            told = {**smaller, "error": told["error"]}
-        self._end_search(name, told)
+            plain = {**plain, "message": f"{plain['message']}; alone, the case does not do it again"}
+        elif smaller is not None and (smaller["case"] is not None or plain["case"] is None):
+            plain = {**smaller, "error": plain["error"]}
+        self._end_search(name, plain)
 
-    def _end_search(self, name: str, told: dict[str, Any]) -> None:
+    def _end_search(self, name: str, plain: dict[str, Any]) -> None:
         del self._searching[name]
-        self._fail(name, failure_from(told))
+        self._fail(name, failure_from(plain))
 
 
 def _asked(chosen: Sequence[Property], reports: Mapping[str, PropertyReport], names: Sequence[str]) -> set[str]:

@@ -214,7 +214,7 @@ def explore(
 
 
 def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> Failure:
-    """Return the failure of a property; with its case, where that is a call of an operation or can be told by one."""
+    """Return the failure of a property; with its case, where that is a call of an operation or can be stated as one."""
     failure = Failure(
         operation="" if one.fills_missing else one.operations[0],
         property=one.name,
@@ -228,12 +228,12 @@ def failure_of(one: Property, backend: Backend, error: Exception, case: Any) -> 
     if one.is_slow or one.fills_missing or case is None:
         return failure
     try:
-        told = law_case_of(one, backend, case)
+        plain = law_case_of(one, backend, case)
     except Cut:
         return failure
-    evidence = evidence_of(one, backend, case, None if told is None else told.arguments)
-    if told is not None:
-        failure = replace(failure, operation=told.operation, case=told.arguments, law=told.law)
+    evidence = evidence_of(one, backend, case, None if plain is None else plain.arguments)
+    if plain is not None:
+        failure = replace(failure, operation=plain.operation, case=plain.arguments, law=plain.law)
     return replace(failure, evidence=evidence)
 
 

@@ -124,8 +124,8 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     came_to = together(reports)
     if came_to.examples:
         came_to = replace(came_to, ran={name: backend.uses[name] - before[name] for name in backend.makes})
-    told = None if failure is None else _tell(failure, backend, limits)
-    return {**asdict(came_to), "duration": time.monotonic() - started, "failure": told}
+    plain = None if failure is None else _tell(failure, backend, limits)
+    return {**asdict(came_to), "duration": time.monotonic() - started, "failure": plain}
 
 
 def together(reports: Sequence[PropertyReport]) -> PropertyReport:
@@ -153,7 +153,7 @@ def together(reports: Sequence[PropertyReport]) -> PropertyReport:
     )
 
 
-class ToldCase(msgspec.Struct):
+class PlainCase(msgspec.Struct):
     """Of a failure of a property what a process sends: texts, and the file of its case."""
 
     operation: str
@@ -165,12 +165,12 @@ class ToldCase(msgspec.Struct):
     case: str | None
 
 
-class _ToldUnit(msgspec.Struct):
+class _PlainUnit(msgspec.Struct):
     duration: float
-    failure: ToldCase | None
+    failure: PlainCase | None
 
 
-def outcome_from(told: Any) -> Any:
+def outcome_from(plain: Any) -> Any:
     """Return the outcome of a unit as it was sent.
 
     Raises
@@ -178,8 +178,8 @@ def outcome_from(told: Any) -> Any:
     ValueError
         It is none.
     """
-    report_from(told)
-    return checked(told, _ToldUnit)
+    report_from(plain)
+    return checked(plain, _PlainUnit)
 
 
 def report_from(outcome: Mapping[str, Any]) -> PropertyReport:
@@ -193,14 +193,14 @@ def report_from(outcome: Mapping[str, Any]) -> PropertyReport:
     return msgspec.convert(outcome, PropertyReport)
 
 
-def failure_from(told: Mapping[str, Any]) -> Failure:
+def failure_from(plain: Mapping[str, Any]) -> Failure:
     """Return the failure in the outcome of a unit, with its case."""
-    words = {name: told[name] for name in WORDS}
+    words = {name: plain[name] for name in WORDS}
     try:
-        kept = read_case(Path(told["case"])) if told["case"] else None
+        kept = read_case(Path(plain["case"])) if plain["case"] else None
     except SpecRejection as refusal:
-        kept, words["error"] = None, f"{told['error']}\n{NOT_KEPT}: {refusal}"
-    evidence = Evidence(**{name: tuple(names) for name, names in told["evidence"].items()})
+        kept, words["error"] = None, f"{plain['error']}\n{NOT_KEPT}: {refusal}"
+    evidence = Evidence(**{name: tuple(names) for name, names in plain["evidence"].items()})
     return Failure(case=None if kept is None else kept.arguments, kept=kept, evidence=evidence, **words)
 
 

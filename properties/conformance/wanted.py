@@ -64,9 +64,9 @@ class Prepared:
     version: str = ""
     remarks: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values, which ``prepared_from`` reads."""
-        return {**vars(self), "declared": self.declared.told()}
+        return {**vars(self), "declared": self.declared.as_plain()}
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Unprepared:
     words: str
     code: int
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values, which ``prepared_from`` reads."""
         return vars(self)
 
 
-class _Told(msgspec.Struct, forbid_unknown_fields=True):
+class _Plain(msgspec.Struct, forbid_unknown_fields=True):
     described: Described
     device: str
     is_interpreted: bool
@@ -91,7 +91,7 @@ class _Told(msgspec.Struct, forbid_unknown_fields=True):
     remarks: tuple[str, ...]
 
 
-def prepared_from(told: Mapping[str, Any] | None) -> Prepared | Unprepared | None:
+def prepared_from(plain: Mapping[str, Any] | None) -> Prepared | Unprepared | None:
     """Return what a worker says of an implementation; None where it says that it is ready.
 
     Raises
@@ -99,9 +99,9 @@ def prepared_from(told: Mapping[str, Any] | None) -> Prepared | Unprepared | Non
     ValueError
         It is nothing of this kind.
     """
-    if told is None:
+    if plain is None:
         return None
-    if "code" in told:
-        return msgspec.convert(told, Unprepared)
-    read = msgspec.convert(told, _Told)
+    if "code" in plain:
+        return msgspec.convert(plain, Unprepared)
+    read = msgspec.convert(plain, _Plain)
     return Prepared(**{**msgspec.structs.asdict(read), "declared": limits_from(read.declared)})

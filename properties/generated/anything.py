@@ -100,7 +100,7 @@ def _overlap(backend: Backend, one: Any, other: Any) -> bool:
 
 
 def _contents(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what every array of a call holds, and of anything else what can be told of it."""
+    """Return what every array of a call holds, and of anything else what can be said of it."""
 
     def contents(value: Any) -> Any:
         if isinstance(value, list | tuple):

@@ -155,7 +155,7 @@ class WorkerMachine(RuleBasedStateMachine):
 
     @precondition(can("idle batch"))
     @rule()
-    def run_for_nobody(self) -> None:
+    def run_idle_batch(self) -> None:
         """Run an iteration without requests."""
         self.let(Action("idle batch"))
 

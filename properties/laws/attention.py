@@ -96,9 +96,9 @@ def idle_rows_have_one_query_and_plain_lengths(backend: Backend, case: Case) -> 
 
     Without a row there is nothing but the first offset.
     """
-    nobody = {**case, **{name: case[name][:0] for name in _ROWS}}
+    idle = {**case, **{name: case[name][:0] for name in _ROWS}}
     for name in ("cu_seqlens_q", "cu_seqlens_k"):
-        require_equal(f"{name} of nothing", outputs_of(backend, _IDLE, nobody)[name], [0])
+        require_equal(f"{name} of nothing", outputs_of(backend, _IDLE, idle)[name], [0])
     got = outputs_of(backend, _IDLE, case)
     lengths = np.asarray(case["seq_lens"], dtype=np.int64) + case["num_new_keys"]
     require_equal("cache_seqlens", got["cache_seqlens"], lengths)

@@ -63,7 +63,7 @@ def a_request_that_keeps_all_leaves_every_row(backend: Backend, case: Case) -> N
 
 
 def output_tokens_come_first(backend: Backend, case: Case) -> None:
-    """The accepted drafts and the bonus token come first, then the rejected drafts, then a 0 that nobody drafted."""
+    """The accepted drafts and the bonus token come first, then the rejected drafts, then a 0 that no one drafted."""
     got = outputs_of(backend, "fill_block_tokens", case)["out_tokens"]
     for request, drafts in enumerate(case["num_accepted_drafts"].tolist()):
         _, *proposed = case["candidates"][request].tolist()

@@ -125,7 +125,7 @@ def the_first_pass_has_whole_pages(backend: Backend, case: Case) -> None:
     own = got["expand_cache_seqlens"][-1]
     for name, keys in (("page_table", got["cache_seqlens"]), ("expand_page_table", own)):
         unused = np.arange(got[name].shape[1]) * page_size >= keys[:, None]
-        require_equal(f"columns of {name} that nobody reads", got[name][unused], 0 * got[name][unused])
+        require_equal(f"columns of {name} that no one reads", got[name][unused], 0 * got[name][unused])
 
 
 def passes_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:

@@ -77,7 +77,7 @@ def tree_path_equals_its_sequence(backend: Backend, scene: Case) -> None:
 
 
 def mask_bits_matter(backend: Backend, scene: Case) -> None:
-    """Changing what one node may see changes its hidden state, and that of nobody who does not see it."""
+    """Changing what one node may see changes its hidden state, and that of no one who does not see it."""
     squares = np.stack([closure_of(parents) for parents in scene["parents"]])
     cache = prefill(backend, scene, scene["cuts"])["kv_buffers"]
     states = tree_pass(backend, scene, cache, squares)
@@ -117,7 +117,7 @@ def visible_entries_matter(backend: Backend, scene: Case) -> None:
 
 
 def invisible_entries_do_not_matter(backend: Backend, scene: Case) -> None:
-    """Whatever lies in slots that nobody may see changes nothing and stays there."""
+    """Whatever lies in slots that no one may see changes nothing and stays there."""
     cuts = scene["cuts"]
     ends = [cut + 1 for cut in cuts]
     cache = prefill(backend, scene, cuts)["kv_buffers"]

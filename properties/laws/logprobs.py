@@ -40,7 +40,7 @@ def listed_tokens_are_scored_like_any_other(backend: Backend, case: Case) -> Non
 
 
 def the_most_probable_come_first(backend: Backend, case: Case) -> None:
-    """Told are the largest logits in order, the lower of equal tokens first, each with its own score."""
+    """The largest logits are reported in order, the lower of equal tokens first, each with its own score."""
     outputs = outputs_of(backend, "gather_output_logprobs", case)
     for entry, request, node in _accepted(case):
         row = case["logits"][node].astype(np.float64).tolist()
@@ -54,7 +54,7 @@ def the_most_probable_come_first(backend: Backend, case: Case) -> None:
 
 
 def requests_are_scored_one_by_one(backend: Backend, case: Case) -> None:
-    """What is told of a request is the same alone, and in any order of the batch."""
+    """What is reported of a request is the same alone, and in any order of the batch."""
     num_requests = len(case["accept_index"])
     num_nodes, width = len(case["predict"]) // max(num_requests, 1), case["accept_index"].shape[1]
     whole = outputs_of(backend, "gather_output_logprobs", case)

@@ -1,4 +1,4 @@
-"""A law of whole runs: users are told one score a token, that of the text before it, whatever the worker drafted."""
+"""A law of whole runs: users get one score a token, that of the text before it, whatever the worker drafted."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,7 +11,7 @@ from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, parts_of, tree_scenarios
-from specsim.properties.laws.support.told import check_told
+from specsim.properties.laws.support.reported import check_reported
 from specsim.simulation.engine import Engine
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import is_telling
@@ -23,7 +23,7 @@ TEMPERATURES = (None, None, *NOT_ONE)
 
 
 @dataclass(frozen=True)
-class ToldRun:
+class ReportedRun:
     """A run, and what each of its requests asks for.
 
     How many alternatives, which listed tokens, whether scores at temperature 1, and the temperature it is sampled at.
@@ -41,7 +41,7 @@ class ToldRun:
         return Schedule(), Schedule(is_overlapped=True, stream_seed=self.scenario.shuffle_seed)
 
 
-def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -> None:
+def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ReportedRun) -> None:
     """Each output token comes with the log-probability that a prefill of its text gives it.
 
     So do alternatives and the tokens that its request lists.
@@ -61,11 +61,11 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ToldRun) -
             request.sampling = None if temperature is None else SamplingParameters(temperature, seed=request.request_id)
             engine.submit(request)
         for request in engine.run():
-            check_told(scenario.model, request)
+            check_reported(scenario.model, request)
 
 
 @composite
-def told_runs(draw: DrawFn) -> ToldRun:
+def reported_runs(draw: DrawFn) -> ReportedRun:
     """Draw runs on trees in which requests ask for different things, or for nothing.
 
     One that asks is sampled hot or cold and wants scores as at temperature 1, where the two differ.
@@ -83,11 +83,11 @@ def told_runs(draw: DrawFn) -> ToldRun:
     originals, temperatures = each(st.booleans()), each(st.sampled_from(TEMPERATURES))
     differs = draw(st.sampled_from([place for place, number in enumerate(asked) if number is not None]))
     originals[differs], temperatures[differs] = True, draw(st.sampled_from(NOT_ONE))
-    return ToldRun(scenario, tuple(asked), tuple(listed), tuple(originals), tuple(temperatures))
+    return ReportedRun(scenario, tuple(asked), tuple(listed), tuple(originals), tuple(temperatures))
 
 
 PROPERTIES = (
     state_of_runs(
-        "logprobs_engine", tokens_are_told_of_as_plain_decoding_would, told_runs, ("gather_output_logprobs",), "P28"
+        "logprobs_engine", tokens_are_told_of_as_plain_decoding_would, reported_runs, ("gather_output_logprobs",), "P28"
     ),
 )

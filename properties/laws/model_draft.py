@@ -84,7 +84,7 @@ def chunked_draft_prefill_equals_one_pass(backend: Backend, scene: Case) -> None
 
 
 def draft_context_reads_the_cache(backend: Backend, scene: Case) -> None:
-    """A stale draft entry shows in the context of whoever sees it, never in the next hidden state."""
+    """A stale draft entry shows in every context that sees it, never in the next hidden state."""
     given, whole = _whole_draft(backend, scene)
     ends = [len(tokens) - 1 for tokens in scene["tokens"]]
     last = [end - 1 for end in ends]

@@ -14,7 +14,7 @@ from specsim.properties.strategies.arrays import bulk
 
 
 def a_rotation_looks_one_token_further(backend: Backend, case: Case) -> None:
-    """Every id is the one after it, the proposal stands where it is told or at the end, and gaps stay as they are."""
+    """Every id is the one after it, the proposal stands at its given place or at the end, and gaps stay as they are."""
     got = outputs_of(backend, "rotate_input_ids", case)["input_ids"]
     expected = case["input_ids"].tolist()
     for request, window in enumerate(_windows(case, "extend_seq_lens")):

@@ -118,7 +118,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
                 require(drafts in wanted_drafts, f"drafts counted for {request.prompt}", drafts, wanted_drafts)
         for request, text in zip(running, texts, strict=True):
             if request in verified:
-                # NOTE: V2 has not told the host yet what the verify output.
+                # NOTE: the host of V2 does not know yet what the verify output.
                 said = text if run.name == V2 else request.output
                 plain.insert(tuple([*request.prompt, *said][-run.parameters.max_depth :]))
         for name in ("num_nodes", "num_forgotten"):

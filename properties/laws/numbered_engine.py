@@ -36,7 +36,7 @@ _READ = (*_CALLED, "traverse_tree")
 
 
 def numbers_of_drafts_change_no_output(backend: Backend, run: NumberedRun) -> None:
-    """Outputs are those of plain decoding, nobody accepts more than it drafts, and slots have one owner."""
+    """Outputs are those of plain decoding, no one accepts more than it drafts, and slots have one owner."""
     numbers, worker = run.numbers(), run.own_worker(backend)
     if worker is None:
         return

@@ -79,15 +79,15 @@ class OfAnotherRank:
 
 def ranks_of_one_batch_commit_the_same(backend: Backend, shared: SharedRun) -> None:
     """Each rank outputs and counts what the first one does, which is what it would alone; no rank leaves the others."""
-    told, lost = run_threads(shared.num_ranks, partial(_run_one, backend, shared.run))
+    reported, lost = run_threads(shared.num_ranks, partial(_run_one, backend, shared.run))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
     alone = start(shared.run.plain_worker(), shared.run.scenario)
     for request in shared.run.requests():
         alone.submit(request)
     alone.run()
-    expected = _told(alone.scheduler.finished)
-    for rank, finished in enumerate(told):
-        got = _told(finished)
+    expected = _reported(alone.scheduler.finished)
+    for rank, finished in enumerate(reported):
+        got = _reported(finished)
         require(got == expected, f"what requests of rank {rank} came to", got, expected)
 
 
@@ -102,7 +102,7 @@ def _run_one(backend: Backend, run: PaddedRun, group: LocalGroup) -> list[Reques
     return engine.scheduler.finished
 
 
-def _told(requests: list[Request]) -> list[Any]:
+def _reported(requests: list[Request]) -> list[Any]:
     return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
 

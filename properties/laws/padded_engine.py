@@ -66,7 +66,7 @@ def padded_runs_are_plain_runs(backend: Backend, run: PaddedRun) -> None:
 
 
 def padded_drafts_of_each_kind_are_plain_runs(backend: Backend, scenario: Scenario) -> None:
-    """Windows of layers, blocks, and rows of padding beside recurrent state change nothing, whoever comes late."""
+    """Windows of layers, blocks, and rows of padding beside recurrent state change nothing, in any order of arrival."""
     for name, pool in _KINDS_OF_DRAFTS:
         padded_runs_are_plain_runs(backend, run_of(name, scenario, pool))
 
@@ -94,27 +94,27 @@ def an_idle_rank_runs_each_forward(backend: Backend, scenario: Scenario) -> None
     for name in V2_WORKERS:
         run = run_of(name, scenario)
         _, padded = run.padded_worker(backend)
-        told = {ForwardKind.FROZEN_STEP: run.config.topk, ForwardKind.DRAFT_BLOCK: run.config.num_draft_tokens}
+        reported = {ForwardKind.FROZEN_STEP: run.config.topk, ForwardKind.DRAFT_BLOCK: run.config.num_draft_tokens}
         for kind in run.forwards_of_an_iteration():
-            width, before = run.rows_of_a_request(kind) or told.get(kind, 1), Counter(padded.forwards)
+            width, before = run.rows_of_a_request(kind) or reported.get(kind, 1), Counter(padded.forwards)
             padded.run_padding(kind, ROWS_OF_AN_IDLE_RANK * width, width)
             ran = padded.forwards - before
             require(ran == Counter([kind]), f"forwards of an idle rank of {name}", ran, Counter([kind]))
 
 
 def ranks_in_step_are_plain_runs(backend: Backend, ranked: RankedRun) -> None:
-    """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses nobody."""
-    told, lost = run_threads(ranked.num_ranks, partial(_run_one, backend, ranked))
+    """Every rank outputs and counts what it would alone, runs as many forwards as any other, and loses no one."""
+    reported, lost = run_threads(ranked.num_ranks, partial(_run_one, backend, ranked))
     require(not lost, "ranks that were given up", [str(one) for one in lost], "none")
-    forwards = [one for _, one, _ in told]
-    for rank, (finished, own, _) in enumerate(told):
+    forwards = [one for _, one, _ in reported]
+    for rank, (finished, own, _) in enumerate(reported):
         require(own == forwards[0], f"forwards of rank {rank}", dict(own), dict(forwards[0]))
         alone = start(ranked.run.plain_worker(), ranked.run.scenario)
         for request in ranked.requests_of(rank):
             alone.submit(request)
         alone.run()
         _require_requests(f"rank {rank}", finished, alone.scheduler.finished)
-    for number, of_ranks in enumerate(zip(*(seen for _, _, seen in told), strict=True)):
+    for number, of_ranks in enumerate(zip(*(seen for _, _, seen in reported), strict=True)):
         rows = [row for own, _ in of_ranks for row in own]
         for rank, (_, gathered) in enumerate(of_ranks):
             require(gathered == rows, f"rows of forward {number} that rank {rank} gathered", gathered, rows)
@@ -156,7 +156,7 @@ def _run_idle_batch(run: PaddedRun, worker: Worker, padded: Any) -> None:
 
 
 def _without_free_rows(state: Mapping[str, Any], taken: set[int]) -> Mapping[str, Any]:
-    """Return a state without what is carried for rows that nobody has had: that is for a worker to choose."""
+    """Return a state without what is carried for rows that no one has had: that is for a worker to choose."""
     kept = sorted({0, *taken})
     return {name: values[kept] if name in CARRIED else values for name, values in state.items()}
 
@@ -173,10 +173,10 @@ def _require_state(number: int, got: Mapping[str, Any], expected: Mapping[str, A
 
 
 def _require_requests(what: str, got: list[Request], expected: list[Request]) -> None:
-    def told(requests: list[Request]) -> list[Any]:
+    def reported(requests: list[Request]) -> list[Any]:
         return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
-    require(told(got) == told(expected), f"what requests of {what} came to", told(got), told(expected))
+    require(reported(got) == reported(expected), f"what requests of {what} came to", reported(got), reported(expected))
 
 
 @composite

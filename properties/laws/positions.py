@@ -66,15 +66,15 @@ def _require_counted(counters: PositionCounters, log: list[Verify]) -> None:
     expected = _counted(log)
     for name, value in vars(expected).items():
         require_equal(name, getattr(counters, name), value)
-    told, num = counters.public(), expected.num_proposing
-    require_equal("sum over positions", sum(told["num_accepted_tokens_per_pos"]), told["num_accepted_tokens"])
-    rates = told["per_position_acceptance_rate"]
+    reported, num = counters.public(), expected.num_proposing
+    require_equal("sum over positions", sum(reported["num_accepted_tokens_per_pos"]), reported["num_accepted_tokens"])
+    rates = reported["per_position_acceptance_rate"]
     require(sorted(rates, reverse=True) == rates, "per_position_acceptance_rate", rates, "never growing")
-    for place, (rate, conditional) in enumerate(zip(rates, told["conditional_acceptance_rate"], strict=True)):
+    for place, (rate, conditional) in enumerate(zip(rates, reported["conditional_acceptance_rate"], strict=True)):
         require_equal(f"rate at {place}", rate * num, expected.accepted[place]) if rate in (0, 1) else None
         require(rate <= conditional <= 1 or not num, f"conditional rate at {place}", conditional, f"{rate} to 1")
     is_all = all(accepted == levels == drafts for drafts, levels, accepted in log)
-    rate = told["draft_acceptance_rate"]
+    rate = reported["draft_acceptance_rate"]
     require((rate == 1) == (is_all and num > 0), "draft_acceptance_rate", rate, "1 where every draft is accepted")
 
 

@@ -204,8 +204,8 @@ def require_frequencies_of_seeds(backend: Backend, run: SampledRun) -> None:
     expected = autoregressive(lambda tokens: next_shares(model, [*prompt, *tokens]), 2)
     law = sequential_law(sample, expected, alpha=ALPHA, effect=EFFECT_OF_RUNS)
     what = f"chi-square of the outputs of {law.sample_size} seeds, prompt {list(prompt)}, {config}, {model}"
-    told = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
-    require(law.verdict != "differs", what, told, f"one of chance above {ALPHA:.0e}")
+    reported = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
+    require(law.verdict != "differs", what, reported, f"one of chance above {ALPHA:.0e}")
 
 
 @composite

@@ -167,11 +167,11 @@ def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeSce
     scene, thresholds, coins = case
     before = play_trees(backend, [scene], [coins])[0]
     after = play_trees(backend, [scene], [coins], thresholds)[0]
-    told = describe(scene)
+    reported = describe(scene)
     for one, other, used in zip(before, after, coins.tolist(), strict=True):
         require(
             len(other) >= len(one),
-            f"accepted drafts at thresholds {thresholds} and coins {used}, {told}",
+            f"accepted drafts at thresholds {thresholds} and coins {used}, {reported}",
             len(other) - 1,
             f"at least {len(one) - 1}",
         )
@@ -179,11 +179,11 @@ def lower_thresholds_never_shorten_a_chain(backend: Backend, case: tuple[TreeSce
 
 def impossible_tokens_are_never_emitted(backend: Backend, scene: TreeScene) -> None:
     """A token without probability is emitted at no coin: not as a draft at coin 0, not as the last token at any."""
-    cells, told = enumerate_cells(tree_axes(scene)), describe(scene)
+    cells, reported = enumerate_cells(tree_axes(scene)), describe(scene)
     for sequence, used in zip(play_trees(backend, [scene], [cells.coins])[0], cells.coins.tolist(), strict=True):
         path = scene.topology.path_to(node_of_path(scene, sequence[:-1]))
         for token, after in zip(sequence, path, strict=True):
-            require(scene.rows[after][token] > 0, f"token emitted at coins {used}, {told}", token, "possible")
+            require(scene.rows[after][token] > 0, f"token emitted at coins {used}, {reported}", token, "possible")
 
 
 def coins_of_one_verify_are_all_different(backend: Backend, case: Case) -> None:

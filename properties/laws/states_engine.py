@@ -9,8 +9,8 @@ from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival
+from specsim.properties.laws.support.reported import check_reported
 from specsim.properties.laws.support.scheduled_runs import ScheduledRun, finished, play, scheduled_runs
-from specsim.properties.laws.support.told import check_told
 from specsim.simulation.worker import is_telling
 
 
@@ -30,7 +30,7 @@ def hidden_states_are_those_of_plain_decoding(backend: Backend, run: ScheduledRu
         for _ in play(one, engine):
             pass
         for request in finished(engine):
-            check_told(one.scenario.model, request)
+            check_reported(one.scenario.model, request)
 
 
 def handed_runs() -> SearchStrategy[ScheduledRun]:

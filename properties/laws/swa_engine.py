@@ -89,10 +89,10 @@ def _check_window(when: str, state: Mapping[str, Any], engine: Engine, request: 
     memory, text, committed = engine.scheduler.memory, request.fill, request.num_committed
     for position in range(max(0, committed - memory.window + 1), committed):
         slot = request.slots[position]
-        (told,) = (0,) if memory.swa is None else memory.swa.swa_slots([slot])
-        there = told if is_queued else int(state["full_to_swa"][slot])
+        (reported,) = (0,) if memory.swa is None else memory.swa.swa_slots([slot])
+        there = reported if is_queued else int(state["full_to_swa"][slot])
         what = f"request {request.request_id} at {position} {when}"
-        require(there == told > 0, f"SWA slot of {what}", there, told or "one")
+        require(there == reported > 0, f"SWA slot of {what}", there, reported or "one")
         for component, name in enumerate((SWA_KEYS, SWA_VALUES)):
             got = state["swa_kv"][component][there].tolist()
             expected = [position, text[position], 0, SWA_COMPONENT + component]

@@ -53,7 +53,7 @@ def squares_of(tree_mask: Array, case: Case) -> Array:
 
 
 def mask_is_the_ancestor_closure(backend: Backend, case: Case) -> None:
-    """A node sees itself and its ancestors, by the links, and nobody else."""
+    """A node sees itself and its ancestors, by the links, and no one else."""
     built = outputs_of(backend, "build_tree", case)
     squares = squares_of(built["tree_mask"], case)
     for request in range(len(case["seq_lens"])):

@@ -26,8 +26,8 @@ from specsim.simulation.history import first_divergence
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.reported_pairs import ReportedPairs
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.told_pairs import ToldPairs
 from specsim.simulation.worker import is_telling
 
 Tags = list[list[list[int]]]
@@ -131,39 +131,39 @@ def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario)
 
 
 def agrees_with_the_reference_in_lockstep(backend: Backend, scenario: Scenario) -> None:
-    """Every phase of every iteration hands over what the reference's does, and users are told the same.
+    """Every phase of every iteration hands over what the reference's does, and users get the same reports.
 
-    The first difference is named. Where drafts are the implementation's own, outputs and what users are told are
+    The first difference is named. Where drafts are the implementation's own, outputs and reports to users are
     compared alone: iterations differ.
     """
     reference = start(believed_worker(scenario), scenario)
     engine = start(own_worker(backend, scenario), scenario, backend)
     scenario = asking(scenario) if is_telling(engine.worker) else scenario
-    asked, told = [scenario.requests() for _ in range(2)], ToldPairs(reference.worker.model.description)
+    asked, reported = [scenario.requests() for _ in range(2)], ReportedPairs(reference.worker.model.description)
     for pair in zip(*asked, strict=True):
-        told.add(*pair)
+        reported.add(*pair)
     if backend.limits.has_own_drafts:
-        _require_same_ends(play([reference, engine], scenario, asked), asked, told)
+        _require_same_ends(play([reference, engine], scenario, asked), asked, reported)
         return
     for number, (expected, got) in enumerate(play([reference, engine], scenario, asked)):
         require((expected is None) == (got is None), f"iteration {number}", got, expected)
         divergence = None
         if expected is not None:
             divergence = first_divergence(number, reference.worker.phases(), engine.worker.phases())
-        divergence = divergence or told.first_divergence(number)
+        divergence = divergence or reported.first_divergence(number)
         if divergence is not None:
             raise AssertionError(str(divergence))
 
 
-def _require_same_ends(turns: Iterable[object], asked: Sequence[Sequence[Request]], told: ToldPairs) -> None:
-    """Play two engines to their ends; raise AssertionError unless requests end alike and users are told the same."""
+def _require_same_ends(turns: Iterable[object], asked: Sequence[Sequence[Request]], reported: ReportedPairs) -> None:
+    """Play two engines to their ends; raise AssertionError unless requests end alike and users get the same reports."""
     for _ in turns:
         pass
     for one, other in zip(*asked, strict=True):
         for field in ("output", "finish"):
             expected, got = getattr(one, field), getattr(other, field)
             require(got == expected, f"{field} of request {one.request_id}", got, expected)
-    divergence = told.first_divergence(0)
+    divergence = reported.first_divergence(0)
     if divergence is not None:
         raise AssertionError(str(divergence))
 

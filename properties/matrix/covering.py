@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from specsim.properties.matrix.factors import NAMES, Cell, Value
 
 ALL_UP_TO = 3
-"""Values of a combination up to which everything absent is told: as many as a profile covers."""
+"""Values of a combination up to which everything absent is listed: as many as a profile covers."""
 
 Combination = tuple[tuple[str, Value], ...]
 """Values of some factors, in the order of the factors."""

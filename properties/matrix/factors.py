@@ -56,9 +56,9 @@ class Cell:
     def name(self) -> str:
         """What a command line calls it; EAGLE goes without saying."""
         first = () if self.algorithm == EAGLE else (self.algorithm.lower(),)
-        told = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
+        plain = (f"page{self.page_size}", f"topk{self.topk}", self.pool)
         switched_on = (word for factor, word in SWITCHES.items() if vars(self)[factor])
-        return "-".join((*first, self.worker, *told, *switched_on))
+        return "-".join((*first, self.worker, *plain, *switched_on))
 
 
 FACTORS: dict[str, tuple[Any, ...]] = {

@@ -41,9 +41,9 @@ class Tried:
     num_leaked: int = 0
     failure: Failure | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        failure = None if self.failure is None else self.failure.told()
+        failure = None if self.failure is None else self.failure.as_plain()
         return {"reach": dict(self.counts), "num_leaked": self.num_leaked, "failure": failure}
 
 

@@ -76,7 +76,7 @@ class LawResult:
     error: str | None = None
     refused: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return what it came to as plain values."""
         reach = {name: number for name, number in vars(self).items() if name.startswith("num_")}
         failure = None if self.error is None else {"error": self.error, "lines": []}
@@ -204,6 +204,6 @@ def _check_frequencies(subject: Subject, setup: Setup, sampled: Sampled, seed: i
 
     law = sequential_law(sample, sampled.expected_law(), alpha=ALPHA, effect=EFFECT_OF_RUNS)
     what = f"chi-square of the outputs of {law.sample_size} seeds, prompt {list(sampled.prompt)}"
-    told = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
-    require(law.verdict != "differs", what, told, f"one of chance above {ALPHA:.0e}")
+    plain = f"{law.statistic:.1f}, p = {law.p_value:.1e}"
+    require(law.verdict != "differs", what, plain, f"one of chance above {ALPHA:.0e}")
     return len(seen)

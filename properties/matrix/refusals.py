@@ -20,7 +20,7 @@ from specsim.simulation.models.pool_kinds import RECURRENT_KINDS
 from specsim.simulation.worker import SynchronousWorker, Worker
 
 SCHEDULING = ("overlap", "chunking", "prefix_cache")
-"""Factors that a worker is not told of: cells that differ in these alone are asked about with one worker."""
+"""Factors that a worker does not depend on: cells that differ in these alone are asked about with one worker."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from specsim.properties.matrix.factors import Cell, cells_of
 from specsim.properties.matrix.history import shortfalls
 from specsim.properties.matrix.laws import LawResult
 from specsim.properties.matrix.plan import Plan, Profile, plan_matrix
-from specsim.properties.matrix.units import LAW, MatrixLimits, ToldHistory, ToldLaw, refusals_from
+from specsim.properties.matrix.units import LAW, MatrixLimits, PlainHistory, PlainLaw, refusals_from
 from specsim.properties.soak.run import OnProgress
 from specsim.properties.unit_of_work import (
     MOST_LOSSES,
@@ -160,7 +160,7 @@ class MatrixRun:
         """Return the unit of a task."""
         limits = MatrixLimits(self.seed, task.mode, most_seeded, replays)
         arguments = (self.implementation, task.cell.name, (task.number,), limits)
-        read = partial(checked, kind=ToldLaw if task.number == LAW else ToldHistory)
+        read = partial(checked, kind=PlainLaw if task.number == LAW else PlainHistory)
         return Job((task.cell.name, task), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(

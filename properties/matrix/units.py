@@ -17,7 +17,7 @@ from specsim.properties.matrix.refusals import Refusal, refusals
 from specsim.properties.matrix.subjects import load_subject
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.unit_of_work import ToldOutcome, require_device
+from specsim.properties.unit_of_work import PlainOutcome, require_device
 
 LAW = "law"
 """Stands in the place of a number where the law of a cell is gone through instead of a history."""
@@ -45,14 +45,14 @@ class MatrixLimits:
     replays: int = 0
 
 
-class ToldHistory(ToldOutcome):
+class PlainHistory(PlainOutcome):
     """What the process of a history sends."""
 
     num_leaked: int
     ran: dict[str, int]
 
 
-class ToldLaw(ToldOutcome):
+class PlainLaw(PlainOutcome):
     """What the process of a law sends; ``refused`` is what its worker takes alone, if it refuses the law's requests."""
 
     refused: str
@@ -80,14 +80,14 @@ def run_unit(implementation: str, name: str, seeds: Sequence[int | str], limits:
     subject, cell = loaded(implementation, limits.mode), require_present("cell", cell_named(name))
     before = subject.backend.uses.copy()
     if number == LAW:
-        outcome = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded).told()
+        outcome = try_law(subject, cell, limits.mode, limits.seed, limits.most_seeded).as_plain()
         ran = dict(subject.backend.uses - before) if outcome["reach"]["num_seeded"] else {}
     else:
         tried = try_history(subject, cell, limits.seed, int(number))
         ran = dict(subject.backend.uses - before) if tried.counts["iterations"] else {}
         if tried.failure is not None and limits.replays:
             tried = replace(tried, failure=shrink(subject, tried.failure, limits.replays))
-        outcome = tried.told()
+        outcome = tried.as_plain()
     if outcome["failure"] is not None:
         require_device(subject.backend)
     return {**outcome, "ran": ran, "duration": time.monotonic() - started}
@@ -104,12 +104,12 @@ def refusals_unit(implementation: str, mode: str, cells: Sequence[Cell], is_whol
     return {"refused": refused, "brings": asdict(Brought.of(subject.backend))}
 
 
-class _ToldPlan(msgspec.Struct):
+class _PlainPlan(msgspec.Struct):
     refused: dict[str, Refusal]
     brings: Brought
 
 
-def refusals_from(told: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal], Brought]:
+def refusals_from(plain: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal], Brought]:
     """Return the refusals of a worker, and what the implementation brings.
 
     Raises
@@ -117,7 +117,7 @@ def refusals_from(told: Any, cells: Sequence[Cell]) -> tuple[dict[Cell, Refusal]
     ValueError
         They are none of these cells.
     """
-    plan = msgspec.convert(told, _ToldPlan)
+    plan = msgspec.convert(plain, _PlainPlan)
     by_name = {cell.name: cell for cell in [*cells, *cells_of(plan.brings.drafters)]}
     return {by_name[name]: refusal for name, refusal in plan.refused.items()}, plan.brings
 

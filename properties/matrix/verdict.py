@@ -5,8 +5,8 @@ from specsim.properties.matrix.run import CellResult, Result
 from specsim.properties.soak.drafters import WORKER_NAMES
 from specsim.properties.unit_of_work import MOST_LOSSES
 
-MOST_TOLD = 3
-"""Histories of a cell that are told one by one: the others mostly fail of the same."""
+MOST_REPORTED = 3
+"""Histories of a cell that are reported one by one: the others mostly fail of the same."""
 
 
 def complaints(result: Result) -> list[str]:
@@ -26,8 +26,8 @@ def complaints_of(one: CellResult) -> list[str]:
     name = f"{one.cell.name}, {one.mode}"
     blamed = {number: failure.error for number, failure in one.failures.items()}
     blamed |= {number: "; ".join(missing) for number, missing in one.short.items()}
-    lines = [f"{name}, history {number}: {error}" for number, error in [*blamed.items()][:MOST_TOLD]]
-    more = [f"{name}: {len(blamed) - MOST_TOLD} histories more"] if len(blamed) > MOST_TOLD else []
+    lines = [f"{name}, history {number}: {error}" for number, error in [*blamed.items()][:MOST_REPORTED]]
+    more = [f"{name}: {len(blamed) - MOST_REPORTED} histories more"] if len(blamed) > MOST_REPORTED else []
     leaked = [f"{name}: {one.num_leaked} slots leaked"] if one.num_leaked else []
     left_out = f"{name}: {one.num_not_run} histories not run, as it has crashed or hung {MOST_LOSSES} times"
     return [*lines, *more, *leaked, *([left_out] if one.num_not_run else [])]

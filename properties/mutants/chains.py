@@ -118,7 +118,7 @@ def _every_row_has_mass(arguments: Named) -> None:
 
 
 MUTANTS = (
-    Mutant("OWN-396", _CHAIN, "Rows that nobody reads must have mass as well.", given(_every_row_has_mass)),
+    Mutant("OWN-396", _CHAIN, "Rows that no one reads must have mass as well.", given(_every_row_has_mass)),
     _fault("D13", "Only drafts of the full length count as drawn.", short_drafts_certain=True),
     _fault("V05", "Of the draft's law only the rejected entry is taken away.", residual_of_one_entry=True),
     _fault("V06", "Every draft is accepted.", always_accepts=True),

@@ -42,7 +42,7 @@ def _window(shift: int) -> Any:
 
 
 def _tabulated(arguments: Named, starts: Array, counts: Array) -> tuple[Array, ...]:
-    """Return the metadata of tables that start and end as told."""
+    """Return the metadata of tables that start and end as given."""
     width, position = arguments["num_draft_tokens"], arguments["req_to_token"].shape[1]
     visible = min(arguments["draft_window"] + arguments["page_size"] - 1 + width, position)
     table = np.zeros((len(starts), visible), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Faults in what a draft of blocks is told of the layers of the target: another order, or not all of them."""
+"""Faults in what a draft of blocks gets of the layers of the target: another order, or not all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

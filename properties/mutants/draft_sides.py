@@ -51,10 +51,10 @@ class SpoiltHiddenStates:
 
     def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Run the model's on the other hidden states."""
-        told, count = batch.hidden_states, len(self.description.draft_layers)
-        if told is not None:
-            layers = told.reshape(len(told), count, -1)
-            batch = replace(batch, hidden_states=self._spoil(layers, count).reshape(told.shape))
+        reported, count = batch.hidden_states, len(self.description.draft_layers)
+        if reported is not None:
+            layers = reported.reshape(len(reported), count, -1)
+            batch = replace(batch, hidden_states=self._spoil(layers, count).reshape(reported.shape))
         return self._model.draft_extend(batch, kv)
 
 

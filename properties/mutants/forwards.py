@@ -182,7 +182,7 @@ MUTANTS = (
     Mutant("OWN-93", _TARGET, "Every request reads the pages of the first.", given(_pages_of_the_first)),
     Mutant("OWN-94", _TARGET, "The prefix is not seen.", _cached_prefix_unseen),
     Mutant("OWN-95", _TARGET, "V entries are not written.", returning(_values_unwritten)),
-    Mutant("OWN-96", _TARGET, "Components are not told apart.", returning(_components_unmarked)),
+    Mutant("OWN-96", _TARGET, "Components are confused.", returning(_components_unmarked)),
     Mutant("OWN-97", _TARGET, "Padding writes the last slot.", returning(_dump_slot_wraps)),
     Mutant("OWN-98", _TARGET, "The slot after each new one is cleared.", returning(_slot_after_written)),
     Mutant("OWN-99", _TARGET, "A state depends on the slot number.", returning(_fold_by_slot)),

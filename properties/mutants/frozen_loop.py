@@ -41,10 +41,10 @@ class LayersInTurn(FrozenSide):
     """Gives the layers of the draft those of the target from the next one on."""
 
     def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
-        told = self.facts.description
+        reported = self.facts.description
         num_layers = len(next(iter(pools.kv[Side.TARGET].values())))
-        others = {layer: (target + 1) % num_layers for layer, target in told.target_layer_of.items()}
-        kv = shared_kv(replace(told, target_layer_of=others), pools.kv[Side.TARGET])
+        others = {layer: (target + 1) % num_layers for layer, target in reported.target_layer_of.items()}
+        kv = shared_kv(replace(reported, target_layer_of=others), pools.kv[Side.TARGET])
         return self._model.draft_frozen(batch, kv)
 
 
@@ -195,7 +195,7 @@ class VerifyInputStays(FrozenSide):
         config: SpecConfig,
         pools: Pools,
     ) -> Followed[Array]:
-        """Carry it where nobody goes on."""
+        """Carry it where no one goes on."""
         followed = super().follow_ragged(start, everyone, going_on, config, pools)
         return followed if going_on.num_requests else replace(followed, start=self._last)
 
@@ -228,7 +228,7 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2650", "The seed is that of the neighbour.", SeedOfTheNeighbour),
     ("OWN-2660", "All seeds are that of the last row.", SeedOfTheLastRow),
     ("OWN-2651", "The first seed is the state of the first token of a chunk.", SeedOfTheFirstRow),
-    ("OWN-2652", "The first seed is that of whoever joins last.", SeedOfTheBatch),
+    ("OWN-2652", "The first seed is that of the last request to join.", SeedOfTheBatch),
     ("OWN-2653", "The root stays where a verify accepts no draft.", RootIsLost),
     ("OWN-2654", "No idle input is installed when all requests have ended.", VerifyInputStays),
 )

@@ -34,7 +34,7 @@ def _least_logit_uncapped(outputs: Named, arguments: Named) -> None:
     outputs["logits"] = np.where(logits == least, least - (order - 1), logits).astype(np.float32)
 
 
-def _hostile_to_nobody(arguments: Named) -> None:
+def _hostile_to_none(arguments: Named) -> None:
     arguments["agreement"] = max(arguments["agreement"], 0)
 
 
@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant("OWN-112", _LOGITS, "The last layer's fold is ignored.", given(_last_layer_ignored)),
     Mutant("OWN-113", _LOGITS, "The seed is ignored.", given(_seed_ignored)),
     Mutant("OWN-114", _DRAFT, "Probabilities come sorted, not by token.", returning(_second_best_first)),
-    Mutant("OWN-115", _DRAFT, "A hostile draft is a random one.", given(_hostile_to_nobody)),
+    Mutant("OWN-115", _DRAFT, "A hostile draft is a random one.", given(_hostile_to_none)),
     Mutant("OWN-116", _DRAFT, "A perfect draft is right now and then.", given(_never_sure)),
     Mutant("OWN-117", _DRAFT, "Probabilities are coarse.", returning(_coarse)),
     Mutant("OWN-118", _DRAFT, "The draft cache plays no part.", given(_cache_ignored)),

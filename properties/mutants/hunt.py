@@ -63,7 +63,7 @@ class Hunt:
     def __init__(self, mutants: Sequence[Mutant], properties: Sequence[Property], options: Options) -> None:
         self.mutants = {mutant.id: mutant for mutant in mutants}
         touched = {mutant.operation for mutant in mutants}
-        # NOTE: the reference returns its outputs, so nobody can hand it any.
+        # NOTE: the reference returns its outputs, so no one can hand it any.
         there = (one for one in properties if WITH_OUTPUTS.keys().isdisjoint(one.operations))
         suite = [one for one in there if touched & set(one.operations)]
         self.properties = {one.name: one for one in sorted(suite, key=lambda one: one.is_slow)}

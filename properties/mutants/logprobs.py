@@ -1,4 +1,4 @@
-"""Faults in what users are told about output tokens."""
+"""Faults in what is reported to users about output tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     Mutant("OWN-1379", _GATHER, "Weights are taken of logits as they are.", _scored(row_of=_without_subtracting)),
     Mutant("OWN-1380", _GATHER, "Scores are relative to the best token.", _scored(row_of=_not_normalised)),
-    Mutant("OWN-1381", _GATHER, "Logits are told.", _scored(row_of=_logits_alone)),
+    Mutant("OWN-1381", _GATHER, "Logits are reported.", _scored(row_of=_logits_alone)),
     Mutant("OWN-1382", _GATHER, "Scores pass through bfloat16.", _scored(row_of=_through_bfloat16)),
     Mutant(
         "OWN-1383", _GATHER, "What should stay finite does not, and the other way round.", given(_clamped_the_other_way)

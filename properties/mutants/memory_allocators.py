@@ -280,7 +280,7 @@ _PAGES: tuple[Row, ...] = (
     (30, "A page more is taken where a page ends.", {"extend": _page_too_many}),
 )
 _ROWS: tuple[Row, ...] = (
-    (1, "A row that nobody has may be freed.", {"free": _row_unchecked}),
+    (1, "A row that no one has may be freed.", {"free": _row_unchecked}),
     (2, "Rows come from the back.", {"allocate": _row_from_the_back}),
     (3, "Rows that return go out first.", {"free": _row_returned_first}),
     (4, "The padding row is given to a request.", {"allocate": _row_zero_is_given}),

@@ -155,12 +155,12 @@ def _cached_ones_too(correct: Function, named: Named) -> Any:
     return lost
 
 
-def _nobody_is_told(correct: Function, named: Named) -> Any:
+def _without_a_report(correct: Function, named: Named) -> Any:
     correct(**named)
     return []
 
 
-def _last_is_not_told(correct: Function, named: Named) -> Any:
+def _last_is_not_reported(correct: Function, named: Named) -> Any:
     return correct(**named)[:-1]
 
 
@@ -221,7 +221,7 @@ _ALLOCATOR: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (1210, "A backup brings back what was evicted since.", {"restore": _evicted_since}),
     (1211, "Full slots alone count as free.", {"num_free": _free_full_slots}),
     (1212, "Who hands an SWA slot over keeps it.", {"hand_over": _giver_keeps}),
-    (1213, "An SWA slot that is handed over reaches nobody.", {"hand_over": _taker_gets_nothing}),
+    (1213, "An SWA slot that is handed over reaches no one.", {"hand_over": _taker_gets_nothing}),
     (
         1214,
         "SWA slots that are freed in a group are free at once.",
@@ -230,17 +230,18 @@ _ALLOCATOR: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (1215, "Part of a page is evicted.", {"_check_pages": _unchecked}),
 )
 
+_EVICT, _COUNT = "evict_behind_window", "num_behind_window"
 _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
-    ("K14", "evict_behind_window", "Who allocates ahead never evicts.", answering(_not_where_it_is_ahead)),
-    ("K21", "evict_behind_window", "The last position of a batch decides.", answering(_from_the_last_position)),
-    ("OWN-1220", "num_behind_window", "A position is evicted one early.", _from_another_position(1)),
-    ("OWN-1221", "num_behind_window", "A position is evicted one late.", _from_another_position(-1)),
-    ("OWN-1222", "num_behind_window", "A page goes when its first position does.", answering(_rounded_up)),
-    ("OWN-1223", "num_behind_window", "Slots go one by one, whatever the page.", answering(_slots_alone)),
-    ("OWN-1224", "evict_behind_window", "Nothing is evicted between chunks.", answering(_not_in_a_prompt)),
-    ("OWN-1225", "evict_behind_window", "What the cache has is evicted.", answering(_cached_ones_too)),
-    ("OWN-1226", "evict_behind_window", "The worker is not told what went.", answering(_nobody_is_told)),
-    ("OWN-1227", "evict_behind_window", "The worker is not told of the last.", answering(_last_is_not_told)),
+    ("K14", _EVICT, "Who allocates ahead never evicts.", answering(_not_where_it_is_ahead)),
+    ("K21", _EVICT, "The last position of a batch decides.", answering(_from_the_last_position)),
+    ("OWN-1220", _COUNT, "A position is evicted one early.", _from_another_position(1)),
+    ("OWN-1221", _COUNT, "A position is evicted one late.", _from_another_position(-1)),
+    ("OWN-1222", _COUNT, "A page goes when its first position does.", answering(_rounded_up)),
+    ("OWN-1223", _COUNT, "Slots go one by one, whatever the page.", answering(_slots_alone)),
+    ("OWN-1224", _EVICT, "Nothing is evicted between chunks.", answering(_not_in_a_prompt)),
+    ("OWN-1225", _EVICT, "What the cache has is evicted.", answering(_cached_ones_too)),
+    ("OWN-1226", _EVICT, "The worker does not learn what went.", answering(_without_a_report)),
+    ("OWN-1227", _EVICT, "The worker does not learn of the last.", answering(_last_is_not_reported)),
     ("OWN-1228", "admit_request", "A hit counts although its window is gone.", answering(_without_windows)),
     ("OWN-1229", "publish_prefix", "A cached slot without a window replaces one with.", answering(_without_windows)),
     ("OWN-1230", "release_retracted", "A retracted request counts as evicted.", answering(_count_is_kept)),

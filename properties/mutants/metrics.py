@@ -113,23 +113,23 @@ def _batch_counts_live_requests(correct: Function, arguments: Named) -> Any:
 
 
 def _one_verify_too_many_proposed(correct: Function, arguments: Named) -> Any:
-    told = correct(**arguments)
-    if "spec_proposed_drafts" in told:
-        told["spec_proposed_drafts"] += arguments["num_drafts_per_round"]
-        told["spec_accept_rate"] = told["spec_accepted_drafts"] / told["spec_proposed_drafts"]
-    return told
+    reported = correct(**arguments)
+    if "spec_proposed_drafts" in reported:
+        reported["spec_proposed_drafts"] += arguments["num_drafts_per_round"]
+        reported["spec_accept_rate"] = reported["spec_accepted_drafts"] / reported["spec_proposed_drafts"]
+    return reported
 
 
 def _length_without_the_stop(correct: Function, arguments: Named) -> Any:
-    told, counters = correct(**arguments), arguments["counters"]
-    if "spec_accept_length" in told:
-        told["spec_accept_length"] = 1 + counters.num_accepted_drafts / counters.num_verifies
-    return told
+    reported, counters = correct(**arguments), arguments["counters"]
+    if "spec_accept_length" in reported:
+        reported["spec_accept_length"] = 1 + counters.num_accepted_drafts / counters.num_verifies
+    return reported
 
 
 def _histogram_with_the_rates_only(correct: Function, arguments: Named) -> Any:
-    told = correct(**arguments)
-    return told if "spec_accept_rate" in told else {}
+    reported = correct(**arguments)
+    return reported if "spec_accept_rate" in reported else {}
 
 
 _RATES, _ROUND, _UPDATE, _REPORT = "interval_rates", "drafts_per_round", "update_spec_metrics", "report_decode_stats"

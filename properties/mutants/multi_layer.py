@@ -13,7 +13,7 @@ def _spans(starts: Array, lengths: Array) -> list[slice]:
     return [slice(int(start), int(start + count)) for start, count in zip(starts, lengths, strict=True)]
 
 
-def _told_place_ignored(arguments: Named) -> None:
+def _given_place_ignored(arguments: Named) -> None:
     arguments["select_index"] = None
 
 
@@ -187,7 +187,7 @@ def _ring(
 _ROTATE, _GROW, _KEEP = "rotate_input_ids", "assign_new_state", "assign_hidden_states_pool"
 
 MUTANTS = (
-    Mutant("OWN-1860", _ROTATE, "The proposal always stands at the end.", given(_told_place_ignored)),
+    Mutant("OWN-1860", _ROTATE, "The proposal always stands at the end.", given(_given_place_ignored)),
     Mutant("OWN-1861", _ROTATE, "The last cell takes the first one's token.", instead(_own_place_lost)),
     Mutant(
         "OWN-1862",

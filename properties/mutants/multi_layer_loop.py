@@ -131,11 +131,11 @@ class LayersProposeLate(LayeredSide):
 
     def _run(self, row: Array, window: Window, page_table: Array, grows: bool, pools: Pools) -> tuple[Array, Array]:
         values, index = super()._run(row, window, page_table, grows, pools)
-        before, told = self._before or {}, index.copy()
+        before, reported = self._before or {}, index.copy()
         for place, number in enumerate(row.tolist()):
-            told[place, 1:] = before.get(number, index[place])[1:]
+            reported[place, 1:] = before.get(number, index[place])[1:]
         self._before = before | dict(zip(row.tolist(), index, strict=True))
-        return values, told
+        return values, reported
 
 
 class StatesOfTheNeighbour(LayeredSide):
@@ -185,7 +185,7 @@ _FAULTS: tuple[tuple[str, str, type[LayeredSide]], ...] = (
         WindowsGrowOnce,
     ),
     ("OWN-1891", "A chunk that goes on does not look back.", ChunksStandAlone),
-    ("OWN-1892", "The hidden states that wait are those of nobody.", NothingWaits),
+    ("OWN-1892", "The hidden states that wait are those of no one.", NothingWaits),
     ("OWN-1893", "The hidden states of a prefill are lost.", PrefillIsLost),
     ("OWN-1894", "Hidden states of rejected rows wait.", RejectedRowsWait),
     ("OWN-1895", "The last committed hidden state does not wait.", OneRowLess),

@@ -92,7 +92,7 @@ def _one_prompt_longer(correct: Function, model: Any, keys: Any, count: int, wid
     return replace(longer, cu_seqlens_q=starts, cache_seqlens=lengths)
 
 
-def _no_step_for_nobody(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
+def _no_step_when_idle(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
     if kind is not ForwardKind.FROZEN_STEP:
         correct(model, kind, *args)
 
@@ -118,12 +118,12 @@ def _first_row_a_request(correct: Function, model: Any, batch: Any, *args: Any) 
     return replace(output, probabilities=output.probabilities[kept])
 
 
-def _no_extend_for_nobody(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
+def _no_extend_when_idle(correct: Function, model: Any, kind: ForwardKind, *args: Any) -> None:
     if kind is not ForwardKind.DRAFT_EXTEND:
         correct(model, kind, *args)
 
 
-def _extend_for_nobody_alone(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
+def _extend_when_idle_alone(correct: Function, model: Any, batch: Any, *args: Any) -> Any:
     """Run the draft's first forward twice where the batch is empty."""
     if not len(batch.req_pool_indices):
         correct(model, batch, *args)
@@ -146,9 +146,11 @@ def _rows_of_the_neighbour(correct: Function, meeting: Any, plan: SyncPlan) -> i
     return rows
 
 
-def _everybody_has_the_own_rows(correct: Function, meeting: Any, wanted: tuple[int, int], told: Any) -> Any:
-    own = told[meeting.group.rank]
-    return correct(meeting, wanted, {rank: own if answer[:2] == own[:2] else answer for rank, answer in told.items()})
+def _everybody_has_the_own_rows(correct: Function, meeting: Any, wanted: tuple[int, int], reported: Any) -> Any:
+    own = reported[meeting.group.rank]
+    return correct(
+        meeting, wanted, {rank: own if answer[:2] == own[:2] else answer for rank, answer in reported.items()}
+    )
 
 
 def _offset_of_the_neighbour(correct: Function, meeting: Any, input_ids: Any) -> Any:
@@ -164,13 +166,13 @@ MUTANTS = (
     Mutant("OWN-2364", _MODEL, "Hidden states are those of the neighbour.", _entered(_stale_hidden_states)),
     Mutant("OWN-2365", _MODEL, "A padded batch reads its keys one late.", overriding(_with_rows=_more_keys)),
     Mutant("OWN-2372", _MODEL, "A window has the rows of the one before.", overriding(_width_in=_windows_do_not_grow)),
-    Mutant("OWN-2373", _MODEL, "An idle rank drafts nothing of its own.", overriding(run_padding=_no_step_for_nobody)),
+    Mutant("OWN-2373", _MODEL, "An idle rank drafts nothing of its own.", overriding(run_padding=_no_step_when_idle)),
     Mutant("OWN-2374", _MODEL, "Blocks propose a request late.", overriding(_draft_block=_drafts_of_the_neighbour)),
     Mutant("OWN-2375", _MODEL, "Roots of blocks count as rows.", overriding(_draft_block=_first_row_a_request)),
     Mutant("G05", _MODEL, "Padding is used again, and is a request by then.", overriding(_prefill=_reused_dummy)),
     Mutant("OWN-2376", _MODEL, "A row of padding is taken for a token.", overriding(_with_rows=_one_prompt_longer)),
-    Mutant("S14", _MODEL, "An idle rank does not run the extend.", overriding(run_padding=_no_extend_for_nobody)),
-    Mutant("OWN-2366", _MODEL, "An idle batch extends twice.", overriding(draft_extend=_extend_for_nobody_alone)),
+    Mutant("S14", _MODEL, "An idle rank does not run the extend.", overriding(run_padding=_no_extend_when_idle)),
+    Mutant("OWN-2366", _MODEL, "An idle batch extends twice.", overriding(draft_extend=_extend_when_idle_alone)),
     Mutant("OWN-2367", _MEETING, "A rank leaves when it has no request.", overriding(attend=_leaves_when_done)),
     Mutant("OWN-2368", _MEETING, "A live rank runs its own rows.", overriding(__call__=_always_as_before)),
     Mutant("OWN-2369", _MEETING, "A rank runs the rows of its neighbour.", overriding(_rows=_rows_of_the_neighbour)),

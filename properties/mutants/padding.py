@@ -220,7 +220,7 @@ MUTANTS = (
     Mutant("OWN-2301", _PAD, "Requests of padding have no length.", _padded(_lengths_of_zero)),
     Mutant("OWN-2302", _PAD, "The host's copies of their lengths are 0.", _padded(_copies_of_no_length)),
     Mutant("OWN-2303", _PAD, "The sum of lengths stays that of live requests.", _padded(_sum_of_live_lengths)),
-    Mutant("OWN-2304", _PAD, "A sum that nobody knows counts as 0.", _padded(_sum_from_nothing)),
+    Mutant("OWN-2304", _PAD, "A sum that no one knows counts as 0.", _padded(_sum_from_nothing)),
     Mutant("OWN-2305", _PAD, "An extend of fixed width has no row for padding.", _padded(_no_new_tokens)),
     Mutant("OWN-2306", _PAD, "The two counts are padded with different values.", _padded(_one_more_token_than_drafts)),
     Mutant("G12", _PAD, "Rows of padding count as live.", _padded(_everything_is_live)),

@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant("OWN-2337", _PLAN, "Decodes beside prompts stay decodes.", _planned(_decodes_stay_decodes)),
     Mutant("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts.", _planned(_decodes_turn_beside_anybody)),
     Mutant("OWN-2338", _LENS, "Lengths that the host lacks are waited for.", answering(_waited_for)),
-    Mutant("OWN-2339", _LENS, "A sum that nobody knows is 0.", _lens_with(_sum_of_nothing)),
+    Mutant("OWN-2339", _LENS, "A sum that no one knows is 0.", _lens_with(_sum_of_nothing)),
     Mutant("OWN-2340", _LENS, "The host's copy has the width of a path.", _lens_with(_width_of_the_path)),
     Mutant("OWN-2341", _LENS, "The prefix ends after the verify.", _lens_with(_lengths_after_the_verify)),
     Mutant("OWN-2342", _LENS, "Lengths of the device have 64 bits.", _lens_with(_wide_lengths)),

@@ -269,7 +269,7 @@ MUTANTS = (
     Mutant(
         "OWN-713",
         _KEEP,
-        "Whoever has ended keeps its slots too.",
+        "A request that has ended keeps its slots too.",
         _kept(lambda drafts, counts: _before(drafts + 1), lambda drafts, counts: drafts + 1),
     ),
 )

@@ -23,7 +23,7 @@ KindOfPools = type[Pools]
 
 
 def _moving(make_pool: MakePool, sides: Sequence[Side] = tuple(Side)) -> Callable[..., Worker]:
-    """Return what builds a worker whose sides move as told."""
+    """Return what builds a worker whose sides move as given."""
 
     def make_pools(description: ModelDescription, sizes: PoolSizes, reads: Reads) -> Pools:
         pools = Pools.of(description, sizes, reads)
@@ -218,7 +218,7 @@ _OF_STATES: tuple[tuple[str, str, Callable[..., Worker]], ...] = (
     ("OWN-1425", "Convolution state is not kept.", _committing(_only(slice(-1)))),
     ("OWN-1426", "The first recurrent layer is not kept.", _committing(_only(slice(1, None)))),
     ("OWN-1427", "A request starts from the state of its row's last owner.", _keeping(_OfTheOwnerBefore)),
-    ("OWN-1428", "Whoever joins resets the states of all.", _keeping(_AllReset)),
+    ("OWN-1428", "A request that joins resets the states of all.", _keeping(_AllReset)),
     ("OWN-1429", "A convolution state outlives the owner of its row.", _keeping(_SumsAlone)),
 )
 """In which recurrent state is kept."""

@@ -1,4 +1,4 @@
-"""Faults in what a worker keeps of its pools: writes that nobody counts, so that old digests stay."""
+"""Faults in what a worker keeps of its pools: writes that no one counts, so that old digests stay."""
 
 from collections.abc import Callable
 from functools import partial

@@ -109,7 +109,7 @@ def _with_components(kept: slice) -> Callable[[Function], Function]:
     return given(change)
 
 
-def _nobody(name: str) -> Callable[[Function], Function]:
+def _idle(name: str) -> Callable[[Function], Function]:
     """Inject that no request has a state, or a snapshot."""
 
     def change(arguments: Named) -> None:
@@ -229,8 +229,8 @@ MUTANTS = (
         _with_components(slice(1)),
     ),
     Mutant("OWN-1353", _COMMIT, "The last component is left out.", _with_components(slice(-1))),
-    Mutant("OWN-1354", _COMMIT, "Snapshots are not taken.", _nobody("snapshot_slots")),
-    Mutant("OWN-1355", _COMMIT, "Only snapshots are taken.", _nobody("state_slots")),
+    Mutant("OWN-1354", _COMMIT, "Snapshots are not taken.", _idle("snapshot_slots")),
+    Mutant("OWN-1355", _COMMIT, "Only snapshots are taken.", _idle("state_slots")),
     Mutant(
         "OWN-1356",
         _COMMIT,

@@ -1,4 +1,4 @@
-"""Faults in the rules: checks that are dropped, choices that are undone, changes that nobody is told of."""
+"""Faults in the rules: checks that are dropped, choices that are undone, changes without a message."""
 
 from collections.abc import Callable
 from dataclasses import replace

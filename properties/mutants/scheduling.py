@@ -63,7 +63,7 @@ def _any_retraction(num_retractions_at_launch: int, num_retractions: int, has_fi
     return has_finished or num_retractions > 0
 
 
-def _nobody_aborted(arguments: Named) -> None:
+def _none_aborted(arguments: Named) -> None:
     arguments["rules"] = [replace(rules, is_aborted=False) for rules in arguments["rules"]]
 
 
@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant("S19", _EDGES, "Rows change owners before queued iterations read them.", _without(_before_queued_reads)),
     Mutant("OWN-610", _EDGES, "A forward reads rows before they are written.", _without(_before_the_map_is_written)),
     Mutant("OWN-611", _EDGES, "Two writes of the map change places.", _without(_before_earlier_writes)),
-    Mutant("OWN-612", "truncate_at_stop", "V1 does not look at aborts.", _with(_nobody_aborted)),
+    Mutant("OWN-612", "truncate_at_stop", "V1 does not look at aborts.", _with(_none_aborted)),
     Mutant("OWN-613", "truncate_at_stop", "V1 ends an aborted request a verify late.", _with(_aborted_by_length)),
     Mutant(
         "OWN-617",

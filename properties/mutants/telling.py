@@ -13,7 +13,7 @@ from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.logprobs import Told, ToldToken, most_top
+from specsim.simulation.logprobs import Reported, ReportedToken, most_top
 from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
@@ -22,14 +22,14 @@ from specsim.simulation.worker import Iteration
 class LateTeller(ReferenceWorker):
     """Tells of an iteration what belongs to the one before."""
 
-    _before: Told = ()
+    _before: Reported = ()
 
     def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its scores for the next."""
         iteration = super().decode(rows, num_steps)
-        now = self._told
+        now = self._reported
         if len(self._before) == len(now):
-            self._told = self._before
+            self._reported = self._before
         self._before = now
         return iteration
 
@@ -37,9 +37,9 @@ class LateTeller(ReferenceWorker):
 class NeighbourTeller(ReferenceWorker):
     """Tells each request what belongs to the next one of its batch."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return everything one place on."""
-        return (*self._told[1:], *self._told[:1])
+        return (*self._reported[1:], *self._reported[:1])
 
 
 class LateStarter(ReferenceWorker):
@@ -48,7 +48,7 @@ class LateStarter(ReferenceWorker):
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
         """Run chunks of prompts and forget their scores."""
         following = super().prefill(rows, chunks)
-        self._told = ((),) * len(rows)
+        self._reported = ((),) * len(rows)
         return following
 
 
@@ -79,7 +79,7 @@ class ListTeller(ReferenceWorker):
     _first: tuple[int, ...] | None = None
 
     def assign_choices(self, rows: Sequence[int], choices: Sequence[TokenChoice]) -> None:
-        """Keep how tokens are chosen, and the list of whoever came first."""
+        """Keep how tokens are chosen, and the list of the first request."""
         asked = [one.token_ids_logprob for one in choices if one.top_logprobs is not None]
         self._first = self._first or next(iter(asked), None)
         first = self._first or ()
@@ -95,30 +95,32 @@ class DraftTeller(ReferenceWorker):
         """Run one iteration, and put the probabilities that its drafts started from in the place of scores."""
         iteration = super().decode_from(read, rows, num_steps)
         started_from = require_kind("phase 0", self._phases[0], DraftInput)
-        proposed = zip(self._told, started_from.topk_index.tolist(), started_from.topk_p.tolist(), strict=True)
-        self._told = tuple(_by_draft(own, dict(zip(tokens, scores, strict=True))) for own, tokens, scores in proposed)
+        proposed = zip(self._reported, started_from.topk_index.tolist(), started_from.topk_p.tolist(), strict=True)
+        self._reported = tuple(
+            _by_draft(own, dict(zip(tokens, scores, strict=True))) for own, tokens, scores in proposed
+        )
         return iteration
 
 
 class TokenLateTeller(ReferenceWorker):
     """Tells of a token what belongs to the one before it in the same iteration."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return scores one place on; the first token keeps its own."""
         return tuple(
             (*own[:1], *(replace(after, logprob=one.logprob, top=one.top) for one, after in pairwise(own)))
-            for own in self._told
+            for own in self._reported
         )
 
 
 class OverlappedTeller(ReferenceWorker):
     """Tells of an iteration that was launched beside another one what belongs to the launch before."""
 
-    _before: Told = ()
+    _before: Reported = ()
     _is_in_turn = False
 
     def decode(self, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
-        """Run one iteration; whoever comes in turn finds its own scores."""
+        """Run one iteration; every request finds its own scores."""
         self._is_in_turn = True
         iteration = super().decode(rows, num_steps)
         self._is_in_turn = False
@@ -127,9 +129,9 @@ class OverlappedTeller(ReferenceWorker):
     def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its scores for the next unless it comes in turn."""
         iteration = super().decode_from(read, rows, num_steps)
-        scores = self._told
+        scores = self._reported
         if not self._is_in_turn and len(self._before) == len(scores):
-            self._told = self._before
+            self._reported = self._before
         self._before = scores
         return iteration
 
@@ -137,9 +139,9 @@ class OverlappedTeller(ReferenceWorker):
 class NeighbourTellerV1(ReferenceWorkerV1):
     """Tells each request what belongs to the next one of its batch."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return everything one place on."""
-        return (*self._told[1:], *self._told[:1])
+        return (*self._reported[1:], *self._reported[:1])
 
 
 class ShortTellerV1(ReferenceWorkerV1):
@@ -150,20 +152,22 @@ class ShortTellerV1(ReferenceWorkerV1):
         iteration = super().decode(rows, num_steps)
         ended = [one.finish is not None for one in self._ledger.requests]
         counts = [len(one.output) for one in self._ledger.requests]
-        told = zip(self._told, self._ledger.requests, ended, counts, strict=True)
-        self._told = tuple(own[: count - 1 - len(one.logprobs)] if ends else own for own, one, ends, count in told)
+        reported = zip(self._reported, self._ledger.requests, ended, counts, strict=True)
+        self._reported = tuple(
+            own[: count - 1 - len(one.logprobs)] if ends else own for own, one, ends, count in reported
+        )
         return iteration
 
 
 class RootTeller(ReferenceWorker):
     """Tells of an iteration only what its first tokens are."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return the first entry of each request."""
-        return tuple(own[:1] for own in self._told)
+        return tuple(own[:1] for own in self._reported)
 
 
-def _by_draft(own: tuple[ToldToken, ...], proposed: dict[int, float]) -> tuple[ToldToken, ...]:
+def _by_draft(own: tuple[ReportedToken, ...], proposed: dict[int, float]) -> tuple[ReportedToken, ...]:
     return tuple(
         replace(one, logprob=float(np.log(proposed[one.token]))) if place == 0 and proposed.get(one.token) else one
         for place, one in enumerate(own)
@@ -173,13 +177,13 @@ def _by_draft(own: tuple[ToldToken, ...], proposed: dict[int, float]) -> tuple[T
 _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-1391", "Scores are those of the iteration before.", LateTeller),
     ("OWN-1392", "Scores are those of the next request.", NeighbourTeller),
-    ("OWN-1393", "Nothing is told of the first token.", LateStarter),
+    ("OWN-1393", "Nothing is reported of the first token.", LateStarter),
     ("OWN-1394", "Alternatives are as many as somebody else asks for.", GenerousTeller),
-    ("OWN-1395", "Of what an iteration accepts only the first token is told of.", RootTeller),
+    ("OWN-1395", "Of what an iteration accepts only the first token is reported.", RootTeller),
     ("OWN-1396", "A first token is scored by the draft that proposed it.", DraftTeller),
     ("OWN-1397", "Scores are those of the token before.", TokenLateTeller),
     ("OWN-3112", "Original scores are divided by the temperature.", HotTeller),
-    ("OWN-3113", "Everybody is told of the tokens that the first request listed.", ListTeller),
+    ("OWN-3113", "All requests get the tokens that the first request listed.", ListTeller),
     (
         "OWN-1398",
         "What was launched beside another forward has the scores of the launch before.",
@@ -189,7 +193,7 @@ _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
 
 _WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
     ("OWN-1368", "V1: scores are those of the next request.", NeighbourTellerV1),
-    ("OWN-1369", "V1: nothing is told of the token that ends a text.", ShortTellerV1),
+    ("OWN-1369", "V1: nothing is reported of the token that ends a text.", ShortTellerV1),
 )
 
 _OPERATION = "gather_output_logprobs"

@@ -1,4 +1,4 @@
-"""Counting of what a law comes to: whoever runs it asks for the counts, and the law says what happened."""
+"""Counting of what a law reaches: its caller asks for the counts, and the law says what happened."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

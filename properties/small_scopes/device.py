@@ -1,4 +1,4 @@
-"""A device that computes nothing: its slots hold tags, and what a verification accepts is told."""
+"""A device that computes nothing: its slots hold tags, and what a verification accepts is given."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

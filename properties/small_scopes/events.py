@@ -50,6 +50,6 @@ def events_of(world: World, state: State) -> Iterator[Event]:
 
 
 def outcomes_of(begun: State, config: SpecConfig) -> Iterator[Event]:
-    """Yield every outcome of a decode that has begun; there is one where nobody was left to decode."""
+    """Yield every outcome of a decode that has begun; there is one where no one was left to decode."""
     for paths in product(PATHS[config], repeat=begun.num_running):
         yield Event("decode", paths=paths, rests=config == AT_REST)

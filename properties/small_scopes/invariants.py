@@ -22,7 +22,7 @@ def check(world: World, state: State) -> None:
 
     Every page and row has one owner, and lengths are in order; the map says what the host says; every position of text
     holds its own tag in both pools, and so does all that is cached, which is therefore no rejected token; outputs are
-    what the target says, and end where they should; what a release would free is what nobody else keeps.
+    what the target says, and end where they should; what a release would free is what no one else keeps.
     """
     scheduler = state.scheduler
     holdings: dict[Hashable, Holding] = {request.request_id: request.holding for request in scheduler.holders}
@@ -50,7 +50,7 @@ def check(world: World, state: State) -> None:
 
 
 def settle(world: World, state: State) -> None:
-    """Forget what no later event may depend on: requests that have ended, and slots that nobody needs."""
+    """Forget what no later event may depend on: requests that have ended, and slots that no one needs."""
     scheduler, device = state.scheduler, state.device
     scheduler.finished.clear()
     for request in state.live:
@@ -108,12 +108,12 @@ def _compare(what: str, got: Tags, expected: Tags) -> None:
 
 
 def _shown(tag: int) -> str:
-    marks = {-1: "what nobody needs", -2: "a rejected token", -3: "scratch of a draft"}
+    marks = {-1: "what no one needs", -2: "a rejected token", -3: "scratch of a draft"}
     return marks.get(tag, "the tag of something else")
 
 
 def _check_release(world: World, request: Request) -> None:
-    """Compare what a release at this point is planned to free with what nobody else keeps."""
+    """Compare what a release at this point is planned to free with what no one else keeps."""
     books, size = request.holding.books, world.scope.page_size
     late = books.resolve(1, books.num_retractions - 1, False)
     require(late == books, f"books of request {request.request_id} after a result from before", late, books)

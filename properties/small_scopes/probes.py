@@ -11,7 +11,7 @@ from specsim.rejection import SpecRejection
 from specsim.simulation.memory import KeyUnit
 
 FOREIGN = 1_000
-"""Slots and tokens from here on are nobody's."""
+"""Slots and tokens from here on are no one's."""
 
 Question = tuple[str, Callable[[], object]]
 
@@ -50,7 +50,7 @@ def _of_slots(allocator: Twin) -> Iterator[Question]:
     for page in free[:1]:
         last = page * size + size - 1
         yield "a free slot that is freed", partial(allocator.free, [last])
-        yield "a last slot that nobody owns", partial(allocator.extend, [size], [size], [last])
+        yield "a last slot that no one owns", partial(allocator.extend, [size], [size], [last])
     for page in sorted(owned)[:1]:
         yield "a slot that is named twice", partial(allocator.free, [page * size, page * size])
         yield "the slot of another position", partial(allocator.extend, [0], [size], [page * size])
@@ -60,7 +60,7 @@ def _of_slots(allocator: Twin) -> Iterator[Question]:
 
 
 def _free_in_a_group(allocator: Twin) -> None:
-    """Free one page in a group and hand it out again, as nobody does between two events."""
+    """Free one page in a group and hand it out again, as no one does between two events."""
     for page in sorted(allocator.own.owned_pages)[:1]:
         slots = [page * allocator.own.page_size]
         allocator.begin_free_group()

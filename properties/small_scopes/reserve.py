@@ -87,7 +87,7 @@ def check_left(state: State, request: Request, before: Books) -> None:
 
 
 def check_results(launched: Launched, iteration: Iteration, before: Sequence[tuple[Request, Books, bool]]) -> None:
-    """Raise AssertionError unless a result was committed for those whom it concerns, and for nobody else."""
+    """Raise AssertionError unless a result was committed for those whom it concerns, and for no one else."""
     counts = iteration.num_accepted_tokens.tolist()
     for (request, books, has_ended), at_launch, count in zip(before, launched.num_retractions, counts, strict=True):
         expected = books.resolve(count, at_launch, has_ended)

@@ -1,4 +1,4 @@
-"""Who gives way to a decode: nobody while there is room, then the end of the batch, and no more than have to."""
+"""Who gives way to a decode: no one while there is room, then the end of the batch, and no more than have to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class InFlight:
 class State:
     """Everything that the next event may depend on.
 
-    ``free_rows`` has the rows that nobody has, in the order in which they were given back: the next request gets the
+    ``free_rows`` has the rows that no one has, in the order in which they were given back: the next request gets the
     first one.
     """
 

@@ -165,7 +165,7 @@ def _require_queued(scheduler: Scheduler, retracted: Sequence[Request]) -> None:
 
 
 def _num_free(scheduler: Scheduler) -> int:
-    """Return the slots that are free, or cached and nobody's."""
+    """Return the slots that are free, or cached and no one's."""
     cache = scheduler.memory.cache
     return scheduler.slots.num_free + (0 if cache is None else cache.num_evictable)
 

@@ -47,7 +47,7 @@ class Twin:
 
 
 class TwinCache(Twin):
-    """Two prefix caches that are asked the same; a node of one is told from a node of the other."""
+    """Two prefix caches that are asked the same; a node of one is matched with a node of the other."""
 
     def match(self, key: Sequence[KeyUnit]) -> Match:
         """Find the longest cached front of a key."""

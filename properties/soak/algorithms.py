@@ -65,7 +65,7 @@ def of_algorithm(setup: Setup, name: str, random: Random, brought: Drafter | Non
 
 
 def _draw_other_parameters(parameters: Any, own: Parameters, random: Random) -> tuple[Any, ...]:
-    """Draw what engines that share pools with one are told; a store may draft nothing at all, a block always does."""
+    """Draw the sizes for engines that share pools with one; a store may draft nothing at all, a block always does."""
     sizes = [*own.chains] or [draw_sizes(random), AT_REST]
     others = [own.draw(random.choice(sizes), random) for _ in range(random.choice((0, 1, 2, 2)))]
     return tuple(dict.fromkeys(other for other in others if other != parameters))

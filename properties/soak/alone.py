@@ -1,4 +1,4 @@
-"""What a request drafts and accepts with nobody beside: what it has to draft and accept in any company."""
+"""What a request drafts and accepts with no one beside: what it has to draft and accept in any company."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class Alone:
 
 
 def run_alone(setup: Setup, request: Request) -> Alone:
-    """Decode a request in the reference with nobody beside, slot by slot."""
+    """Decode a request in the reference with no one beside, slot by slot."""
     sizes = replace(setup, page_size=1, schedule=IN_TURN).sizes()
     engine = Engine(reference_loop(setup, sizes, reads=Reads.KEPT), 1)
     fresh = request.fresh()

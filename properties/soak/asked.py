@@ -12,8 +12,8 @@ from specsim.properties.soak.setups import Setup
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.requests import TOKEN_TEXT, Request
 
-TOLD, HANDED, ONE_IN = {0: 0, 1: 2}, {1, 2}, 48
-"""Of every 48 requests one is told of its tokens, one of two alternatives too, and two of hidden states.
+REPORTED, HANDED, ONE_IN = {0: 0, 1: 2}, {1, 2}, 48
+"""Of every 48 requests one gets a report on its tokens, one of two alternatives too, and two of hidden states.
 
 The prompt says which.
 """
@@ -37,8 +37,8 @@ class Asked:
     returns_hidden_states: bool = False
     logit_rules: LogitRules | None = None
 
-    def request(self, request_id: int, is_told: bool) -> Request:
-        """Return a fresh request; ``is_told`` says whether the worker tells anything about tokens."""
+    def request(self, request_id: int, wants_report: bool) -> Request:
+        """Return a fresh request; ``wants_report`` says whether the worker tells anything about tokens."""
         return Request(
             request_id,
             self.prompt,
@@ -51,8 +51,8 @@ class Asked:
             sampling=self.sampling,
             processor=self.processor,
             grammar=None if self.grammar is None else self.grammar.start,
-            top_logprobs=self.top_logprobs if is_told else None,
-            returns_hidden_states=self.returns_hidden_states and is_told,
+            top_logprobs=self.top_logprobs if wants_report else None,
+            returns_hidden_states=self.returns_hidden_states and wants_report,
             logit_rules=self.logit_rules,
         )
 
@@ -85,7 +85,7 @@ def draw_asked(random: Random, setup: Setup) -> Asked:
         sampling=sampling,
         processor=Shifted(random.randint(1, 5)) if is_constrained and random.randrange(2) else None,
         grammar=_draw_grammar(random, setup) if is_constrained else None,
-        top_logprobs=TOLD.get(sum(prompt) % ONE_IN),
+        top_logprobs=REPORTED.get(sum(prompt) % ONE_IN),
         returns_hidden_states=sum(prompt) % ONE_IN in HANDED,
     )
     return with_rules(asked, setup)

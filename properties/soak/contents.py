@@ -113,13 +113,13 @@ def check_window(
     """
     if memory.swa is None or "full_to_swa" not in state:
         return
-    told, window = memory.swa.swa_slots(request.slots), memory.window
+    reported, window = memory.swa.swa_slots(request.slots), memory.window
     for position in range(max(0, request.num_committed - window + 1), request.num_committed):
         what = f"request {request.request_id} at {position}"
-        there = told[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
-        require(there == told[position] > 0, f"SWA slot of {what}", there, told[position] or "one")
+        there = reported[position] if is_queued else int(state["full_to_swa"][request.slots[position]])
+        require(there == reported[position] > 0, f"SWA slot of {what}", there, reported[position] or "one")
         for component, buffer in enumerate(state["swa_kv"]):
-            got = buffer[told[position]].tolist()
+            got = buffer[reported[position]].tolist()
             wanted = [position, expected.heard(request.fill)[position], 0, SWA_COMPONENT + component]
             require(got == wanted, f"swa_kv[{component}] of {what}", got, wanted)
 
@@ -199,7 +199,7 @@ def _compare_relay(state: Mapping[str, Array], request: Request, expected: Mappi
 
 
 def kept_of(state: Mapping[str, Any], setup: Setup) -> dict[str, bytes]:
-    """Return all that an iteration of nobody leaves as it is: everything but row 0, slot 0 and the batch of V1."""
+    """Return all that an idle iteration leaves as it is: everything but row 0, slot 0 and the batch of V1."""
     kept = {"req_to_token": state["req_to_token"].tobytes()} if "req_to_token" in state else {}
     pools = dict(zip(POOLS, (setup.model.target_pool, setup.model.draft_pool), strict=True))
     for name, values in state.items():
@@ -212,6 +212,6 @@ def kept_of(state: Mapping[str, Any], setup: Setup) -> dict[str, bytes]:
 
 
 def check_kept(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Raise AssertionError unless an iteration of nobody left everything as it was."""
+    """Raise AssertionError unless an idle iteration left everything as it was."""
     changed = [name for name in before if after[name] != before[name]]
-    require(not changed, "what an iteration of nobody changes", changed, "nothing but the dump")
+    require(not changed, "what an idle iteration changes", changed, "nothing but the dump")

@@ -41,7 +41,7 @@ class Failure:
         actions = [f"{place}. {action}" for place, action in enumerate(self.actions, 1)]
         return [str(self.setup), *actions, "then step until nothing is left to do, or until it fails"]
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return the failure as plain values."""
         return {"error": self.error, "lines": self.lines()}
 
@@ -66,10 +66,10 @@ class Played:
     refused: str = ""
     failure: Failure | None = None
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return everything as plain values."""
         reach = {tag.value: number for tag, number in self.reach.items()}
-        failure = None if self.failure is None else self.failure.told()
+        failure = None if self.failure is None else self.failure.as_plain()
         return {**vars(self), "reach": reach, "reused": dict(self.reused), "failure": failure}
 
 
@@ -110,13 +110,13 @@ def play(subject: Subject, random: Random, draw: DrawSetup = draw_setup) -> Play
 
 
 def build_machine(subject: Subject, setup: Setup) -> Machine:
-    """Return a machine, and say to whoever watches this process which worker it builds."""
+    """Return a machine, and report to the supervisor of this process which worker it builds."""
     begin_call(setup.worker_name)
     return Machine(subject, setup)
 
 
 def take_turn(machine: Machine, action: Action) -> bool:
-    """Do something to a machine and check it, and say so to whoever watches this process."""
+    """Do something to a machine and check it, and report it to the supervisor of this process."""
     begin_example()
     begin_call(action.rule)
     return apply_action(machine, action)
@@ -159,5 +159,5 @@ def failure_of(setup: Setup, actions: Sequence[Action], error: Exception) -> Fai
 
 def describe(error: Exception) -> str:
     """Return what went wrong, and what kind of failure it is unless a law says so."""
-    told = " ".join(words_of(error).split())
-    return told if isinstance(error, AssertionError) else f"{type(error).__name__}: {told}"
+    plain = " ".join(words_of(error).split())
+    return plain if isinstance(error, AssertionError) else f"{type(error).__name__}: {plain}"

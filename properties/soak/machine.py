@@ -81,7 +81,7 @@ class Machine:
         is_compared = is_compared and not self._has_own_drafts
         self._drafts = Drafts(setup) if is_compared else None
         self._sampled = SampledOutputs(is_repeatable=not self._has_own_drafts)
-        self._is_told_anew = False
+        self._is_reported_anew = False
         self._num_looks = 0
         self._num_checked = 0
         self._ended: dict[int, Ended] = {}
@@ -113,19 +113,19 @@ class Machine:
 
     @property
     def drafting(self) -> Any:
-        """What the engine that runs is told of its drafts."""
+        """The sizes of the drafts of the engine that runs."""
         return self._sides.drafting
 
     @property
     def draftings(self) -> tuple[Any, ...]:
-        """What engines on these pools may be told of their drafts."""
+        """The sizes that drafts of engines on these pools may have."""
         return self._sides.draftings
 
     def submit(self, asked: Asked) -> None:
         """Ask for an output; a request that the worker refuses by name counts as never asked for."""
         number = len(self.asked)
-        is_told = is_telling(self.engine.worker)
-        requests = [asked.request(number, is_told) for _ in self.engines]
+        wants_report = is_telling(self.engine.worker)
+        requests = [asked.request(number, wants_report) for _ in self.engines]
         try:
             self._sides.submit(requests)
         except WorkerRefusal as refusal:
@@ -158,7 +158,7 @@ class Machine:
             return
         self._sampled.check(self._current_setup)
         self._sides.change(drafting)
-        self._is_told_anew = self.setup.parameters is not None and self.drafting == drafting
+        self._is_reported_anew = self.setup.parameters is not None and self.drafting == drafting
         if drafting not in self._fresh and not self._has_own_drafts:
             self._fresh[drafting] = Fresh(self.setup.under(drafting))
 
@@ -168,9 +168,9 @@ class Machine:
         carried, rows = self._carried()
         owners = self._owners()
         resolved = self._sides.step(self._take_turn)
-        if self._is_told_anew and resolved is not None:
+        if self._is_reported_anew and resolved is not None:
             self.reach(Tag.PARAMETERS)
-            self._is_told_anew = False
+            self._is_reported_anew = False
         self.num_decodes += self.engine.num_iterations - before
         self.num_wide_decodes += resolved is not None and len(resolved.num_accepted_tokens) >= WIDE_BATCH
         if rows and carried and resolved is not None and not self._has_own_drafts:
@@ -178,11 +178,11 @@ class Machine:
         if self._drafts is not None and resolved is not None and not self._is_overlapped:
             self._drafts.note({**owners, **self._owners()}, self.engine.worker.phases())
 
-    def run_for_nobody(self) -> None:
+    def run_idle_batch(self) -> None:
         """Let an iteration without requests run, and see that it leaves everything as it was."""
         before = None if self._is_overlapped else kept_of(self.engine.worker.state(), self.setup)
         for engine in self._sides.in_step:
-            engine.run_for_nobody()
+            engine.run_idle_batch()
         self.reach(Tag.IDLE)
         if before is not None:
             check_kept(before, kept_of(self.engine.worker.state(), self.setup))

@@ -22,7 +22,7 @@ MOST_REQUESTS = 8
 
 
 class Neighbour:
-    """The other rank; whoever of the two has nothing to run takes part in the forwards of the one that has.
+    """The other rank; the one of the two that has nothing to run takes part in the forwards of the one that has.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Neighbour:
     setup, schedule : Setup, Schedule
         Those of the rank that is tried.
     observer : callable
-        Is told of turns that both take, and of those in which one waits.
+        Called with turns that both take, and of those in which one waits.
     """
 
     def __init__(self, subject: Subject, setup: Setup, schedule: Schedule, observer: Observer) -> None:
@@ -49,7 +49,7 @@ class Neighbour:
     def submit(self, asked: Asked) -> None:
         """Ask the other rank for an output; it is greedy, so that plain decoding says what it is."""
         with suppress(WorkerRefusal):
-            self.engine.submit(asked.request(self.num_asked, is_told=False))
+            self.engine.submit(asked.request(self.num_asked, wants_report=False))
             self.num_asked += 1
 
     def take_turn(self, engine: Engine, padding: Padding) -> Iteration | None:

@@ -10,8 +10,8 @@ from specsim.simulation.models.agreement import Agree, Agreement, ForwardKind
 BUCKETS: tuple[tuple[int, ...], ...] = ((1, 2, 4, 8), (4, 8), (3, 6), (8,), (1,))
 """Sizes that batches are padded to; larger ones are multiples of the last, so that the last row pads nothing."""
 
-ROWS_OF_NOBODY = 2
-"""Requests of padding on which an iteration of nobody runs, where others wait for its forwards."""
+ROWS_WHEN_IDLE = 2
+"""Requests of padding on which an idle iteration runs, where others wait for its forwards."""
 
 
 class Padding:
@@ -22,7 +22,7 @@ class Padding:
     setup : Setup
         The machine.
     observer : callable
-        Is told of verifies with rows of padding, and of those in another bucket than the one before.
+        Called with verifies with rows of padding, and of those in another bucket than the one before.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Padding:
             return self.meeting(kind, num_requests, num_tokens, width, layer)
         if not num_tokens:
             own = self._widths.get(kind, width) or 1
-            return Agreement(ROWS_OF_NOBODY * own, own)
+            return Agreement(ROWS_WHEN_IDLE * own, own)
         count = num_tokens if width is None else num_requests
         fitting = [bucket for bucket in self.buckets if bucket >= count]
         bucket = fitting[0] if fitting else ceil_to(count, self.buckets[-1])

@@ -124,8 +124,8 @@ def _change_buckets(machine: Machine, place: int) -> None:
     padding.buckets = BUCKETS[place % len(BUCKETS)]
 
 
-def _nobody_weight(machine: Machine) -> int:
-    """Return how often nobody runs: of V1 only where no request does."""
+def _idle_weight(machine: Machine) -> int:
+    """Return how often an idle batch runs: of V1 only where no request does."""
     engine = machine.engine
     return 0 if engine.is_v1 and engine.scheduler.holders else 1
 
@@ -153,7 +153,7 @@ RULES = (
     Rule("change steps", _number, _change_steps, lambda machine: 6 if machine.setup.candidates else 0),
     Rule("change engine", _number, _change_engine, _change_engine_weight),
     Rule("change buckets", _number, _change_buckets, lambda machine: 0 if machine.padding is None else 6),
-    Rule("idle batch", _nothing, lambda machine, _: machine.run_for_nobody(), _nobody_weight),
+    Rule("idle batch", _nothing, lambda machine, _: machine.run_idle_batch(), _idle_weight),
     Rule("admit next door", _draw_next_door, _admit_next_door, _next_door_weight),
 )
 """In the order in which a history prefers them when it is made smaller."""

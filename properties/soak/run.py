@@ -17,7 +17,7 @@ import msgspec
 from specsim.conformance.brought import Brought
 from specsim.conformance.isolation.jobs import CannotStart, Done, Job, Limits, Lost
 from specsim.conformance.isolation.supervisor import Supervisor
-from specsim.properties.soak.units import ANY, SoakLimits, ToldMachine
+from specsim.properties.soak.units import ANY, PlainMachine, SoakLimits
 from specsim.properties.unit_of_work import BrokenUnit, answer_of, broken_by, broken_from, checked, in_order, stopped_by
 from specsim.simulation.events import Tag
 
@@ -106,7 +106,7 @@ class Soak:
     def job(self, number: int, replays: int = 0) -> Job:
         """Return the unit of a machine."""
         arguments = (self.implementation, ANY, (f"{self.seed} {number}",), SoakLimits(replays))
-        read = partial(checked, kind=ToldMachine)
+        read = partial(checked, kind=PlainMachine)
         return Job((f"machine {number}", number), RUN_UNIT, arguments, self.limits, read=read)
 
     def run(self, supervisor: Supervisor, num_steps: int, jobs: int, on_progress: OnProgress | None = None) -> Soaked:

@@ -27,7 +27,7 @@ class Setup:
     Parameters
     ----------
     other_draftings : tuple
-        What engines that may go on in the same pools and rows are told of their drafts.
+        Sizes of the drafts of engines that may go on in the same pools and rows.
     candidates : tuple of int
         Numbers of steps that an iteration may have; empty where it has always those of the configuration.
     rests_from : int
@@ -96,12 +96,12 @@ class Setup:
 
     @property
     def drafting(self) -> Any:
-        """What a worker is told of its drafts: their sizes, or what its algorithm takes in their place."""
+        """What a worker takes of its drafts: their sizes, or what its algorithm takes in their place."""
         return self.config if self.parameters is None else self.parameters
 
     @property
     def drafts_are_independent(self) -> bool:
-        """Whether what a request drafts depends on its text alone, whoever runs beside and ran before."""
+        """Whether what a request drafts depends on its text alone, not on what runs beside and ran before."""
         changes = self.candidates or self.other_draftings or self.schedule.clips_drafts
         return not (changes or self.drafter.has_memory or self.drafter.cuts_by_company)
 
@@ -112,7 +112,7 @@ class Setup:
 
     @property
     def widths(self) -> dict[str, Any]:
-        """Rows that a request has in the forwards of a draft, as a ``PaddedModel`` is told."""
+        """Rows that a request has in the forwards of a draft, as a ``PaddedModel`` takes them."""
         config = self.config
         extend_width = path_width(config.num_steps) if self.is_v1 else config.num_draft_tokens
         return {"extend_width": extend_width, "frozen_width": config.topk}
@@ -146,7 +146,7 @@ class Setup:
 
 
 def config_of(drafting: Any) -> SpecConfig:
-    """Return the sizes of what a worker is told of its drafts."""
+    """Return the sizes of the drafts of a worker."""
     return drafting if isinstance(drafting, SpecConfig) else drafting.config
 
 

@@ -15,11 +15,11 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.events import Observer, ignore
 from specsim.simulation.history import Divergence, first_divergence
 from specsim.simulation.models.kv_pool import Reads
+from specsim.simulation.reported_pairs import ReportedPairs
 from specsim.simulation.request_pairs import IdleTurns, RequestPairs, difference_at_rest
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.told_pairs import ToldPairs
 from specsim.simulation.worker import Iteration, ResizableWorker, SynchronousWorker, Worker
 
 
@@ -49,7 +49,7 @@ class Sides:
         self.engines = self._around(workers)
         self.drafting = setup.drafting
         self._known = {setup.drafting: self.engines}
-        self._told = ToldPairs(worker.model.description)
+        self._reported = ReportedPairs(worker.model.description)
         self._apart: RequestPairs | None = None
         if has_scheduler and not self.is_alone:
             self._apart = RequestPairs(worker.model.description, is_independent=setup.drafts_are_independent)
@@ -80,7 +80,7 @@ class Sides:
         if self._apart is not None:
             self._apart.add(requests[1], requests[0])
         elif not self.is_alone:
-            self._told.add(requests[1], requests[0])
+            self._reported.add(requests[1], requests[0])
 
     def abort(self, number: int) -> None:
         """Ask a request to end."""
@@ -110,7 +110,7 @@ class Sides:
             one.take_over(other)
 
     def step(self, take_turn: Callable[[Engine], Iteration | None] = Engine.step) -> Iteration | None:
-        """Take the next turns, and compare what their phases handed over and what users are told.
+        """Take the next turns, and compare what their phases handed over and what is reported to users.
 
         ``take_turn`` is how the engine takes its turn that is tried.
         """
@@ -127,7 +127,7 @@ class Sides:
         got, expected = ((iteration is not None) for iteration in resolved)
         require(got == expected, f"an iteration after {number}", got, expected)
         divergence = first_divergence(number, *reversed(self._phases())) if got else None
-        _require_none(divergence or self._told.first_divergence(number))
+        _require_none(divergence or self._reported.first_divergence(number))
         return resolved[0]
 
     def finish(self) -> None:

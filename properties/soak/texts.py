@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from specsim.assertion import require
 from specsim.host.stopping import Finish, FinishReason, StopRules, find_stop
 from specsim.host.truncation import end_of_grammar
-from specsim.properties.laws.support.told import check_told
+from specsim.properties.laws.support.reported import check_reported
 from specsim.properties.soak.alone import run_together
 from specsim.properties.soak.setups import Setup
 from specsim.simulation.autoregressive import ExactDecoder, decode_alone
@@ -57,7 +57,7 @@ def check_output(setup: Setup, watch: Watch, sampled: SampledOutputs) -> None:
     An aborted one may have more than its rules let it have, but nothing else. What is ``sampled`` is compared later.
     """
     request = watch.request
-    check_told(setup.model, request)
+    check_reported(setup.model, request)
     is_aborted = request.finish_reason is FinishReason.ABORT
     if is_aborted:
         require(watch.was_aborted, f"finish of request {request.request_id}", "aborted", "decoded to its end")

@@ -17,7 +17,7 @@ from specsim.properties.soak.drawing import DrawSetup, draw_setup
 from specsim.properties.soak.history import play
 from specsim.properties.soak.shrinking import shrink
 from specsim.properties.soak.subject import Subject
-from specsim.properties.unit_of_work import ToldOutcome, require_device
+from specsim.properties.unit_of_work import PlainOutcome, require_device
 
 ANY = "machine"
 DRAWN: Mapping[str, DrawSetup] = {ANY: draw_setup}
@@ -37,7 +37,7 @@ class SoakLimits:
     replays: int = 0
 
 
-class ToldMachine(ToldOutcome):
+class PlainMachine(PlainOutcome):
     """What the process of a machine sends."""
 
     algorithm: str
@@ -81,8 +81,8 @@ def run_unit(implementation: str, name: str, seeds: Sequence[str], limits: SoakL
     # NOTE: an engine is a cycle; what waits to be collected is not what the process holds.
     gc.collect()
     duration = time.monotonic() - started
-    told = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
-    return {**played.told(), **told, "duration": duration}
+    plain = {"brings": asdict(Brought.of(subject.backend)), "process": os.getpid(), "rss_mib": rss_mib()}
+    return {**played.as_plain(), **plain, "duration": duration}
 
 
 @cache

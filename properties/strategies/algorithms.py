@@ -104,4 +104,4 @@ def spellings() -> SearchStrategy[str]:
 
 
 def no_worker(request: WorkerRequest) -> None:
-    """Return no worker; the factory of plug-ins whose worker nobody creates."""
+    """Return no worker; the factory of plug-ins whose worker no one creates."""

@@ -35,7 +35,7 @@ def mostly(usual: SearchStrategy[T], rare: SearchStrategy[T], one_in: int) -> Se
 def one_of_evenly(*strategies: SearchStrategy[T]) -> SearchStrategy[T]:
     """Return a strategy that draws each kind as often as any other, in short runs too.
 
-    NOTE: in a run of two examples the second one differs from the first in its first choice, so a number that nobody
+    NOTE: in a run of two examples the second one differs from the first in its first choice, so a number that no one
     uses is drawn before.
     """
     return st.integers(0, 2**16).flatmap(lambda _: st.one_of(*strategies))

@@ -15,7 +15,7 @@ from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_
 VOCABULARIES = (2, 3, 5, 1, 33, 65)
 """In the small ones tails agree with bad words by chance."""
 
-NOBODY = -1
+NO_TOKEN = -1
 
 
 @composite
@@ -31,7 +31,7 @@ def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
     for kind, source in requests:
         length = source.integer(0, num_recent + 2)
         recent = source.integers(num_recent, 0, vocab - 1)
-        recent[: max(0, num_recent - length)] = NOBODY
+        recent[: max(0, num_recent - length)] = NO_TOKEN
         lengths.append(length)
         minima.append(max(0, length + source.integer(-1, count)))
         stops.append(_packed(source.integers(-(-vocab // BITS_PER_WORD) * BITS_PER_WORD, 0, 2) == 0))
@@ -55,7 +55,7 @@ def forbid_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
 
 @composite
 def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Arguments:
-    """Draw paths in which tokens come again, some of nobody and some of which only the last token counts."""
+    """Draw paths in which tokens come again, some of no one and some of which only the last token counts."""
     paths, vocab = draw(accepted(max_requests)), draw(st.sampled_from(VOCABULARIES))
     num_requests, num_recent, source = len(paths.accept_index), draw(st.integers(0, 4)), paths.source
     accept_index = paths.accept_index
@@ -67,7 +67,7 @@ def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
     rows[num_requests - padding : num_requests] = 0
     lengths = source.integers(num_requests + 3, 0, num_recent + 2)
     recent = source.integers((len(lengths), num_recent), 0, vocab - 1)
-    recent[np.arange(num_recent) < num_recent - lengths[:, None]] = NOBODY
+    recent[np.arange(num_recent) < num_recent - lengths[:, None]] = NO_TOKEN
     return {
         "req_pool_indices": rows[:num_requests].astype(np.int64),
         "token_counts": source.integers((len(lengths), vocab), 0, 3, np.int32),
@@ -82,8 +82,8 @@ def commit_output_tokens(draw: DrawFn, max_requests: int = MAX_REQUESTS) -> Argu
 def _word(source: Bulk, num_recent: int, vocab: int) -> Array:
     """Return a sequence of one token or more in the last columns, or none."""
     word = source.integers(num_recent + 1, 0, vocab - 1)
-    word[: source.integer(0, num_recent)] = NOBODY
-    return word if source.integer(0, 3) else np.full_like(word, NOBODY)
+    word[: source.integer(0, num_recent)] = NO_TOKEN
+    return word if source.integer(0, 3) else np.full_like(word, NO_TOKEN)
 
 
 def _packed(is_set: Array) -> Array:

@@ -43,7 +43,7 @@ def chunkings() -> SearchStrategy[Chunking]:
 
 
 def constraints() -> SearchStrategy[list[bool]]:
-    """Draw a batch of which somebody, everybody or nobody is constrained."""
+    """Draw a batch of which somebody, everybody or no one is constrained."""
     return st.lists(st.booleans(), max_size=5)
 
 

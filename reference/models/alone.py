@@ -31,14 +31,14 @@ def hidden_before_steps(batch: DraftStepBatch[Array], keys: StoredTags, num_laye
 
 def hidden_before_chunks(batch: DraftExtendBatch[Array], keys: StoredTags, num_layers: int) -> Array:
     """Return int64 [token, hidden]: the hidden states after all that lies before each new token."""
-    told = batch.keys
-    sight = own_keys(told.page_table, told.cache_seqlens, told.cu_seqlens_q, None, told.page_size)
+    facts = batch.keys
+    sight = own_keys(facts.page_table, facts.cache_seqlens, facts.cu_seqlens_q, None, facts.page_size)
     prefixes = [slots[: len(slots) - width] for slots, width in zip(sight.keys, sight.widths, strict=True)]
     known = _states_after([keys[slots] for slots in prefixes], num_layers)
     states = {RECURRENT: list(known.sums.T[:, :, None]), CONVOLUTION: [known.windows]}
-    after = after_chunks(_chunks(batch.input_ids, batch.positions + 1, told.cu_seqlens_q), states).hidden_states()
+    after = after_chunks(_chunks(batch.input_ids, batch.positions + 1, facts.cu_seqlens_q), states).hidden_states()
     before = np.concatenate([after[:1], after[:-1]])
-    starts = told.cu_seqlens_q[:-1][np.array(sight.widths) > 0]
+    starts = facts.cu_seqlens_q[:-1][np.array(sight.widths) > 0]
     before[starts] = known.hidden_states()[np.array(sight.widths) > 0]
     return before
 

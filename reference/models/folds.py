@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 64
 """Tokens of a request whose context words are computed together: they look at few positions besides their own."""
 
 Digests = Callable[[int], Array]
-"""From a layer to the digests of its entries, K and V added up, int64 [slot]; those that nobody sees may be missing."""
+"""From a layer to the digests of its entries, K and V added up, int64 [slot]; those that no one sees may be missing."""
 
 
 class Sight(Protocol):
@@ -139,7 +139,7 @@ def own_keys(
 
 
 def read_digests(kv_buffers: Sequence[Array], sight: Sight) -> Digests:
-    """Return digests that are computed from the entries of everything that is seen, and kept by nobody."""
+    """Return digests that are computed from the entries of everything that is seen, and kept by no one."""
     is_seen = np.zeros(len(kv_buffers[0]), dtype=np.bool_)
     is_seen[sight.slots()] = True
     seen = np.flatnonzero(is_seen)

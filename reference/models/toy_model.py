@@ -99,8 +99,8 @@ class ToyModel:
         if self._drafts_alone:
             before = hidden_before_chunks(batch, self._draft_keys(kv), self.language_model.num_target_layers)
         else:
-            told = require_present("hidden_states", batch.hidden_states)
-            before = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
+            facts = require_present("hidden_states", batch.hidden_states)
+            before = as_one(facts, self.description.draft_layers) if self.language_model.reads_all_layers else facts
         hidden_states, context = self._forward(
             Side.DRAFT,
             kv,
@@ -135,8 +135,8 @@ class ToyModel:
 
         Those before the row's own stand in the layer's KV, where a stale one shows.
         """
-        told = require_present("hidden_states", batch.hidden_states)
-        hidden_states = as_one(told, self.description.draft_layers) if self.language_model.reads_all_layers else told
+        facts = require_present("hidden_states", batch.hidden_states)
+        hidden_states = as_one(facts, self.description.draft_layers) if self.language_model.reads_all_layers else facts
 
         def run(forwards: Forwards, kv_buffers: Sequence[Array]) -> tuple[Array, Array]:
             _, context = forwards.draft_extend_forward(

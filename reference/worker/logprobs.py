@@ -6,7 +6,7 @@ from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.sampling import distribution_logits
-from specsim.simulation.logprobs import Told, listed_tokens, most_top, told_of
+from specsim.simulation.logprobs import Reported, listed_tokens, most_top, reported_of
 from specsim.simulation.models.batches import TargetOutput
 
 
@@ -17,7 +17,7 @@ def tell(
     predict: Array,
     choices: ChoiceRows,
     operations: Operations[Array],
-) -> Told:
+) -> Reported:
     """Tell of the output tokens what their requests ask for: scores, and hidden states of the rows they came from.
 
     Parameters
@@ -36,7 +36,7 @@ def tell(
     Source: semantics C.8.
     """
     asked = choices.of(row)
-    num_top, states = most_top(asked), output.told_states
+    num_top, states = most_top(asked), output.reported_states
     scored = None
     if num_top is not None:
         is_original = np.array([choice.has_original_logprobs for choice in asked])
@@ -51,4 +51,4 @@ def tell(
         )
     if states is not None:
         states = states[np.maximum(accept_index.reshape(-1), 0)]
-    return told_of(asked, accept_index, predict, scored, states)
+    return reported_of(asked, accept_index, predict, scored, states)

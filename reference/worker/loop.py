@@ -19,7 +19,7 @@ from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import TargetPrefill, prefill_target
 from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.simulation.dflash import check_dflash_request
-from specsim.simulation.logprobs import Told, alone
+from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.moving import require_moves, sides_that_move
@@ -98,7 +98,7 @@ class Loop:
         self._pools = make_pools(facts.description, sizes, reads)
         self._waiting = self.side.waiting(self.is_v1)
         self._phases: tuple[Phase, ...] = ()
-        self._told: Told = ()
+        self._reported: Reported = ()
 
     def check_request(self, request: Request) -> None:
         """Refuse a request that the side does not serve."""
@@ -125,7 +125,7 @@ class Loop:
         after = prefill_target(rows, chunks, self.model, self._pools, self._choices, self._operations)
         self._waiting.keep(self.side.prefill(after, self._pools), joins=True)
         following, paths = after.following.astype(np.int32), alone(len(rows))
-        self._told = tell(after.row, after.output, paths, following, self._choices, self._operations)
+        self._reported = tell(after.row, after.output, paths, following, self._choices, self._operations)
         return [int(token) for token in following]
 
     def resized(self, drafting: Drafting) -> Self:
@@ -142,9 +142,9 @@ class Loop:
             has_dp_attention=self._has_dp_attention,
         )
 
-    def told(self) -> Told:
-        """Return what is told of the tokens of the last prefill or iteration."""
-        return self._told
+    def told(self) -> Reported:
+        """Return what is reported of the tokens of the last prefill or iteration."""
+        return self._reported
 
     def phases(self) -> tuple[Phase, ...]:
         """Return what the phases of the last iteration handed over."""

@@ -93,7 +93,7 @@ class Pools:
         return self.kv[side].open(slots)
 
     def move_kv(self, side: Side, target_slots: Array, source_slots: Array, operations: Operations[Array]) -> None:
-        """Copy all that a side stores by slot; whatever is written counts, told or not.
+        """Copy all that a side stores by slot; whatever is written counts, reported or not.
 
         Raises
         ------

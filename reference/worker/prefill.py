@@ -17,7 +17,7 @@ from specsim.reference.worker.sampling import first_tokens, greedy_choices
 from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.models.told_states import layers_to_ask, part_states
+from specsim.simulation.models.reported_states import layers_to_ask, part_states
 from specsim.simulation.requests import PromptChunk
 
 

@@ -67,7 +67,7 @@ def _map(
     free: Callable[[Array], None],
     operations: CallsByName,
 ) -> Array:
-    """Map the accepted positions, free every other slot whose page nobody needs; return the slots that are mapped."""
+    """Map the accepted positions, free every other slot whose page no one needs; return the slots that are mapped."""
     out_cache_loc, accept_index = verify_input.out_cache_loc, truncation.accept_index
     evict_mask = operations.remap_accepted_slots(
         row, pools.req_to_token, verify_input.seq_lens, out_cache_loc, accept_index

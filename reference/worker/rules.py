@@ -94,7 +94,7 @@ def in_order(values: Array) -> Array:
 
 
 def packed(tokens: frozenset[int], vocab_size: int) -> Array:
-    """Return tokens as int32 [word] bits; those past the vocabulary are nobody's."""
+    """Return tokens as int32 [word] bits; those past the vocabulary are no one's."""
     bits = np.zeros(-(-vocab_size // BITS_PER_WORD) * BITS_PER_WORD, dtype=np.uint8)
     bits[[token for token in tokens if 0 <= token < vocab_size]] = 1
     words: Array = np.packbits(bits, bitorder="little").view(np.int32)

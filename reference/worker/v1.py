@@ -51,7 +51,7 @@ class ReferenceWorkerV1(Loop):
             row, verify_input, config.num_steps, self.model, pools, choices, operations
         )
         paths, predict = verify_output.accept_index, verify_output.predict
-        self._told = tell(row, output, paths, predict, choices, operations)
+        self._reported = tell(row, output, paths, predict, choices, operations)
         truncation = ledger.end_requests(paths, predict, operations.truncate_at_stop, side.facts.counts_only_output)
         everyone, going_on = reclaim(
             row,

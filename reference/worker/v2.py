@@ -53,7 +53,7 @@ class ReferenceWorker(Loop):
             row, verify_input, config.num_steps, self.model, pools, choices, operations
         )
         paths, counts = verify_output.accept_index, verify_output.num_accepted_tokens
-        self._told = tell(row, output, paths, verify_output.predict, choices, operations)
+        self._reported = tell(row, output, paths, verify_output.predict, choices, operations)
         pools.commit_states(scratch, row, verify_input, paths, counts, operations)
         if self._branches > 1:
             move_accepted(verify_input, verify_output, config.num_steps, pools, operations)

@@ -1,6 +1,6 @@
 """The registry of algorithms: the built-in ones, plug-ins, and the types of what phases hand over.
 
-No worker is imported here: whoever creates one hands the factories over by name.
+No worker is imported here: its creator hands the factories over by name.
 """
 
 from specsim.algorithms.builtin import (

@@ -58,7 +58,7 @@ class Figures:
     """What a run came to."""
 
     num_verifies: int
-    told: Mapping[str, Any]
+    reported: Mapping[str, Any]
     num_output_tokens: int
     num_target_forwards: int
     num_draft_forwards: int
@@ -149,7 +149,7 @@ def measure(one: Compared, language_model: TextModel, requests: Sequence[Request
         require(request.output == expected, f"output of {one.name}", request.output, expected)
     return Figures(
         num_verifies=sum(request.counters.num_verifies for request in done),
-        told=engine.positions.public(),
+        reported=engine.positions.public(),
         num_output_tokens=sum(len(request.output) for request in done),
         num_target_forwards=model.num_target_forwards,
         num_draft_forwards=model.num_draft_forwards,
@@ -220,16 +220,16 @@ def _table(found: Sequence[tuple[Compared, Figures]]) -> list[str]:
 
 
 def _row(one: Compared, figures: Figures) -> tuple[str, ...]:
-    told, num_verifies = figures.told, figures.num_verifies
-    num_drafts = told["num_accepted_tokens"]
-    rates = dict(enumerate(told["per_position_acceptance_rate"], 1))
+    reported, num_verifies = figures.reported, figures.num_verifies
+    num_drafts = reported["num_accepted_tokens"]
+    rates = dict(enumerate(reported["per_position_acceptance_rate"], 1))
     depths = [f"{rates[depth]:.2f}" if depth in rates else "" for depth in DEPTHS]
     return (
         one.name,
         one.drafts,
         str(num_verifies),
         str(num_drafts),
-        f"{told['draft_acceptance_rate']:.2f}" if rates else "",
+        f"{reported['draft_acceptance_rate']:.2f}" if rates else "",
         f"{count_tokens(num_drafts, num_verifies) / num_verifies:.2f}",
         *depths,
         str(figures.num_target_forwards),

@@ -197,12 +197,12 @@ def check(
     declared = wanted.limits_of(prepared)
     seconds = 0.0 if verdict == "interrupted" else wanted.seconds_left(spent())
     if as_json:
-        told = {
+        reported = {
             "excluded": excluded.document(declared, report, seconds),
             "known": known.document(judged),
             "not_seen": samplers.unseen(described, report),
         }
-        print_json({**document_of(report, verdict, cases), **told})
+        print_json({**document_of(report, verdict, cases), **reported})
     else:
         print_report(report, cases, _options(wanted, limits), lists_all=lists_all)
         for line in (

@@ -70,8 +70,8 @@ class Ended:
         """Return the run with one test more where its verdict is neither of its tests: inconclusive, interrupted."""
         if self.verdict in ("conforms", "fails"):
             return self
-        told = Tried(self.command, "verdict", Outcome.ERROR, self.line, "\n".join(self.because))
-        return Ended(self.command, self.verdict, self.line, (*self.tests, told), self.because)
+        reported = Tried(self.command, "verdict", Outcome.ERROR, self.line, "\n".join(self.because))
+        return Ended(self.command, self.verdict, self.line, (*self.tests, reported), self.because)
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,12 @@ def summary_of(ended: Ended) -> str:
     lines += ["", "| outcome | tests |", "|---|---:|"]
     lines += [f"| {outcome} | {counts[outcome]:,} |" for outcome in Outcome if counts[outcome]]
     for title, outcome in (("Failures", Outcome.FAILED), ("Inconclusive", Outcome.ERROR)):
-        told = [test for test in ended.tests if test.outcome is outcome]
-        lines += ["", f"### {title}"] if told else []
-        for test in told[:MOST_DETAILS]:
+        reported = [test for test in ended.tests if test.outcome is outcome]
+        lines += ["", f"### {title}"] if reported else []
+        for test in reported[:MOST_DETAILS]:
             lines += ["", f"{_quoted(test.name)}: {_plain(shown(test.message))}"]
             lines += ["", *_fenced(printable(test.text))] if test.text else []
-        lines += ["", f"and {len(told) - MOST_DETAILS} more"] if len(told) > MOST_DETAILS else []
+        lines += ["", f"and {len(reported) - MOST_DETAILS} more"] if len(reported) > MOST_DETAILS else []
     return "\n".join(lines) + "\n"
 
 

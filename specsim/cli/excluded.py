@@ -33,7 +33,7 @@ def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def beyond(limits: Limits, implementation: str, seconds: float | None = None) -> dict[str, str]:
     """Try once, in processes that may die, what lies beyond each limit; return what came of it by what it is.
 
-    ``seconds`` is how long that may take; what is not tried then is not told.
+    ``seconds`` is how long that may take; what is not tried then is not reported.
     """
     found: dict[str, str] = {}
     until = None if seconds is None else time.monotonic() + seconds
@@ -47,11 +47,11 @@ def beyond(limits: Limits, implementation: str, seconds: float | None = None) ->
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in paths)}
         try:
             ended = subprocess.run(command, env=environment, timeout=patience, check=False, capture_output=True)
-            told, how = ended.stdout, f"crashes (the process ends with {ended.returncode})"
+            reported, how = ended.stdout, f"crashes (the process ends with {ended.returncode})"
         except subprocess.TimeoutExpired as late:
-            told, how = late.stdout or b"", f"does not end in {patience:.0f} seconds"
+            reported, how = late.stdout or b"", f"does not end in {patience:.0f} seconds"
         known = len(found)
-        for entry in map(json.loads, told.decode().splitlines()):
+        for entry in map(json.loads, reported.decode().splitlines()):
             found[entry["what"]] = entry.get("outcome", how)
         if how.endswith(" 0)") or len(found) == known:
             break
@@ -77,12 +77,12 @@ def lines(limits: Limits, report: "Report", seconds: float | None = None) -> Ite
     for one in report.properties.values():
         counts.update(one.left_out)
     concerned = _that_ran(limits, report, counts)
-    told = concerned.in_words()
-    for words in told:
+    reported = concerned.in_words()
+    for words in reported:
         not_tried = f" ({counts[words]:,} example{'s' * (counts[words] > 1)} left out)" if counts[words] else ""
         yield f"excluded: {words}{not_tried}"
-    for words, outcome in beyond(limits, report.implementation, seconds).items() if told else ():
-        if words in told:
+    for words, outcome in beyond(limits, report.implementation, seconds).items() if reported else ():
+        if words in reported:
             # NOTE: an outcome begins with the operation, which a limit of it names already.
             operation, _, rest = outcome.partition(": ")
             yield f"tried once: {words}: {rest if words.startswith(f'{operation} ') else outcome}"

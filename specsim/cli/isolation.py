@@ -121,7 +121,7 @@ def with_sizes(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def default_memory() -> int:
-    """Return the bytes that a worker may hold where nobody says so: most of what this machine has."""
+    """Return the bytes that a worker may hold where no one says so: most of what this machine has."""
     return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE_OF_MEMORY)
 
 
@@ -158,7 +158,7 @@ def prepare(implementation: str) -> dict[str, Any]:
     try:
         backend = load_implementation(implementation)
     except Failed as failed:
-        return Unprepared(str(failed), failed.code).told()
+        return Unprepared(str(failed), failed.code).as_plain()
     device = choose_device()
     uses_gpu = device != "absent" and not device.startswith("CPU")
     version = version_of(sys.modules[implementation])
@@ -172,7 +172,7 @@ def prepare(implementation: str) -> dict[str, Any]:
         "" if version is None else str(version),
         remarks,
     )
-    return prepared.told()
+    return prepared.as_plain()
 
 
 def prepare_engine(implementation: str) -> dict[str, Any] | None:
@@ -183,7 +183,7 @@ def prepare_engine(implementation: str) -> dict[str, Any] | None:
     try:
         import_implementation(implementation)
     except Failed as failed:
-        return Unprepared(str(failed), failed.code).told()
+        return Unprepared(str(failed), failed.code).as_plain()
     return None
 
 

@@ -33,7 +33,7 @@ class Judged:
     Parameters
     ----------
     report : Report
-        Its failures are those that nobody expected, and its verdict is theirs.
+        Its failures are those that no one expected, and its verdict is theirs.
     expected : tuple of (Failure, KnownFailure)
         The others, each with the entry that knows it.
     complaints : tuple of str

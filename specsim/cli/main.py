@@ -72,7 +72,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command line; what it found is told on stderr if stdout does not take it."""
+        """Run a command line; what it found is printed on stderr if stdout does not take it."""
         extra.setdefault("complete_var", COMPLETION)
         if COMPLETION in os.environ:
             # NOTE: a shell asks what may follow, and click answers it in bytes.

@@ -171,8 +171,8 @@ def _print_extent(extent: "Extent", as_json: bool) -> None:
     if as_json:
         print_json(vars(extent) | {"seconds": round(extent.seconds)})
     else:
-        told = f"{extent.num_cells} cells, {extent.num_histories:,} histories and {extent.num_laws} laws"
-        say(f"{told} would run, in about {extent.seconds:,.0f} seconds")
+        reported = f"{extent.num_cells} cells, {extent.num_histories:,} histories and {extent.num_laws} laws"
+        say(f"{reported} would run, in about {extent.seconds:,.0f} seconds")
 
 
 def _modes(name: str, device: str) -> list[str]:

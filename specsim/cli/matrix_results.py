@@ -95,7 +95,9 @@ def tests_of(report: Report) -> tuple[Tried, ...]:
     for one in report.result.cells:
         wrong = complaints_of(one)
         numbers = list(dict.fromkeys((*one.failures, *one.short)))[:1]
-        shortest = [line for place, told in report.shortest.items() if place[0] == one.cell.name for line in told.lines]
+        shortest = [
+            line for place, reported in report.shortest.items() if place[0] == one.cell.name for line in reported.lines
+        ]
         replays = [f"replay: {_replay_line(report, one.cell, number)}" for number in numbers]
         outcome = Outcome.FAILED if wrong else Outcome.PASSED
         text = "\n".join([*wrong[1:], *shortest, *replays])
@@ -165,12 +167,12 @@ def _print_refused(plan: "Plan") -> None:
     table = plain_table("refused", "#cells", "by", "because")
     for one in plan.left_out:
         for place, refusal in enumerate(one.refusals):
-            name, count = (_told(one.combination), f"{one.num_cells:,}") if place == 0 else ("", "")
+            name, count = (_reported(one.combination), f"{one.num_cells:,}") if place == 0 else ("", "")
             table.add_row(name, count, refusal.by, refusal.because)
     print_table(table)
 
 
-def _told(combination: "Combination") -> str:
+def _reported(combination: "Combination") -> str:
     return ", ".join(
         f"{name} {'on' if value is True else 'off' if value is False else value}" for name, value in combination
     )

@@ -21,7 +21,7 @@ def shown_metrics(
     Yields
     ------
     on_interval : callable or None
-        Takes every report of the scheduler; None if nobody asked for metrics.
+        Takes every report of the scheduler; None if no one asked for metrics.
 
     Raises
     ------

@@ -120,8 +120,8 @@ def mutants(
     if as_json:
         under_limits = {"unseen": [name for name in found.survivors if name in unseen]} if with_limits else {}
         verdict = _verdict(found, unseen)
-        told = {"verdict": verdict, "inconclusive_because": reasons_of(verdict, found.inconclusive_because)}
-        print_json({**_document(found), **told, **under_limits})
+        reported = {"verdict": verdict, "inconclusive_because": reasons_of(verdict, found.inconclusive_because)}
+        print_json({**_document(found), **reported, **under_limits})
     else:
         _print(found, unseen)
     lives = (f"{name} lives with seed {seed}" for name, seed in found.survived)

@@ -72,8 +72,8 @@ def replay_observed(paths: Sequence[Path], implementation: str | None, as_json: 
     verdict = verdict_of(is_interrupted=False, wrong=wrong, because=because)
     line = last_line(verdict, _summary(judged), because) if verdict == "inconclusive" else _summary(judged)
     if as_json:
-        told = {"inconclusive_because": reasons_of(verdict, because)}
-        print_json({"cases": [_document(one) for one in judged], **told})
+        reported = {"inconclusive_because": reasons_of(verdict, because)}
+        print_json({"cases": [_document(one) for one in judged], **reported})
     else:
         _print(judged)
         say(line)

@@ -134,12 +134,12 @@ def remark(line: str) -> None:
 @contextmanager
 def warnings_in_one_line() -> Iterator[None]:
     """Print each warning of Python's once, as a remark, and not as a piece of source."""
-    told = set[str]()
+    reported = set[str]()
 
     def show(message: Warning | str, *place: object, **how: object) -> None:
         line = in_one_line(message)
-        if line not in told:
-            told.add(line)
+        if line not in reported:
+            reported.add(line)
             remark(line)
 
     with warnings.catch_warnings():
@@ -179,7 +179,7 @@ def print_json(document: Any) -> None:
 
 
 def finish(code: Exit, summary: str = "") -> NoReturn:
-    """End the command with an exit code; the summary is told on stderr if the results could not be written."""
+    """End the command with an exit code; the summary is printed on stderr if the results could not be written."""
     if isinstance(sys.stdout, Results):
         sys.stdout.summary = summary
     raise click.exceptions.Exit(int(code))

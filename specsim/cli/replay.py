@@ -78,8 +78,8 @@ def replay(
     with replay_workers() as supervisor:
         for path, case in cases:
             notice(f"replaying {shown_path(path)} …")
-            told, words, name = _outcome_of(supervisor, path, case, against, limits)
-            outcome, is_missing = (Replay.CRASHED, True) if told == MISSING else (Replay[told], is_missing)
+            plain, words, name = _outcome_of(supervisor, path, case, against, limits)
+            outcome, is_missing = (Replay.CRASHED, True) if plain == MISSING else (Replay[plain], is_missing)
             outcome, origin = against.judge(outcome, case, name), case.provenance.implementation
             lines.append(
                 {
@@ -143,9 +143,9 @@ def _read(path: Path) -> Case:
 def replay_in_worker(path: str, name: str) -> tuple[str, str]:
     """Run a case here; return the name of what became of it, or UNAVAILABLE, or MISSING, and words."""
     case = read_case(Path(path))
-    told, words = can_run(name, case.operation)
-    if told:
-        return told, words
+    plain, words = can_run(name, case.operation)
+    if plain:
+        return plain, words
     outcome, words = _replay(load_implementation(name), case)
     return outcome.name, words
 
@@ -162,7 +162,7 @@ def can_run(name: str, operation: str) -> tuple[str, str]:
 def _outcome_of(
     supervisor: Supervisor, path: Path, case: Case, against: Against, limits: Limits
 ) -> tuple[str, str, str]:
-    """Run a case in a worker; whoever dies or hangs before anything is called cannot be started.
+    """Run a case in a worker; one that dies or hangs before anything is called cannot be started.
 
     Returns
     -------
@@ -200,8 +200,8 @@ def _run(supervisor: Supervisor, job: Job, name: str) -> tuple[str, str]:
     return str(outcome), str(words)
 
 
-def _outcome_from(told: Any) -> tuple[str, str]:
-    outcome, words = msgspec.convert(told, tuple[str, str])
+def _outcome_from(plain: Any) -> tuple[str, str]:
+    outcome, words = msgspec.convert(plain, tuple[str, str])
     if outcome not in {"", UNAVAILABLE, MISSING, *Replay.__members__}:
         raise ValueError(f"no outcome of a replay: {outcome}")
     return outcome, words

@@ -42,7 +42,7 @@ class Against:
         return (OURS, REFERENCE) if self.named is None else (self.named,)
 
     def judge(self, outcome: Replay, case: Case, name: str) -> Replay:
-        """Return what became of a case: nothing is fixed where somebody else is tried whom nobody asked for."""
+        """Return what became of a case: nothing is fixed where somebody else is tried whom no one asked for."""
         is_asked_for = self.named is not None or case.provenance.implementation == name
         return Replay.HOLDS_HERE if outcome is Replay.FIXED and not is_asked_for else outcome
 

@@ -113,7 +113,7 @@ def _remarks_on_stderr() -> Iterator[None]:
 @contextmanager
 def _results_on_stdout() -> Iterator[Results]:
     given = sys.stdout
-    with suppress(AttributeError):  # NOTE: only a text file can be told what to do with what it cannot encode.
+    with suppress(AttributeError):  # NOTE: only a text file can choose what to do with what it cannot encode.
         given.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     results = Results(given)
     sys.stdout = results

@@ -166,8 +166,8 @@ def _paragraph(names: Sequence[str], row: Sequence[str], columns: int) -> Iterat
     """Yield a row as its first cell, and below it what the others are called and hold."""
     yield from wrapped(row[0], columns)
     cells = [(name, " ".join(cell.split())) for name, cell in zip(names[1:], row[1:], strict=True) if cell.strip()]
-    told = [f"{name} {cell}" if len(names) > 2 else cell for name, cell in cells]
-    yield from wrapped(f"    {'; '.join(told)}", columns, 0)
+    reported = [f"{name} {cell}" if len(names) > 2 else cell for name, cell in cells]
+    yield from wrapped(f"    {'; '.join(reported)}", columns, 0)
 
 
 def _filled(line: str, columns: int, indent: str) -> Iterator[str]:

@@ -351,9 +351,9 @@ def simulate(
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
     figures |= store_figures(chosen)
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
-    for told in figures["meta_info"]:
-        if isinstance(told["finish_reason"]["matched"], str):
-            told["finish_reason"]["matched"] = text_of_bytes(told["finish_reason"]["matched"])
+    for reported in figures["meta_info"]:
+        if isinstance(reported["finish_reason"]["matched"], str):
+            reported["finish_reason"]["matched"] = text_of_bytes(reported["finish_reason"]["matched"])
     if as_json:
         print_json(figures)
     else:

@@ -36,7 +36,7 @@ class StoreOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the rules are told of it."""
+        """What the rules take of it."""
         if not self.corpora:
             return {}
         return {"ngram_corpus": ", ".join(map(str, self.corpora)), "ngram_sam_budget": self.corpus_budget or 0}

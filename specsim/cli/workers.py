@@ -40,7 +40,7 @@ def plan_for(
 ) -> ExecutionPlan:
     """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
 
-    The rules are told of a CUDA device, and of a draft model beside the target where the algorithm has one.
+    The rules assume a CUDA device, and of a draft model beside the target where the algorithm has one.
 
     Raises
     ------

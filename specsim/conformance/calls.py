@@ -14,7 +14,7 @@ from specsim.operations.protocol import ModelOperations, Operations
 class CallsByName(Operations[Array], ModelOperations[Array], HostFunctions):
     """Every callable of the catalogue as a method; each hands its arguments to ``call``.
 
-    Whoever has ``call`` satisfies ``Operations`` by it: a backend, one that another completes, or one that watches.
+    An object with ``call`` satisfies ``Operations`` by it: a backend, one that another completes, or one that watches.
     """
 
     @abstractmethod

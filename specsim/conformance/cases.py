@@ -45,7 +45,7 @@ class Case:
 
     ``property_name`` says which property found it and ``message`` what that property said. A case of the kind
     ``observed`` was recorded: it has none of the two expectations of its own, and what the reference gives is computed
-    when it is read. ``ties_are_free`` says that whoever was recorded may choose among equal scores. ``law`` is what
+    when it is read. ``ties_are_free`` says that the recorded module may choose among equal scores. ``law`` is what
     the property was given, where it takes more than this call.
     """
 
@@ -172,7 +172,7 @@ def write_case(case: Case, directory: Path, stem: str | None = None) -> Path:
 
         save_file(large, beside)
         document["arrays_file"] = beside.name
-    # NOTE: whoever is stopped in the middle leaves no half of a document.
+    # NOTE: a process that is stopped in the middle leaves no half of a document.
     partial = path.with_name(f"{path.name}.part")
     partial.write_text(_lay_out(document) + "\n", encoding="utf-8")
     return partial.replace(path)

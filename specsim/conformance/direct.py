@@ -10,7 +10,7 @@ from specsim.conformance.calls import CallsByName
 class Direct(CallsByName):
     """The functions of an implementation on NumPy arrays, arguments and outputs handed through.
 
-    Whoever writes what it may not, writes into the caller's own arrays: this is for the oracle, whose functions check
+    A function that writes what it may not, writes to the caller's arrays: this is for the oracle, whose functions check
     their input themselves, and for loops that take more time between operations than in them.
     """
 

@@ -64,7 +64,7 @@ class KnownFailure:
     device : str
         Where it is met, ``cpu`` or ``gpu``; empty for both.
     link : str
-        Where it is told about.
+        Where it is described.
     expires : date or None
         The last day on which it is expected.
     seldom : bool
@@ -153,8 +153,8 @@ def write_known(path: Path, entries: Sequence[KnownFailure]) -> None:
     """Write a file."""
     blocks = []
     for entry in entries:
-        told = {name: vars(entry)[name] for name in FIELDS if vars(entry)[name] not in ("", None, False)}
-        lines = [f"{name} = {_spelt(value)}" for name, value in told.items()]
+        reported = {name: vars(entry)[name] for name in FIELDS if vars(entry)[name] not in ("", None, False)}
+        lines = [f"{name} = {_spelt(value)}" for name, value in reported.items()]
         blocks.append("\n".join(["[[failure]]", *lines]) + "\n")
     path.write_text("\n".join(blocks), encoding="utf-8")
 

@@ -88,7 +88,7 @@ class Limits:
     has_own_drafts : bool
         Whether its workers draft what no reference drafts: whole runs compare outputs, and no drafts.
     most : mapping
-        The largest number of what ``AXES_OF`` counts, in every operation: whoever runs the suite wants no larger calls.
+        The largest number of what ``AXES_OF`` counts, in every operation, where no larger calls are wanted.
     """
 
     values: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Limits:
         """Return these limits with other largest numbers."""
         return replace(self, most=dict(most))
 
-    def told(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, Any]:
         """Return these limits as plain values, which ``limits_from`` reads."""
         values = {
             operation: {name: [one[0], one[-1]] if isinstance(one, range) else list(one) for name, one in taken.items()}
@@ -179,7 +179,7 @@ def left_out(operation: str, name: str, values: Values) -> str:
     return f"{operation} with {name} other than {' or '.join(map(str, values))}"
 
 
-def limits_from(told: Mapping[str, Any]) -> Limits:
+def limits_from(plain: Mapping[str, Any]) -> Limits:
     """Return limits from plain values that another process sent.
 
     Raises
@@ -188,10 +188,10 @@ def limits_from(told: Mapping[str, Any]) -> Limits:
         They are none.
     """
     for one in fields(Limits):
-        if not isinstance(told.get(one.name), bool if isinstance(one.default, bool) else Mapping):
+        if not isinstance(plain.get(one.name), bool if isinstance(one.default, bool) else Mapping):
             raise BadLimits(f"limits without {one.name}")
     return Limits(
-        **{**told, "values": {name: _values_of("LIMITS", name, taken) for name, taken in told["values"].items()}}
+        **{**plain, "values": {name: _values_of("LIMITS", name, taken) for name, taken in plain["values"].items()}}
     )
 
 

@@ -106,7 +106,7 @@ def _has_twins(operation: Operation, arguments: Mapping[str, Any], bindings: Bin
     for tokens, next_token, next_sibling in zip(*(np.asarray(arguments[name]) for name in links), strict=True):
         try:
             tree = Topology.from_links(next_token, next_sibling)
-        except SpecRejection:  # NOTE: bad links make no tree, and nobody in it is anybody's sibling.
+        except SpecRejection:  # NOTE: bad links make no tree, and no one in it is anybody's sibling.
             continue
         if any(len(set(tokens[list(below)].tolist())) < len(below) for below in tree.children):
             return True
@@ -119,7 +119,7 @@ def _has_thresholds(operation: Operation, arguments: Mapping[str, Any], bindings
 
 
 def _is_defined(operation: Operation, name: str, arguments: Mapping[str, Any], bindings: Bindings) -> NDArray[np.bool_]:
-    """Return which entries of an array carry meaning; without its coins nobody knows which rows a chain reads."""
+    """Return which entries of an array carry meaning; without its coins no one knows which rows a chain reads."""
     spec = next(spec for spec in operation.contract.arrays if spec.name == name)
     shape = np.shape(arguments[name])
     if spec.defined.rule == "chain" and "uniform_samples" not in arguments:

@@ -54,7 +54,7 @@ def summary_of(entry: Entry) -> str:
 def signature_of(entry: Entry) -> str:
     """Return the head of the function, types without their modules, over several lines where one is too long.
 
-    Without what ours takes to call others of the catalogue, which nobody else's has to take.
+    Without what ours takes to call others of the catalogue, which no one else's has to take.
     """
     function = require_present("function", entry.on_host)
     signature = inspect.signature(function)

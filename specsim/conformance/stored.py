@@ -131,7 +131,7 @@ def load_document(path: Path) -> Document:
     if (document.expected is None) != (document.kind == OBSERVED):
         got = "nothing" if document.expected is None else "an observation"
         wanted = "null in a case of the kind observed alone"
-        raise bad_case_file(path, f"expected, {got}", wanted, "of a recorded call nobody knew what to expect")
+        raise bad_case_file(path, f"expected, {got}", wanted, "of a recorded call no one knew what to expect")
     for name, observation in document.observations():
         _check_observation(path, name, observation)
     return document

@@ -193,7 +193,7 @@ def compile_contract(name: str, contract: Contract, kind: ArrayKind = ANY) -> Co
     name : str
         Who states it: an operation or a phase.
     contract : Contract
-        It is told apart by identity, because comparing two of them costs more than a call.
+        It is distinguished by identity, because comparing two of them costs more than a call.
     kind : ArrayKind
         On what arrays the layer computes.
     """

@@ -114,7 +114,7 @@ def _addressed_lines(contract: Contract, scalars: Sequence[str]) -> Lines:
         body += [] if spec is first else [f"if {name}.get_device() != _index: return None"]
         body.append(f"{name}_at = {name}.data_ptr()")
         lines += [f"if {name} is None:", f"    {name}_at = 0", "else:", *_indented(body)] if spec.optional else body
-    # NOTE: only a GPU has an index, by which it is told from another one faster than by its name.
+    # NOTE: only a GPU has an index, by which it is distinguished from another one faster than by its name.
     singles = [spec for spec in arrays if spec.each is None]
     names = "".join(f"_{spec.name}, " for spec in singles)
     lines.append(f"if _index < 0 and not _lie_at(_place, ({names})): return None")
@@ -199,7 +199,7 @@ def list_source(count: int) -> str:
     names = [f"_{number}" for number in range(count)]
     first, *others = names
     elsewhere = [f"{name}.get_device() != _index" for name in others]
-    # NOTE: only a GPU has an index, by which it is told from another one faster than by its name.
+    # NOTE: only a GPU has an index, by which it is distinguished from another one faster than by its name.
     elsewhere += ["_index < 0 and (" + " or ".join(f"{name}.device != _place" for name in others) + ")"] * bool(others)
     addresses = [f"{name}_at" for name in names]
     lines = [

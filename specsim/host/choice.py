@@ -25,9 +25,9 @@ class TokenChoice:
     matcher : Grammar or None
         Has read the whole output; only tokens that it allows are chosen.
     top_logprobs : int or None
-        How many alternatives to each output token the user is told of, with log-probabilities; None for nothing.
+        How many alternatives to each output token the user gets, with log-probabilities; None for nothing.
     token_ids_logprob : tuple of int
-        Tokens whose log-probabilities in the place of each output token the user is told as well.
+        Tokens whose log-probabilities in the place of each output token the user gets as well.
     has_original_logprobs : bool
         Whether log-probabilities are those at temperature 1, whatever the request is sampled at.
     returns_hidden_states : bool
@@ -52,8 +52,8 @@ class TokenChoice:
     output: tuple[int, ...] = ()
 
     @property
-    def is_told(self) -> bool:
-        """Whether the user is told anything of output tokens."""
+    def wants_report(self) -> bool:
+        """Whether the user wants a report on output tokens."""
         return self.top_logprobs is not None or self.returns_hidden_states
 
     @property

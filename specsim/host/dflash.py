@@ -1,4 +1,4 @@
-"""What DFLASH is told, and what it decides on the host: which layers of the target its draft reads."""
+"""What DFLASH is given, and what it decides on the host: which layers of the target its draft reads."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class DflashParameters:
 
 
 def target_feature_layers(num_target_layers: int, num_features: int) -> tuple[int, ...]:
-    """Return the layers of the target whose hidden states are projected into the draft's KV, where nobody names them.
+    """Return the layers of the target whose hidden states are projected into the draft's KV, where no one names them.
 
     Parameters
     ----------

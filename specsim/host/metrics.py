@@ -13,7 +13,7 @@ from specsim.counts import count_draft_nodes, count_tokens
 from specsim.rejection import Reason, SpecRejection
 
 DECODE_LOG_INTERVAL = 40
-"""Decode batches between two reports, where nobody says otherwise."""
+"""Decode batches between two reports, where no one says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -256,17 +256,17 @@ def meta_info(counters: RequestCounters, num_completion_tokens: int, num_drafts_
     if counters.num_verifies == 0:
         return {}
     histogram = list(counters.histogram)
-    told: dict[str, Any] = {"spec_correct_drafts_histogram": histogram, "spec_accept_histogram": list(histogram)}
+    reported: dict[str, Any] = {"spec_correct_drafts_histogram": histogram, "spec_accept_histogram": list(histogram)}
     num_proposed = counters.num_verifies * num_drafts_per_round
     if num_proposed > 0:
-        told |= {
+        reported |= {
             "spec_accept_rate": counters.num_accepted_drafts / num_proposed,
             "spec_accept_length": num_completion_tokens / counters.num_verifies,
             "spec_accepted_drafts": counters.num_accepted_drafts,
             "spec_proposed_drafts": num_proposed,
             "spec_verify_ct": counters.num_verifies,
         }
-    return told
+    return reported
 
 
 def _require_count(what: str, got: int, least: int, because: str) -> None:

@@ -111,7 +111,7 @@ class _Server:
                 writer.close()
                 await writer.wait_closed()
         except (OSError, asyncio.IncompleteReadError):
-            # NOTE: a timeout is an OSError as well; whoever left or says nothing needs no answer.
+            # NOTE: a timeout is an OSError as well; a client that left or says nothing needs no answer.
             pass
         finally:
             self._waiting.discard(task)
@@ -132,7 +132,7 @@ class _Server:
 
 
 def _environ_of(head: bytes) -> dict[str, Any]:
-    """Return what a WSGI application is told of a request.
+    """Return what a WSGI application gets of a request.
 
     Raises
     ------
@@ -145,15 +145,15 @@ def _environ_of(head: bytes) -> dict[str, Any]:
         raise ValueError(version)
     place = urlsplit(target)
     fields = parse_headers(lines)
-    told = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in fields.items()}
-    return {**told, "REQUEST_METHOD": method, "PATH_INFO": place.path, "QUERY_STRING": place.query}
+    reported = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in fields.items()}
+    return {**reported, "REQUEST_METHOD": method, "PATH_INFO": place.path, "QUERY_STRING": place.query}
 
 
 def _answer_of(app: App, environ: Mapping[str, Any]) -> bytes:
     begun: list[tuple[str, list[tuple[str, str]]]] = []
     try:
         body = b"".join(app(dict(environ), lambda status, fields, *_: begun.append((status, list(fields)))))
-    except Exception:  # NOTE: a scraper is told, and the next one may have more luck.
+    except Exception:  # NOTE: a scraper gets an error, and the next one may have more luck.
         return _refusal("500 Internal Server Error")
     status, fields = begun[-1]
     return _laid_out(status, fields, body)

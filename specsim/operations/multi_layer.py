@@ -14,7 +14,7 @@ OPERATIONS = (
     Operation(
         name="rotate_input_ids",
         group="multi_layer",
-        summary="Shift the ids of each request left by one, and write its next token at the end or where it is told.",
+        summary="Shift the ids of each request left by one, and write its next token at the end or at a given place.",
         contract=Contract(
             parameters=(
                 _IDS,

@@ -575,7 +575,7 @@ class Operations(Protocol[ArrayT]):
         next_tokens: ArrayT,
         select_index: ArrayT | None = None,
     ) -> None:
-        """Shift the ids of each request left by one, and write its next token at the end or where it is told."""
+        """Shift the ids of each request left by one, and write its next token at the end or at a given place."""
 
     def assign_new_state(
         self,

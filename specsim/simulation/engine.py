@@ -25,7 +25,7 @@ from specsim.simulation.fitting import has_pair_keys, require_room, require_same
 from specsim.simulation.launches import Launched, Launcher
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
 from specsim.simulation.requests import PromptChunk, Request
-from specsim.simulation.results import resolve_iteration, resolve_prefill, told_by
+from specsim.simulation.results import reported_by, resolve_iteration, resolve_prefill
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MakeScheduler, SchedulerProtocol, require_scheduler
@@ -56,7 +56,7 @@ class Engine:
     operations : CallsByName or None
         Decide about chunks, late results and streams, and have the parts of memory; None for specsim's own.
     observer : callable
-        Is told what happens.
+        Called with what happens.
     make_scheduler : callable
         Makes the scheduler; a class of one's own, or ours.
 
@@ -146,8 +146,8 @@ class Engine:
             except SpecRejection as refusal:
                 raise WorkerRefusal(refusal) from refusal
         asks = request.top_logprobs is not None or request.returns_hidden_states
-        is_told = asks and is_telling(self.worker)
-        check_choice(self.worker.model.description, is_told, request)
+        wants_report = asks and is_telling(self.worker)
+        check_choice(self.worker.model.description, wants_report, request)
         request.holding.books = self._operations.host("Books")()
         self.scheduler.submit(request)
 
@@ -174,7 +174,7 @@ class Engine:
         iterations = [one for one in resolved if isinstance(one, Iteration)]
         return iterations[-1] if iterations else None
 
-    def run_for_nobody(self) -> None:
+    def run_idle_batch(self) -> None:
         """Launch an iteration without requests after all that is launched, as a rank does whose neighbours work.
 
         Raises
@@ -294,8 +294,8 @@ class Engine:
             return
         if self._ledger is not None:
             self._ledger.check_tokens(iteration.tokens)
-            for request, told in zip(launched.requests, told_by(launched), strict=True):
-                request.tell(told)
+            for request, reported in zip(launched.requests, reported_by(launched), strict=True):
+                request.tell(reported)
         else:
             resolve_iteration(launched, iteration, self._operations, self._observer)
         num_accepted_drafts: list[int] = iteration.num_accepted_drafts.tolist()

@@ -1,4 +1,4 @@
-"""What happens in a run, as tags: the conditions that faults need to show, counted by whoever wants to know."""
+"""What happens in a run, as tags: the conditions that faults need to show, counted on request."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Tag(StrEnum):
 
 
 Observer = Callable[[Tag], None]
-"""Is told every tag when it happens."""
+"""Called with every tag when it happens."""
 
 
 def ignore(tag: Tag) -> None:

@@ -8,7 +8,7 @@ from specsim.config import SpecConfig
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.conformance.isolation.heartbeat import begin_call, end_call
 from specsim.host.streams import StreamEvent
-from specsim.simulation.logprobs import ToldToken
+from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.numbers import Steps, steps_of_requests
 from specsim.simulation.requests import PrefillBatch, PromptChunk, Request
@@ -22,7 +22,7 @@ class Launched:
 
     ``num_retractions`` is how often each request had been retracted when it was launched. ``chunks`` are those of a
     prefill; an iteration has none, and drafts ``num_steps`` steps, one number for all requests or one each, None for
-    those of the configuration. ``told`` is filled when the forward runs, unless the worker tells nothing.
+    those of the configuration. ``reported`` is filled when the forward runs, unless the worker tells nothing.
     """
 
     requests: tuple[Request, ...]
@@ -30,7 +30,7 @@ class Launched:
     ticket: Ticket
     chunks: tuple[PromptChunk, ...] | None = None
     num_steps: Steps = None
-    told: list[tuple[ToldToken, ...]] = field(default_factory=list)
+    reported: list[tuple[ReportedToken, ...]] = field(default_factory=list)
 
     def own_steps(self, config: SpecConfig) -> tuple[int, ...]:
         """Return how many steps each request of an iteration drafts."""
@@ -52,7 +52,7 @@ class Launcher:
         """Queue the slots and choices of joining requests, and the forward over some chunks."""
         worker, joining = self._worker, [(one.row, one.choice) for one in batch.joining]
         rows = [request.row for request in batch.requests]
-        told: list[tuple[ToldToken, ...]] = []
+        reported: list[tuple[ReportedToken, ...]] = []
 
         def write() -> None:
             worker.assign_slots(batch.ranges)
@@ -64,18 +64,18 @@ class Launcher:
             following = worker.prefill(rows, batch.chunks)
             end_call()
             require(len(following) == len(rows), "tokens that prefill returns", len(following), len(rows))
-            self._tell(told, len(rows))
+            self._tell(reported, len(rows))
             return following
 
         self._write(write)
         ticket = self._streams.enqueue(self._event(reads_map=True, writes_slots=True), run)
-        return self._launched(batch.requests, ticket, told, batch.chunks)
+        return self._launched(batch.requests, ticket, reported, batch.chunks)
 
     def decode(self, requests: Sequence[Request], ranges: Sequence[SlotRange], num_steps: Steps) -> Launched:
         """Queue the slots that were allocated ahead, and one iteration."""
         worker, reader = self._worker, self._reader
         rows = [request.row for request in requests]
-        told: list[tuple[ToldToken, ...]] = []
+        reported: list[tuple[ReportedToken, ...]] = []
         if ranges:
             self._write(lambda: worker.assign_slots(ranges))
         if reader is not None:
@@ -97,11 +97,11 @@ class Launcher:
             iteration = require_kind("what decode returns", decode(), Iteration)
             end_call()
             iteration.check(len(rows))
-            self._tell(told, len(rows))
+            self._tell(reported, len(rows))
             return iteration
 
         ticket = self._streams.enqueue(event, run)
-        return self._launched(tuple(requests), ticket, told, None, num_steps)
+        return self._launched(tuple(requests), ticket, reported, None, num_steps)
 
     def rewrite(self, ranges: Sequence[SlotRange]) -> None:
         """Queue what rows say from now on."""
@@ -121,15 +121,15 @@ class Launcher:
         self,
         requests: tuple[Request, ...],
         ticket: Ticket,
-        told: list[tuple[ToldToken, ...]],
+        reported: list[tuple[ReportedToken, ...]],
         chunks: tuple[PromptChunk, ...] | None,
         num_steps: Steps = None,
     ) -> Launched:
         self._num_launched += 1
-        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, told)
+        return Launched(requests, tuple(one.num_retractions for one in requests), ticket, chunks, num_steps, reported)
 
-    def _tell(self, told: list[tuple[ToldToken, ...]], count: int) -> None:
+    def _tell(self, reported: list[tuple[ReportedToken, ...]], count: int) -> None:
         """Keep what the worker tells of the forward that has just run; the next one overwrites it."""
         if self._teller is not None:
-            told += self._teller.told()
-            require(len(told) in (0, count), "requests that told() tells of", len(told), count)
+            reported += self._teller.told()
+            require(len(reported) in (0, count), "requests that told() reports on", len(reported), count)

@@ -5,14 +5,14 @@ from itertools import product
 
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence, first_divergence
-from specsim.simulation.logprobs import check_told
+from specsim.simulation.logprobs import check_reported
 from specsim.simulation.recording import Phases, RecordingWorker
+from specsim.simulation.reported_pairs import ReportedPairs
 from specsim.simulation.request_pairs import IdleTurns, RequestPairs, difference_at_rest, too_late
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.scheduler_protocol import MakeScheduler
-from specsim.simulation.told_pairs import ToldPairs
 from specsim.simulation.worker import Worker, is_telling
 
 Compare = Callable[[int, Phases, Phases], Divergence | None]
@@ -32,7 +32,7 @@ def find_divergence(
 ) -> Divergence | None:
     """Return the first difference between two workers, or None if every phase of every iteration agrees.
 
-    Requests that ask for log-probabilities have to be told the same, in the same step. A scheduler that is tried
+    Requests that ask for log-probabilities have to get the same, in the same step. A scheduler that is tried
     drives its own worker alone, and ours the other one: then batches, rows and slots may differ, and requests are
     compared in the place of phases (``RequestPairs``), and the memory at the end.
 
@@ -57,7 +57,7 @@ def find_divergence(
         BAD_CONFIGURATION: a request asks for log-probabilities, and one of the workers tells nothing.
     """
     for worker, request in product((expected, got), requests):
-        check_told(worker.model.description, is_telling(worker), request.choice)
+        check_reported(worker.model.description, is_telling(worker), request.choice)
     workers = [RecordingWorker(worker) if schedule.is_overlapped else worker for worker in (expected, got)]
     makers: tuple[MakeScheduler, MakeScheduler] = Scheduler, make_scheduler or Scheduler
     engines = [
@@ -66,12 +66,12 @@ def find_divergence(
     ]
     if make_scheduler is not None:
         return _first_divergence_apart(engines, requests, schedule, on_step)
-    told = ToldPairs(expected.model.description)
+    reported = ReportedPairs(expected.model.description)
     for request in requests:
         pair = request.fresh(), request.fresh()
         for engine, one in zip(engines, pair, strict=True):
             engine.submit(one)
-        told.add(*pair)
+        reported.add(*pair)
     left, right = engines
     num_compared = 0
     while left.has_work:
@@ -87,7 +87,7 @@ def find_divergence(
             if divergence is not None:
                 return divergence
             num_compared += 1
-        divergence = told.first_divergence(number)
+        divergence = reported.first_divergence(number)
         if divergence is not None:
             return divergence
         if on_step is not None:

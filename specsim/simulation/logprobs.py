@@ -1,4 +1,4 @@
-"""What users are told about output tokens: log-probabilities and hidden states, request by request."""
+"""What is reported to users about output tokens: log-probabilities and hidden states, request by request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from specsim.rejection import Reason, SpecRejection
 from specsim.simulation.models.description import ModelDescription
 
 MOST_TOP_LOGPROBS = 64
-"""A user is told of no more alternatives to a token."""
+"""A user gets no more alternatives to a token."""
 
 HiddenState = tuple[float, ...]
 """Numbers of a hidden state, integers where the model's are."""
 
 
 @dataclass(frozen=True)
-class ToldToken:
-    """What is told of one output token.
+class ReportedToken:
+    """What is reported of one output token.
 
     ``logprob`` is its log-probability, ``top`` has the most probable tokens in its place, best first, and ``listed``
     those that the request asked about, in that order, each with its own. ``hidden_state`` is the target's final one
@@ -36,7 +36,7 @@ class ToldToken:
     hidden_state: HiddenState | None = None
 
 
-Told = tuple[tuple[ToldToken, ...], ...]
+Reported = tuple[tuple[ReportedToken, ...], ...]
 """One entry an output token, request by request; nothing of a request that did not ask."""
 
 
@@ -59,13 +59,13 @@ def listed_tokens(choices: Sequence[TokenChoice]) -> NDArray[np.int64]:
     return listed
 
 
-def told_of(
+def reported_of(
     choices: Sequence[TokenChoice],
     accept_index: NDArray[Any],
     predict: NDArray[Any],
     scored: GatherOutputLogprobsOutputs[NDArray[Any]] | None,
     states: NDArray[Any] | None,
-) -> Told:
+) -> Reported:
     """Sort what was gathered by request; places without a token are left out.
 
     Parameters
@@ -75,7 +75,7 @@ def told_of(
     predict : int32 [request*node]
         Output token that follows each accepted node.
     scored : GatherOutputLogprobsOutputs or None
-        Scores of entry ``request*(draft+1)+place``; None where nobody asks for any.
+        Scores of entry ``request*(draft+1)+place``; None where no one asks for any.
     states : [request*(draft+1), hidden] or None
         Hidden states of the same entries.
 
@@ -83,9 +83,9 @@ def told_of(
     -----
     Source: semantics C.8.
     """
-    width, told = accept_index.shape[1], []
+    width, reported = accept_index.shape[1], []
     for request, choice in enumerate(choices):
-        nodes = accept_index[request].tolist() if choice.is_told else []
+        nodes = accept_index[request].tolist() if choice.wants_report else []
         own = []
         for place, node in enumerate(nodes):
             if node >= 0:
@@ -95,20 +95,22 @@ def told_of(
                     row = require_present("hidden states for users", states)[entry]
                     one = replace(one, hidden_state=tuple(row.tolist()))
                 own.append(one)
-        told.append(tuple(own))
-    return tuple(told)
+        reported.append(tuple(own))
+    return tuple(reported)
 
 
 def _scored_token(
     token: int, choice: TokenChoice, scored: GatherOutputLogprobsOutputs[NDArray[Any]] | None, entry: int
-) -> ToldToken:
+) -> ReportedToken:
     """Return a token with the scores of its entry, as many as its request asks for."""
     if choice.top_logprobs is None:
-        return ToldToken(token)
+        return ReportedToken(token)
     scores = require_present("scores for users", scored)
     ranked = zip(scores.top_tokens[entry].tolist(), scores.top_logprobs[entry].tolist(), strict=True)
     listed = zip(choice.token_ids_logprob, scores.listed_logprobs[entry].tolist(), strict=False)
-    return ToldToken(token, float(scores.output_logprobs[entry]), tuple(ranked)[: choice.top_logprobs], tuple(listed))
+    return ReportedToken(
+        token, float(scores.output_logprobs[entry]), tuple(ranked)[: choice.top_logprobs], tuple(listed)
+    )
 
 
 def alone(count: int) -> NDArray[np.int32]:
@@ -116,8 +118,8 @@ def alone(count: int) -> NDArray[np.int32]:
     return np.arange(count, dtype=np.int32)[:, None]
 
 
-def check_told(model: ModelDescription, is_told: bool, choice: TokenChoice) -> None:
-    """Check that a request can be told what it asks for.
+def check_reported(model: ModelDescription, wants_report: bool, choice: TokenChoice) -> None:
+    """Check that what a request asks for can be reported.
 
     Raises
     ------
@@ -130,9 +132,9 @@ def check_told(model: ModelDescription, is_told: bool, choice: TokenChoice) -> N
         for what in ("token_ids_logprob", "has_original_logprobs"):
             got = vars(choice)[what]
             if got:
-                because = "it says which log-probabilities are told, and top_logprobs is None"
+                because = "it says which log-probabilities are reported, and top_logprobs is None"
                 raise _refused(Reason.BAD_CONFIGURATION, what, got, "nothing", because)
-        if choice.returns_hidden_states and not is_told:
+        if choice.returns_hidden_states and not wants_report:
             because = "the worker tells nothing about tokens"
             raise _refused(Reason.BAD_CONFIGURATION, "returns_hidden_states", True, "False", because)
         return
@@ -147,7 +149,7 @@ def check_told(model: ModelDescription, is_told: bool, choice: TokenChoice) -> N
                 Reason.TOKEN_OUT_OF_RANGE, "token_ids_logprob", token, f"0 to {model.vocab_size - 1}", because
             )
     for can, because in (
-        (is_told, "the worker tells nothing about tokens"),
+        (wants_report, "the worker tells nothing about tokens"),
         (model.has_sampling_logits, f"{model.name} has no logits that make a distribution"),
     ):
         if not can:

@@ -46,7 +46,7 @@ class NumDrafts(Protocol):
 
 @dataclass(frozen=True)
 class DrawnNumbers:
-    """Draws the number of every request anew for each of its verifies, whoever shares its batch.
+    """Draws the number of every request anew for each of its verifies, in whatever batch.
 
     Half of the numbers are 0 or the most, so that requests often stop drafting and go on.
     """

@@ -5,7 +5,7 @@ from typing import Any
 
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
-from specsim.simulation.logprobs import Told
+from specsim.simulation.logprobs import Reported
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
@@ -54,8 +54,8 @@ class RecordingWorker:
         """Return the carried state by name."""
         return self._worker.state()
 
-    def told(self) -> Told:
-        """Return what is told of the tokens of the last prefill or iteration: nothing, if nothing is told."""
+    def told(self) -> Reported:
+        """Return what is reported of the tokens of the last prefill or iteration: nothing, if nothing is reported."""
         return self._worker.told() if is_telling(self._worker) else ()
 
     def take(self) -> list[Phases]:

@@ -14,7 +14,7 @@ from specsim.simulation.autoregressive import decode_alone, decoder_for
 from specsim.simulation.engine import Engine, OnInterval
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
-from specsim.simulation.scored import untold
+from specsim.simulation.scored import unreported
 from specsim.simulation.worker import Worker, is_telling
 
 
@@ -93,8 +93,8 @@ def simulate(
         sampled = [request for request in done if not request.is_greedy]
         lost = [line for request in greedy for line in _mismatches(worker, request)]
         if is_telling(worker):
-            asked = [request for request in greedy if request.choice.is_told and request.grammar is None]
-            lost += [line for request in asked for line in untold(worker, request)]
+            asked = [request for request in greedy if request.choice.wants_report and request.grammar is None]
+            lost += [line for request in asked for line in unreported(worker, request)]
         changed = [] if alone is None else _changes(alone, sampled, Schedule(num_drafts=schedule.num_drafts))
     except KeyboardInterrupt:
         is_interrupted, greedy, sampled = True, [], []
@@ -116,7 +116,7 @@ def simulate(
         mismatches=(*lost, *changed),
         histogram=tuple(map(sum, zip_longest(*(request.counters.histogram for request in done), fillvalue=0))),
         intervals=tuple(stats.public() for stats in engine.intervals),
-        meta_info=tuple(_told(request, engine.num_drafts_per_round) for request in done),
+        meta_info=tuple(_reported(request, engine.num_drafts_per_round) for request in done),
         reproducible=not changed if sampled and alone is not None else None,
         spec_decode=engine.positions.public(),
         is_interrupted=is_interrupted,
@@ -184,8 +184,8 @@ def _changes(alone: Worker, requests: Sequence[Request], schedule: Schedule) -> 
     ]
 
 
-def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
-    """Return the request's ``meta_info``: its end, its tokens, what it was told, and figures of its speculation."""
+def _reported(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
+    """Return the request's ``meta_info``: its end, its tokens, its reports, and figures of its speculation."""
     finish = require_present(f"finish of request {request.request_id}", request.finish)
     return {
         "id": request.request_id,
@@ -199,7 +199,7 @@ def _told(request: Request, num_drafts_per_round: int) -> dict[str, Any]:
 
 
 def _logprobs(request: Request) -> dict[str, Any]:
-    """Return what a request was told of its tokens: pairs of log-probability and token; nothing if it did not ask."""
+    """Return what was reported of its tokens: pairs of log-probability and token; nothing if it did not ask."""
     if request.top_logprobs is None:
         return {}
     return {

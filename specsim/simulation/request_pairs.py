@@ -1,7 +1,7 @@
 """Two engines on the same requests, each under a scheduler of its own: what has to agree whatever the schedules are.
 
 Rows, slots, batches and the turn in which something happens are a scheduler's own. What a request outputs, how it ends,
-what its user is told and what it counts are not, nor is what is free when all have ended.
+what is reported to its user and what it counts are not, nor is what is free when all have ended.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence
 from specsim.simulation.memory import Memory
 from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.reported_pairs import first_difference, reported_lists
 from specsim.simulation.requests import Request
 from specsim.simulation.scheduler_protocol import SchedulerProtocol
-from specsim.simulation.told_pairs import first_difference, told_lists
 
 MOST_IDLE_TURNS = 4
 """Turns in a row in which nothing happens to any request of an engine; each of ours does something."""
@@ -48,7 +48,7 @@ class RequestPairs:
     Parameters
     ----------
     description : ModelDescription
-        The model of both, by which what users are told is rounded.
+        The model of both, by which reports to users are rounded.
     is_independent : bool
         Whether the drafts of a request depend on nothing but its text: no steps that adapt to a batch, no sizes that
         change, no store that other texts fill. Then an undisturbed request counts the same, and a sampled one, whose
@@ -56,7 +56,7 @@ class RequestPairs:
     """
 
     def __init__(self, description: ModelDescription, is_independent: bool = True) -> None:
-        self._lists = {"output": lambda one, other: bool(one == other), **told_lists(description)}
+        self._lists = {"output": lambda one, other: bool(one == other), **reported_lists(description)}
         self._is_independent = is_independent
         self._pairs: dict[int, _Pair] = {}
 
@@ -136,7 +136,7 @@ def too_late(turn: int, num_turns: int) -> Divergence | None:
 
 
 def difference_at_rest(turn: int, expected: SchedulerProtocol, got: SchedulerProtocol) -> Divergence | None:
-    """Return the first difference in what is free, or cached and nobody's, of two engines without requests."""
+    """Return the first difference in what is free, or cached and no one's, of two engines without requests."""
     one, other = free_at_rest(expected.memory), free_at_rest(got.memory)
     for name, number in one.items():
         if other[name] != number:

@@ -12,7 +12,7 @@ from specsim.host.processors import LogitProcessor
 from specsim.host.sampling import SamplingParameters
 from specsim.host.stopping import AppendedRun, Finish, FinishReason, StopRules, TokenText, append_run
 from specsim.host.truncation import end_of_grammar
-from specsim.simulation.logprobs import HiddenState, ToldToken
+from specsim.simulation.logprobs import HiddenState, ReportedToken
 from specsim.simulation.memory import Holding, SlotRange
 
 TOKEN_TEXT: TokenText = chr
@@ -50,7 +50,7 @@ class Request:
     ``holding`` is what it has in memory. Once its prefill is resolved, its text has one token more than positions are
     committed. ``finish`` says where and why it ended. ``grammar`` starts the matcher that the output advances.
     ``is_aborted`` asks it to end. ``num_caught_up`` says how many positions are final in the KV of the draft, where
-    a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it is told the
+    a verify of V1 ended it: the draft catches up on those that go on alone. With ``top_logprobs`` it gets the
     log-probability of every output token, in ``logprobs``, and of so many alternatives; ``token_ids_logprob`` and
     ``has_original_logprobs`` are as in ``TokenChoice``. With ``returns_hidden_states`` it is handed the hidden state
     after every output token, in ``hidden_states``.
@@ -79,7 +79,7 @@ class Request:
     has_original_logprobs: bool = False
     returns_hidden_states: bool = False
     logit_rules: LogitRules | None = None
-    logprobs: list[ToldToken] = field(default_factory=list)
+    logprobs: list[ReportedToken] = field(default_factory=list)
     hidden_states: list[HiddenState] = field(default_factory=list)
 
     @property
@@ -190,17 +190,17 @@ class Request:
         self.output = list(run.appended if finish is None else run.appended[: finish.num_tokens])
         self.finish = finish
 
-    def tell(self, told: Sequence[ToldToken]) -> None:
-        """Keep what is told of the tokens that were output last; of those after the end nothing is.
+    def tell(self, reported: Sequence[ReportedToken]) -> None:
+        """Keep what is reported of the tokens that were output last; of those after the end nothing is.
 
         Notes
         -----
         Source: semantics C.8.
         """
         if self.top_logprobs is not None:
-            self.logprobs = [*self.logprobs, *told][: len(self.output)]
+            self.logprobs = [*self.logprobs, *reported][: len(self.output)]
         if self.returns_hidden_states:
-            states = [require_present(f"hidden state of token {one.token}", one.hidden_state) for one in told]
+            states = [require_present(f"hidden state of token {one.token}", one.hidden_state) for one in reported]
             self.hidden_states = [*self.hidden_states, *states][: len(self.output)]
 
     def abort(self) -> None:

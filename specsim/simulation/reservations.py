@@ -79,7 +79,7 @@ class Reservations:
 
     @property
     def _available_full(self) -> int:
-        """How many slots are free, or would be if the cache forgot what nobody uses."""
+        """How many slots are free, or would be if the cache forgot what no one uses."""
         cache = self.memory.cache
         return self._full.num_free + (0 if cache is None else cache.num_evictable)
 

@@ -7,7 +7,7 @@ from specsim.host.metrics import count_batch
 from specsim.host.stopping import FinishReason
 from specsim.simulation.events import Observer, Tag
 from specsim.simulation.launches import Launched
-from specsim.simulation.logprobs import ToldToken
+from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.worker import Iteration
 
@@ -37,8 +37,8 @@ def resolve_prefill(
     Source: semantics I.8, J.0.
     """
     reached = []
-    late, told = late_requests(launched, operations), told_by(launched)
-    rows = zip(launched.requests, launched.chunks or (), following, late, told, strict=True)
+    late, reported = late_requests(launched, operations), reported_by(launched)
+    rows = zip(launched.requests, launched.chunks or (), following, late, reported, strict=True)
     for request, chunk, token, is_late, about in rows:
         if is_late:
             _tell_late(request, observer)
@@ -59,7 +59,7 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
     -----
     Source: semantics I.3.
     """
-    requests, late, told = launched.requests, late_requests(launched, operations), told_by(launched)
+    requests, late, reported = launched.requests, late_requests(launched, operations), reported_by(launched)
     batch = count_batch([one.counters for one in requests], iteration.num_accepted_drafts.tolist(), late)
     for place, request in enumerate(requests):
         if late[place]:
@@ -70,15 +70,15 @@ def resolve_iteration(launched: Launched, iteration: Iteration, operations: Host
         request.counters = batch.requests[place]
         tokens = iteration.tokens[place, :num_tokens].tolist()
         request.append(tokens, operations.append_run, operations.advance_grammar)
-        request.tell(told[place])
+        request.tell(reported[place])
         is_cut = request.finish_reason is FinishReason.GRAMMAR
         kept = len(request.output) - before if is_cut else num_tokens
         request.holding.books = request.holding.books.commit(kept)
 
 
-def told_by(launched: Launched) -> Sequence[Sequence[ToldToken]]:
-    """Return what the worker told of each request of a launch; nothing if it tells nothing."""
-    return launched.told or [()] * len(launched.requests)
+def reported_by(launched: Launched) -> Sequence[Sequence[ReportedToken]]:
+    """Return what the worker reported of each request of a launch; nothing if it reports nothing."""
+    return launched.reported or [()] * len(launched.requests)
 
 
 def _tell_late(request: Request, observer: Observer) -> None:

@@ -36,7 +36,7 @@ class Scheduler:
     has_pair_keys : bool
         Whether the draft cache is shifted.
     observer : callable
-        Is told what happens.
+        Called with what happens.
     window : int
         Positions that a layer with a sliding window sees; 0 where no layer has one.
     num_ahead : int
@@ -70,7 +70,7 @@ class Scheduler:
         self._operations, self._part = operations, operations.host
         self._schedule, self._observer = schedule, observer
         self._used_rows: set[int] = set()
-        self._untold: list[int] = []
+        self._unreported: list[int] = []
 
     @property
     def slots(self) -> Allocator:
@@ -164,7 +164,7 @@ class Scheduler:
             self.unanswered.append(request)
         if not requests:
             return None
-        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self._told(ranges)), tuple(joining))
+        return PrefillBatch(tuple(requests), tuple(chunks), tuple(self._reported(ranges)), tuple(joining))
 
     def publish(self, request: Request, end: int) -> SlotRange:
         """Leave the text up to the end of a resolved chunk to the prefix cache; return what the row says from now on.
@@ -224,9 +224,9 @@ class Scheduler:
     def prepare_for_decode(self) -> list[SlotRange]:
         """Allocate what every running V2 request may need before its next result is known; return what changed."""
         if not self.allocates_ahead:
-            return self._told([])
+            return self._reported([])
         holdings = [request.holding for request in self.running]
-        return self._told(self._part("prepare_for_decode")(self.memory, holdings, self._sizes))
+        return self._reported(self._part("prepare_for_decode")(self.memory, holdings, self._sizes))
 
     def finish(self) -> list[Request]:
         """Release every request that has ended and return them; what they give back is free when all have."""
@@ -257,21 +257,21 @@ class Scheduler:
         return self._room().demand(request)
 
     def _evict(self, request: Request) -> None:
-        """Give back the SWA slots of a request that no later forward reads; the worker is told with the next ranges.
+        """Give back the SWA slots of a request that no later forward reads; the next ranges tell the worker.
 
-        A prompt on its way to the prefix cache keeps its own: whoever hits it sees the window before its end.
+        A prompt on its way to the prefix cache keeps its own: a request that hits it sees the window before its end.
         """
         if self.memory.cache is not None and any(request is one for one in self.in_prefill):
             return
         lost: list[int] = self._part("evict_behind_window")(self.memory, request.holding, request.num_committed)
         if lost:
             self._observer(Tag.SWA)
-            self._untold += lost
+            self._unreported += lost
 
-    def _told(self, ranges: Sequence[SlotRange]) -> list[SlotRange]:
-        """Return ranges as a worker is told of them, and what lost its SWA slots; each with what its slots have now."""
-        lost = [SlotRange(0, 0, 0, (), remapped=tuple(self._untold))] if self._untold else []
-        self._untold = []
+    def _reported(self, ranges: Sequence[SlotRange]) -> list[SlotRange]:
+        """Return ranges as a worker gets them, and what lost its SWA slots; each with what its slots have now."""
+        lost = [SlotRange(0, 0, 0, (), remapped=tuple(self._unreported))] if self._unreported else []
+        self._unreported = []
         return with_swa_slots(self.memory, [*ranges, *lost])
 
     def _next_waiting(self) -> Request | None:

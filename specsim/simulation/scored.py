@@ -5,28 +5,28 @@ import numpy as np
 from specsim.assertion import require_present
 from specsim.contracts.rounding import is_rounded_logprob, is_rounded_state
 from specsim.simulation.autoregressive import PrefillDecoder
-from specsim.simulation.logprobs import HiddenState, ToldToken
+from specsim.simulation.logprobs import HiddenState, ReportedToken
 from specsim.simulation.requests import Request
 from specsim.simulation.worker import TellingWorker
 
 
-def untold(worker: TellingWorker, request: Request) -> list[str]:
-    """Return at most one line: where a greedy request is told something else than its text, token by token, tells.
+def unreported(worker: TellingWorker, request: Request) -> list[str]:
+    """Return the first score of a greedy request that is not that of its text, token by token, as at most one line.
 
     Parameters
     ----------
     worker : TellingWorker
         It is idle: none of its slots and rows has an owner.
     """
-    who, told = f"request {request.request_id}", request.logprobs
-    if request.top_logprobs is not None and [one.token for one in told] != request.output:
-        return [f"{who}, tokens that are told of: {[one.token for one in told]} is not {request.output}"]
+    who, reported = f"request {request.request_id}", request.logprobs
+    if request.top_logprobs is not None and [one.token for one in reported] != request.output:
+        return [f"{who}, tokens that are reported: {[one.token for one in reported]} is not {request.output}"]
     if request.returns_hidden_states and len(request.hidden_states) != len(request.output):
         return [f"{who}, hidden states: {len(request.hidden_states)} is not {len(request.output)}"]
-    expected, description = told_alone(worker, request), worker.model.description
+    expected, description = reported_alone(worker, request), worker.model.description
     for place, wanted in enumerate(expected):
-        if request.top_logprobs is not None and not is_same_score(wanted, told[place], description.vocab_size):
-            return [f"{who}, logprobs[{place}]: {told[place]} is not {wanted}"]
+        if request.top_logprobs is not None and not is_same_score(wanted, reported[place], description.vocab_size):
+            return [f"{who}, logprobs[{place}]: {reported[place]} is not {wanted}"]
         if request.returns_hidden_states:
             states = require_present("a hidden state", wanted.hidden_state), request.hidden_states[place]
             if not is_same_state(*states, description.hidden_dtype):
@@ -34,7 +34,7 @@ def untold(worker: TellingWorker, request: Request) -> list[str]:
     return []
 
 
-def is_same_score(expected: ToldToken, got: ToldToken, vocab_size: int) -> bool:
+def is_same_score(expected: ReportedToken, got: ReportedToken, vocab_size: int) -> bool:
     """Return whether a token and its alternatives are the same, and their scores alike but for their rounding."""
     tokens = [(one.token, *(token for token, _ in (*one.top, *one.listed))) for one in (expected, got)]
     if tokens[0] != tokens[1] or len(expected.top) != len(got.top):
@@ -55,15 +55,15 @@ def is_same_state(expected: HiddenState, got: HiddenState, dtype: str) -> bool:
     return bool(is_rounded_state(np.array(expected), np.array(got), dtype))
 
 
-def told_alone(worker: TellingWorker, request: Request) -> list[ToldToken]:
+def reported_alone(worker: TellingWorker, request: Request) -> list[ReportedToken]:
     """Return what prefills of one token after another tell of a greedy output."""
     decoder = PrefillDecoder(worker, request.choice_alone())
     for token in request.prompt:
         decoder.append(token)
-    told = []
+    reported = []
     for token in request.output:
         decoder.next_token()
         ((one,),) = worker.told()
-        told.append(one)
+        reported.append(one)
         decoder.append(token)
-    return told
+    return reported

@@ -3,7 +3,7 @@
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.logit_rules import LogitRules
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.logprobs import check_told
+from specsim.simulation.logprobs import check_reported
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.pools import most_positions
 from specsim.simulation.requests import Request
@@ -45,13 +45,13 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
             raise SpecRejection(reason, what=what, got=got, expected=expected, because=because)
 
 
-def check_choice(model: ModelDescription, is_told: bool, request: Request) -> None:
-    """Raise unless a model can choose the tokens of a request as it asks; ``is_told`` says that its worker tells.
+def check_choice(model: ModelDescription, wants_report: bool, request: Request) -> None:
+    """Raise unless a model can choose the tokens of a request as it asks; ``wants_report`` says that its worker tells.
 
     Raises
     ------
     SpecRejection
-        What ``check_sampling`` and ``check_told`` raise; TOKEN_OUT_OF_RANGE: a rule about a token that the model
+        What ``check_sampling`` and ``check_reported`` raise; TOKEN_OUT_OF_RANGE: a rule about a token that the model
         does not know; EMPTY_DISTRIBUTION: rules that may forbid everything; BAD_CONFIGURATION: a grammar that is
         complete before the first token, or whose last way on rules may forbid, a minimum of tokens above the maximum,
         and penalties or biases of logits that make no distribution.
@@ -60,7 +60,7 @@ def check_choice(model: ModelDescription, is_told: bool, request: Request) -> No
         because = "a request outputs at least one token"
         raise _contradiction("grammar", "a complete text", "one that goes on", because)
     check_sampling(model, request.sampling)
-    check_told(model, is_told, request.choice)
+    check_reported(model, wants_report, request.choice)
     if request.logit_rules is not None:
         _check_rules(model, request, request.logit_rules)
 

@@ -37,7 +37,7 @@ class IterationLedger:
             require(got == [*appended], f"tokens of request {place} that decode returns", got, [*appended])
 
     def borrow_draft_slots(self, topk: int, num_steps: int) -> list[SlotRange]:
-        """Return the slots of each request's draft, owned by nobody: the allocator is as it was before.
+        """Return the slots of each request's draft, owned by no one: the allocator is as it was before.
 
         The next allocation may hand the same slots out again, and nothing may be allocated or freed before it. Beams
         of a tree lie on pages of their own, where a page holds several slots.

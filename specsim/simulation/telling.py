@@ -1,4 +1,4 @@
-"""What an observer is told of iterations and of ends of requests."""
+"""What an observer gets of iterations and of ends of requests."""
 
 from collections.abc import Mapping, Sequence
 
@@ -59,7 +59,7 @@ def tell_iteration(
         (Tag.SAMPLED, bool(sampling)),
         (Tag.FILTERED, any(map(_has_filter, sampling))),
         (Tag.BIG, config.num_draft_tokens > MOST_PACKED_NODES),
-        (Tag.SIDE, any(request.choice.is_told for request in requests)),
+        (Tag.SIDE, any(request.choice.wants_report for request in requests)),
         (Tag.RECURRENT, bool(model.state_components)),
         (Tag.COMPONENTS, len(components) > 1 or max(components, default=0) > 1),
         (Tag.PENALTY, any(map(_has_penalty, rules))),

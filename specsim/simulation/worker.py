@@ -13,7 +13,7 @@ from specsim.counts import ROOTS_PER_TREE, count_draft_nodes, count_tokens
 from specsim.host.choice import TokenChoice
 from specsim.host.truncation import Truncation
 from specsim.phases import Phase
-from specsim.simulation.logprobs import Told
+from specsim.simulation.logprobs import Reported
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.numbers import Steps, drafts_of_requests
@@ -117,7 +117,7 @@ class Worker(Protocol):
         """Run one iteration, which may draft fewer steps than its configuration says.
 
         Workers that do not say ``mixes_drafts`` get one number for all requests, and only where drafts are chains.
-        Without rows it runs for nobody: an engine asks for that while other ranks work, and nothing may come of it.
+        Without rows it runs an idle batch: an engine asks for that while other ranks work, and nothing may come of it.
         """
 
     def phases(self) -> tuple[Phase, ...]:
@@ -158,8 +158,8 @@ def is_mixing(worker: object) -> TypeGuard[MixingWorker]:
 class TellingWorker(Worker, Protocol):
     """A worker that tells users about the tokens that it outputs."""
 
-    def told(self) -> Told:
-        """Return what is told of the tokens of the last prefill or iteration, everything that was accepted."""
+    def told(self) -> Reported:
+        """Return what is reported of the tokens of the last prefill or iteration, everything that was accepted."""
 
 
 @runtime_checkable

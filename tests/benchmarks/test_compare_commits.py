@@ -16,7 +16,7 @@ def measure_iterations(): return [N(operation="decode iteration", shape="batch 1
 
 
 def checkout(folder, where, old, iteration):
-    """Write a checkout whose bench says what it is told, and needs no device and no torch."""
+    """Write a checkout whose bench says what it is given, and needs no device and no torch."""
     module = folder / "specsim" / "gpu" / where
     module.parent.mkdir(parents=True)
     for package in (*module.relative_to(folder).parents[:-1],):

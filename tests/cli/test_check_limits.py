@@ -1,4 +1,4 @@
-"""What a module declares not to do is told as excluded, and ignored on demand."""
+"""What a module declares not to do is reported as excluded, and ignored on demand."""
 
 import json
 

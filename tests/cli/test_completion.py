@@ -1,4 +1,4 @@
-"""What a shell is told may follow, by click's protocol, and what the Tab key then does in shells on a terminal."""
+"""What a shell suggests, by click's protocol, and what the Tab key then does in shells on a terminal."""
 
 import os
 import pty
@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 def asked(instruction, words=""):
     """Return what a shell gets that asks what may follow some words."""
-    told = {"_SPECSIM_COMPLETE": instruction, "COMP_WORDS": words, "COMP_CWORD": str(max(words.count(" "), 0))}
+    reported = {"_SPECSIM_COMPLETE": instruction, "COMP_WORDS": words, "COMP_CWORD": str(max(words.count(" "), 0))}
     command = [sys.executable, "-m", "specsim"]
-    environment = {**os.environ, **told}
+    environment = {**os.environ, **reported}
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=True)
     return ran.stdout
 
@@ -45,7 +45,7 @@ class Shell:
         program = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m specsim "$@"\n'
         (folder / "specsim").write_text(program)
         (folder / "specsim").chmod(0o755)
-        told = {
+        reported = {
             "PATH": f"{folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "TERM": "dumb",
@@ -59,7 +59,7 @@ class Shell:
             stdout=theirs,
             stderr=theirs,
             cwd=folder,
-            env={**os.environ, **told},
+            env={**os.environ, **reported},
             start_new_session=True,
         )
         os.close(theirs)

@@ -113,7 +113,7 @@ def test_a_cell_that_ends_two_processes_runs_no_more(specsim, module):
 
 
 @pytest.mark.parametrize("command", [("soak", "--steps", 1), ("matrix", "--cell", CELL)], ids=["soak", "matrix"])
-def test_who_is_interrupted_tells_what_is_done_and_leaves_nobody(specsim, module, command):
+def test_who_is_interrupted_tells_what_is_done_and_leaves_no_one(specsim, module, command):
     name = module(f"os.kill({os.getpid()}, signal.SIGTERM); {HANG}")
     got = specsim(command[0], name, *command[1:], "--seed", 2)
     assert time.time() - Path("ended").stat().st_mtime < 2

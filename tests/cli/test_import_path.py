@@ -86,9 +86,9 @@ def test_a_module_of_ours_needs_no_working_directory(path, tmp_path):
 def test_what_is_installed_goes_first_and_that_is_said(path, tmp_path, capsys):
     (tmp_path / "click.py").write_text(MINE)
     assert not load_implementation("click").has("fill_bonus_tokens")
-    told = capsys.readouterr().err
-    assert told.startswith("click is /")
-    assert told.endswith(f": what is installed goes before {tmp_path}/click.py\n")
+    reported = capsys.readouterr().err
+    assert reported.startswith("click is /")
+    assert reported.endswith(f": what is installed goes before {tmp_path}/click.py\n")
 
 
 def test_a_path_is_no_module(path):

@@ -50,10 +50,10 @@ def test_no_other_verdict_has_reasons():
 
 
 def test_what_is_wrong_comes_before_what_is_undecided():
-    told = {"wrong": ["x"], "because": BECAUSE}
-    assert verdict_of(is_interrupted=True, **told) == "interrupted"
-    assert verdict_of(is_interrupted=False, **told) == "fails"
-    assert verdict_of(is_interrupted=False, **{**told, "wrong": []}) == "inconclusive"
+    reported = {"wrong": ["x"], "because": BECAUSE}
+    assert verdict_of(is_interrupted=True, **reported) == "interrupted"
+    assert verdict_of(is_interrupted=False, **reported) == "fails"
+    assert verdict_of(is_interrupted=False, **{**reported, "wrong": []}) == "inconclusive"
     assert verdict_of(is_interrupted=False, wrong=[], because=[]) == "conforms"
 
 
@@ -128,9 +128,9 @@ def test_a_replayed_law_that_has_too_few_samples_is_undecided(specsim, path, mon
 
     undecided = replace(properties_by_name()[f"agreement.{NAME}"], law=law)
     monkeypatch.setattr(catalogue, "properties_by_name", lambda: {undecided.name: undecided})
-    told = ("UNDECIDED", "80 samples notice w = 0.15")
-    assert replay_in_worker(str(path), "specsim.reference") == told
-    monkeypatch.setattr(replay_command, "_run", lambda *ignored: told)
+    reported = ("UNDECIDED", "80 samples notice w = 0.15")
+    assert replay_in_worker(str(path), "specsim.reference") == reported
+    monkeypatch.setattr(replay_command, "_run", lambda *ignored: reported)
     line, because = both(specsim, "replay", path)
     assert because == [f"{path}: 80 samples notice w = 0.15"]
     assert line.startswith("inconclusive: 1 cases, because ")

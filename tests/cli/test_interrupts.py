@@ -79,5 +79,5 @@ def test_an_interrupt_does_not_wait_for_a_long_import(tmp_path):
 
 
 def test_an_interrupt_after_the_end_changes_no_exit_code(tmp_path):
-    code, told, remarks = run(ENDING, tmp_path)
-    assert (code, told.startswith("specsim, version "), remarks) == (0, True, "")
+    code, reported, remarks = run(ENDING, tmp_path)
+    assert (code, reported.startswith("specsim, version "), remarks) == (0, True, "")

@@ -1,4 +1,4 @@
-"""Implementations that abort, hang, exit, take all memory or print without end: named, and nobody else's loss."""
+"""Implementations that abort, hang, exit, take all memory or print without end: named, and no one else's loss."""
 
 import json
 from pathlib import Path

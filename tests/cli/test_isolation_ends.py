@@ -56,8 +56,8 @@ def module(tmp_path, request):
 def test_an_import_that_ends_its_process_is_one_line(specsim, module, source, words):
     name = module(source)
     got = specsim("check", name, "--start-timeout", 2)
-    told = [line for line in got.stderr.splitlines() if line.startswith("specsim: ")]
-    assert (got.exit_code, got.stdout, told) == (4, "", [f"specsim: {name} does not import: {words}"])
+    reported = [line for line in got.stderr.splitlines() if line.startswith("specsim: ")]
+    assert (got.exit_code, got.stdout, reported) == (4, "", [f"specsim: {name} does not import: {words}"])
 
 
 def test_one_property_is_run_and_named_by_the_line_that_runs_it_again(specsim, module):
@@ -69,7 +69,7 @@ def test_one_property_is_run_and_named_by_the_line_that_runs_it_again(specsim, m
     assert "such as agreement.fill_bonus_tokens" in unknown.stderr
 
 
-def test_a_property_that_is_cut_tells_what_it_came_to_and_fails_nobody(specsim, module):
+def test_a_property_that_is_cut_tells_what_it_came_to_and_fails_no_one(specsim, module):
     slow = "import time\nfrom specsim import reference\n\ndef fill_bonus_tokens(**arguments):\n    time.sleep(0.3)\n"
     name = module(slow + "    return reference.fill_bonus_tokens(**arguments)\n")
     got = specsim("check", name, *ONE, "--operation", "fill_bonus_tokens", "--timeout", 2, "--json")
@@ -97,7 +97,7 @@ def test_whatever_is_raised_is_a_failure_and_no_crash(specsim, module):
     assert Path(failure["case"]).exists()
 
 
-def test_sizes_are_bounded_and_the_bounds_are_told(specsim, module):
+def test_sizes_are_bounded_and_the_bounds_are_reported(specsim, module):
     spy = "from specsim import reference\n\ndef fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n"
     spy += "    print('size', *accept_tokens.shape)\n"
     name = module(spy + "    return reference.fill_bonus_tokens(accept_tokens, num_accepted_tokens)\n")
@@ -146,7 +146,7 @@ def _killed_at_last(running):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_interrupted_tells_what_is_done_and_leaves_nobody(module, tmp_path, number):
+def test_who_is_interrupted_tells_what_is_done_and_leaves_no_one(module, tmp_path, number):
     command = [sys.executable, "-c", LISTENS, "check", module(HANGS), *map(str, ONE), "--call-timeout", "1000"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
@@ -155,10 +155,10 @@ def test_who_is_interrupted_tells_what_is_done_and_leaves_nobody(module, tmp_pat
         while not (tmp_path / "called").exists() and running.poll() is None:
             time.sleep(0.02)
         running.send_signal(number)
-        told, _ = running.communicate(timeout=100)
+        reported, _ = running.communicate(timeout=100)
     assert running.returncode == 130
-    assert told.splitlines()[-1] == "interrupted: 0 examples, seed 3"
-    assert "not run: 1 properties, interrupted: agreement.fill_bonus_tokens" in told
+    assert reported.splitlines()[-1] == "interrupted: 0 examples, seed 3"
+    assert "not run: 1 properties, interrupted: agreement.fill_bonus_tokens" in reported
     for _ in range(500):  # NOTE: processes that are killed with it take a moment to be gone.
         left = subprocess.run(["pgrep", "-f", f"fork_server [0-9]+ {running.pid}"], capture_output=True, check=False)
         if not left.stdout:

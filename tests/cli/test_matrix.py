@@ -63,7 +63,7 @@ def small_product(monkeypatch):
     monkeypatch.setattr(factors, "all_cells", lambda: chosen)
 
 
-def test_what_is_refused_is_told_with_its_reason(specsim, small_product):
+def test_what_is_refused_is_reported_with_its_reason(specsim, small_product):
     because = "forced-v1: V1 was asked for; it runs without overlap."
     got = specsim("matrix", "--histories", 1, "--seed", 7)
     (line,) = (line for line in got.stdout.splitlines() if line.startswith("worker v1, overlap on"))
@@ -194,7 +194,7 @@ WORKER_V1 = "faulty.FaultyWorker"
 """
 
 
-def test_a_law_that_does_not_hold_is_told_with_the_line_that_goes_through_it_again(specsim, tmp_path):
+def test_a_law_that_does_not_hold_is_reported_with_the_line_that_goes_through_it_again(specsim, tmp_path):
     """Every verify of a request has the coins of its first one; no greedy output shows that."""
     (tmp_path / "faulty.py").write_text(FAULTY)
     cell = "v1-page1-topk1-mha"
@@ -222,8 +222,8 @@ def test_a_law_that_does_not_hold_is_told_with_the_line_that_goes_through_it_aga
 
 def test_a_plan_says_how_much_would_run(specsim):
     asked = ("matrix", "--plan", "--cell", CELL, "--histories", 7, "--seed", 7)
-    told = specsim(*asked).stdout.splitlines()
-    assert told[1].startswith("1 cells, 7 histories and 1 laws would run, in about ")
+    reported = specsim(*asked).stdout.splitlines()
+    assert reported[1].startswith("1 cells, 7 histories and 1 laws would run, in about ")
     document = json.loads(specsim(*asked, "--history", 2, "--json").stdout)
     assert document.pop("seconds") >= 0
     assert document == {"num_cells": 1, "num_histories": 1, "num_laws": 0}

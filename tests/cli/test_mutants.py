@@ -160,7 +160,7 @@ def test_one_mutant_is_run_and_recorded(specsim, tmp_path):
 
 
 def test_an_unknown_mutant_is_one_line(specsim):
-    got = specsim("mutants", "PV07", "NOBODY")
+    got = specsim("mutants", "PV07", "NONESUCH")
     assert (got.exit_code, got.stdout) == (2, "")
-    assert got.stderr == "specsim: NOBODY is no mutant; specsim list mutants prints all of them\n"
+    assert got.stderr == "specsim: NONESUCH is no mutant; specsim list mutants prints all of them\n"
     assert specsim("mutants", "V-07").stderr.startswith("specsim: V-07 is no mutant; did you mean PV07 or ")

@@ -72,7 +72,7 @@ def test_entries_without_meaning_are_not_compared(specsim, write):
 
 
 def test_a_decision_on_its_boundary_may_fall_either_way(specsim, write):
-    """The coin is the ratio of both probabilities: whoever takes the draft and whoever does not is right."""
+    """The coin is the ratio of both probabilities: to take the draft and not to take it are both right."""
     half = np.array([0.5], dtype=np.float32)
     values = {
         "draft_tokens": np.array([1]),

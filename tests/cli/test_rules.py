@@ -31,16 +31,16 @@ def options_of(config):
     return options
 
 
-def can_be_told(config):
+def can_be_reported(config):
     """Return whether the command line can say the configuration, and fills no size in."""
     is_filled_in = config.topk is not None and config.num_draft_tokens is None
     return config.adaptive_config == DEFAULTS.adaptive_config and not is_filled_in
 
 
-TOLD = [row for row in ROWS if can_be_told(row.config)]
+REPORTED = [row for row in ROWS if can_be_reported(row.config)]
 
 
-@pytest.mark.parametrize("row", TOLD, ids=lambda row: f"{row.section} {row.trigger}")
+@pytest.mark.parametrize("row", REPORTED, ids=lambda row: f"{row.section} {row.trigger}")
 def test_row(specsim, row):
     got = specsim("rules", *options_of(row.config), "--json")
     if row.refused is not None:
@@ -57,8 +57,8 @@ def test_row(specsim, row):
     assert document["config"] == expected
 
 
-def test_most_rows_can_be_told():
-    assert len(TOLD) > 0.9 * len(ROWS)
+def test_most_rows_can_be_reported():
+    assert len(REPORTED) > 0.9 * len(ROWS)
 
 
 def test_every_setting_has_an_option():

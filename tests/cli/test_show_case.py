@@ -105,7 +105,7 @@ def test_a_chain_is_drawn_with_its_rows_and_coins():
     ]
 
 
-def test_strides_are_told_of_arrays_that_are_no_block():
+def test_strides_are_reported_of_arrays_that_are_no_block():
     gapped = np.zeros((2, 7), dtype=np.int32)[:, ::2]
     assert strides_of(gapped) == "strides [7, 2] for [4, 1]"
     assert strides_of(gapped.copy()) == strides_of(np.zeros(3)) == strides_of(1) == ""

@@ -99,5 +99,5 @@ def test_what_contradicts_itself_is_refused(simulate, options, message):
 
 
 def test_sizes_say_where_they_come_from(simulate):
-    told = " ".join(simulate("--help").stdout.split())
-    assert "EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps" in told
+    reported = " ".join(simulate("--help").stdout.split())
+    assert "EAGLE 16, NGRAM 12, a block of DFLASH 16, a chain one more than steps" in reported

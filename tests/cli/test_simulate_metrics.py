@@ -68,15 +68,15 @@ def test_the_file_holds_the_last_interval_of_the_report(specsim, text, tmp_path)
 
 def test_the_figures_of_a_report_agree(specsim, text):
     report = json.loads(specsim("simulate", "--text", text, *SMALL, "--json").stdout)
-    intervals, told, histogram = report["intervals"], report["meta_info"], report["histogram"]
+    intervals, reported, histogram = report["intervals"], report["meta_info"], report["histogram"]
     assert {entry["num_batches"] for entry in intervals[:-1]} == {2}
     assert sum(entry["num_batches"] for entry in intervals) == report["num_iterations"]
     for name, total in (("spec_verify_ct", "spec_verify_ct"), ("spec_accepted_drafts", "num_accepted_drafts")):
-        assert sum(entry[name] for entry in intervals) == sum(entry[name] for entry in told) == report[total]
+        assert sum(entry[name] for entry in intervals) == sum(entry[name] for entry in reported) == report[total]
     assert sum(histogram) == report["spec_verify_ct"]
     assert sum(drafts * count for drafts, count in enumerate(histogram)) == report["num_accepted_drafts"]
-    assert sum(entry["completion_tokens"] for entry in told) == report["output_tokens"]
-    for entry in told:
+    assert sum(entry["completion_tokens"] for entry in reported) == report["output_tokens"]
+    for entry in reported:
         assert entry["spec_accept_length"] == entry["completion_tokens"] / entry["spec_verify_ct"]
         assert entry["spec_correct_drafts_histogram"] == entry["spec_accept_histogram"]
 
@@ -95,7 +95,7 @@ def test_a_running_simulation_is_scraped(specsim, text, monkeypatch):
         seen.append(scrape())
 
     monkeypatch.setattr(
-        metrics, "remark", lambda told: urls.append(re.fullmatch(r"metrics: (http://\S+)", told).group(1))
+        metrics, "remark", lambda reported: urls.append(re.fullmatch(r"metrics: (http://\S+)", reported).group(1))
     )
     monkeypatch.setattr(SpecCollector, "show", show_and_scrape)
     got = specsim("simulate", "--text", text, *SMALL, "--metrics-port", 0, "--json")
@@ -121,16 +121,16 @@ def test_metrics_without_their_extra_are_refused_before_the_run(specsim, text, t
     assert not (tmp_path / "specsim.prom").exists()
 
 
-def test_the_end_of_a_run_waits_for_whoever_scrapes():
-    """An answer that has begun is told to its end."""
-    begun, goes_on, told = threading.Event(), threading.Event(), threading.Event()
+def test_the_end_of_a_run_waits_for_a_scraper():
+    """An answer that has begun is sent to its end."""
+    begun, goes_on, reported = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(SpecCollector):
         def collect(self):
             begun.set()
             goes_on.wait(60)
             yield from super().collect()
-            told.set()
+            reported.set()
 
     with served(Slow(5, 16), 0) as url:
         place = urlsplit(url)
@@ -138,7 +138,7 @@ def test_the_end_of_a_run_waits_for_whoever_scrapes():
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             assert begun.wait(60)
             threading.Timer(0.1, goes_on.set).start()
-    assert told.is_set()
+    assert reported.is_set()
 
 
 @pytest.mark.parametrize("model", ["text", "hash"])
@@ -157,7 +157,7 @@ def test_stops_end_outputs_where_plain_decoding_does(specsim, text, model):
         assert {end["type"] for end in ends} & {"stop_string", "stop_token", "eos"}
 
 
-def test_a_stop_string_is_matched_as_bytes_and_told_as_text(specsim, tmp_path):
+def test_a_stop_string_is_matched_as_bytes_and_reported_as_text(specsim, tmp_path):
     path = tmp_path / "digits.txt"
     path.write_text("0123456789 café, " * 30)
     options = ("--requests", 1, "--prompt-length", 8, "--max-new-tokens", 32, "--stop", "fé")

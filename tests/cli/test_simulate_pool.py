@@ -41,7 +41,7 @@ def test_a_pool_that_cannot_move_is_a_usage_error(simulate):
 @pytest.mark.parametrize(
     "options", [("--mode", "v1"), ("--mode", "v2", "--overlap", "--page-size", 4)], ids=["v1", "v2"]
 )
-def test_a_window_changes_nothing_that_is_told(simulate, options):
+def test_a_window_changes_nothing_that_is_reported(simulate, options):
     """What tokens are compared with runs alone, on SWA slots that those before it have left in any order."""
     for asked in (("--hidden-states",), ("--logprobs", 2, "--model", "hash")):
         got = simulate("--pool", "swa", *asked, *options, "--max-new-tokens", 12, "--json")

@@ -24,7 +24,7 @@ def test_penalties_and_biases_are_lossless_and_change_outputs(specsim, mode):
 def test_a_text_without_a_word_is_that_of_plain_decoding_without_it(specsim):
     code, report = simulate(specsim, "--bad-word", "e", "--bad-word", " s", "--min-tokens", 4, "--eos", 32)
     assert (code, report["lossless"]) == (0, True)
-    assert min(told["completion_tokens"] for told in report["meta_info"]) > 4
+    assert min(reported["completion_tokens"] for reported in report["meta_info"]) > 4
 
 
 def test_sampled_outputs_with_rules_are_reproducible(specsim):

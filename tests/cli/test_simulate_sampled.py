@@ -16,7 +16,7 @@ def simulate(specsim, *options):
 
 
 @pytest.mark.parametrize("mode", ["v1", "v2"])
-def test_sampled_requests_are_reproducible_and_nobody_calls_them_lossless(specsim, mode):
+def test_sampled_requests_are_reproducible_and_no_one_calls_them_lossless(specsim, mode):
     report = simulate(specsim, *HASH, "--topk", 2, "--draft-tokens", 5, "--mode", mode)
     assert (report["lossless"], report["reproducible"], report["mismatches"]) == (None, True, [])
 

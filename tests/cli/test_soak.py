@@ -21,7 +21,7 @@ def test_json(specsim):
     assert named == {"verdict": "conforms", "seed": 7, "failures": 0, "leaked_slots": 0, "complaints": []}
 
 
-def test_seed_is_told_first_and_last(specsim):
+def test_seed_is_reported_first_and_last(specsim):
     lines = specsim("soak", "--steps", 1, "--seed", 7).stdout.splitlines()
     assert lines[0] == "specsim.reference, seed 7"
     assert lines[-1].startswith("conforms: ")
@@ -82,7 +82,7 @@ def test_workers_of_both_kinds_take_the_place_of_the_reference(specsim, tmp_path
     assert json.loads(got.stdout)["not_required"] == {}
 
 
-def test_a_worker_that_no_other_one_follows_is_told_of(specsim, tmp_path):
+def test_a_worker_that_no_other_one_follows_is_reported(specsim, tmp_path):
     fixed = "FixedWorker has no resized(config)"
     (tmp_path / "fixed.py").write_text("WORKER = 'tests.properties.changing_workers.FixedWorker'\n")
     asked = "soak", "fixed", "--steps", 10, "--seed", 1

@@ -76,7 +76,7 @@ def test_a_reader_that_leaves_is_no_failure(run, arguments):
     assert run(None, *arguments) == (0, f"specsim: stdout: closed{summary}\n")
 
 
-def told_as_found(stderr):
+def reported_as_found(stderr):
     """Return the lines that name failures when they are found, and the rest."""
     lines = stderr.splitlines(keepends=True)
     found = [line for line in lines if line.startswith("FAILED ")]
@@ -88,21 +88,23 @@ def told_as_found(stderr):
 def test_a_failure_is_saved_and_named_whatever_becomes_of_the_report(run, tmp_path, number, options):
     name = f"faulty_{number}_{len(options)}"
     (tmp_path / f"{name}.py").write_text(FAULTY)
-    code, told = run(Failing(number, 1 - len(options)), "check", name, *ONE, *options)
-    found, told = told_as_found(told)
-    assert bool(found) is bool(options), "a document is for stdout alone, so that failures are told on stderr as found"
-    assert (code, told.count("\n")) == (1, 1), told
-    assert told.startswith(f"specsim: stdout: {WORDS[number]}; fails: ")
-    (path,) = re.findall(r"failed agreement\.fill_bonus_tokens \((\S+)\)", told)
+    code, reported = run(Failing(number, 1 - len(options)), "check", name, *ONE, *options)
+    found, reported = reported_as_found(reported)
+    assert bool(found) is bool(options), (
+        "a document is for stdout alone, so that failures are printed on stderr as found"
+    )
+    assert (code, reported.count("\n")) == (1, 1), reported
+    assert reported.startswith(f"specsim: stdout: {WORDS[number]}; fails: ")
+    (path,) = re.findall(r"failed agreement\.fill_bonus_tokens \((\S+)\)", reported)
     assert json.loads((tmp_path / path).read_text())["operation"] == "fill_bonus_tokens"
-    code, told = run(Failing(number), "replay", path, "--impl", name, *options)
-    assert (code, told) == (1, f"specsim: stdout: {WORDS[number]}; FAILED {path}\n")
+    code, reported = run(Failing(number), "replay", path, "--impl", name, *options)
+    assert (code, reported) == (1, f"specsim: stdout: {WORDS[number]}; FAILED {path}\n")
 
 
 @pytest.mark.parametrize("command", [("check", "specsim.reference"), ("mutants",)], ids=["check", "mutants"])
 def test_nothing_is_run_for_a_full_stdout(run, command):
-    told = "specsim: stdout: No space left on device; nothing was run\n"
-    assert run(Failing(errno.ENOSPC), *command) == (Exit.USAGE, told)
+    reported = "specsim: stdout: No space left on device; nothing was run\n"
+    assert run(Failing(errno.ENOSPC), *command) == (Exit.USAGE, reported)
 
 
 def test_a_stderr_that_takes_nothing_changes_no_exit_code(run, monkeypatch):
@@ -113,7 +115,7 @@ def test_a_stderr_that_takes_nothing_changes_no_exit_code(run, monkeypatch):
 
 @pytest.fixture
 def unread():
-    """Return the end of a pipe that nobody reads."""
+    """Return the end of a pipe that no one reads."""
     read, write = os.pipe()
     os.close(read)
     yield write
@@ -121,7 +123,7 @@ def unread():
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "told"),
+    ("redirection", "code", "reported"),
     [
         (">&-", 0, "specsim: stdout: closed\n"),
         (">/dev/full", 2, "specsim: stdout: No space left on device\n"),
@@ -129,9 +131,9 @@ def unread():
         (">/dev/full 2>/dev/full", 2, ""),
     ],
 )
-def test_the_interpreter_adds_nothing_when_it_ends(redirection, code, told, unread):
+def test_the_interpreter_adds_nothing_when_it_ends(redirection, code, reported, unread):
     """It flushes stdout once more, and would leave with 120 and two lines of its own."""
     shown = f"\"{sys.executable}\" -c \"from specsim.cli.main import main; main(['show', 'fast_topk'])\""
     command = ["bash", "-c", f"{shown} {redirection.format(unread=unread)}"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, pass_fds=[unread])
-    assert (ran.returncode, ran.stderr) == (code, told)
+    assert (ran.returncode, ran.stderr) == (code, reported)

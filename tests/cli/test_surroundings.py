@@ -78,8 +78,8 @@ def test_a_working_directory_that_is_gone(specsim, tmp_path, monkeypatch, argume
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    told = one_line(specsim(*arguments.split()), 2)
-    assert told == "the working directory cannot be used: No such file or directory"
+    reported = one_line(specsim(*arguments.split()), 2)
+    assert reported == "the working directory cannot be used: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,10 @@ def test_metrics_that_cannot_be_written_any_longer_end_no_run(specsim, monkeypat
 def test_neither_a_gpu_nor_the_interpreter(specsim, monkeypatch, arguments, who):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setenv("TRITON_INTERPRET", "0")
-    told = one_line(specsim(*arguments.split()), 4)
-    assert told == f"{who} needs a GPU, or Triton's interpreter in its place: TRITON_INTERPRET is '0', but should be 1"
+    reported = one_line(specsim(*arguments.split()), 4)
+    assert (
+        reported == f"{who} needs a GPU, or Triton's interpreter in its place: TRITON_INTERPRET is '0', but should be 1"
+    )
     assert json.loads(specsim("env", "--json").stdout)["mode"] == "absent"
     monkeypatch.setenv("TRITON_INTERPRET", "TRUE")
     assert json.loads(specsim("env", "--json").stdout)["mode"] == "interpreted"

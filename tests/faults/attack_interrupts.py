@@ -99,7 +99,7 @@ def try_one(arguments: tuple[str, ...], number: int, seconds: float) -> tuple[st
     left = processes_left(mark)
     end_all(mark)
     process.wait()
-    told = (folder / "out").read_text(errors="replace") + (folder / "err").read_text(errors="replace")
+    reported = (folder / "out").read_text(errors="replace") + (folder / "err").read_text(errors="replace")
     shutil.rmtree(folder, ignore_errors=True)
     wrong = []
     if was_running and code != 130 and not (seconds <= MOMENTS[0] and code in (-number, 1)):
@@ -108,12 +108,12 @@ def try_one(arguments: tuple[str, ...], number: int, seconds: float) -> tuple[st
         wrong.append(f"ended after {took:.1f} seconds")
     if left:
         wrong.append(f"left: {left[0][:120]} and {len(left) - 1} more")
-    if RAW.search(told) and "specsim" in told:
-        wrong.append(f"raw error: {told.strip().splitlines()[-1][:200]}")
-    if was_running and code == 130 and "interrupted" not in told:
+    if RAW.search(reported) and "specsim" in reported:
+        wrong.append(f"raw error: {reported.strip().splitlines()[-1][:200]}")
+    if was_running and code == 130 and "interrupted" not in reported:
         wrong.append("does not say that it was interrupted")
     if wrong and "-v" in sys.argv:
-        wrong.append(f"\n{told[-3000:]}")
+        wrong.append(f"\n{reported[-3000:]}")
     return "running" if was_running else "ended", wrong
 
 

@@ -20,7 +20,7 @@ def test_a_hostile_module_is_named_and_leaves_nothing():
     assert wrong == []
 
 
-def test_a_command_that_is_terminated_says_so_and_leaves_nobody(monkeypatch):
+def test_a_command_that_is_terminated_says_so_and_leaves_no_one(monkeypatch):
     monkeypatch.setattr(attack_interrupts, "SLOWNESS", 5.0)
     was, wrong = attack_interrupts.try_one(attack_interrupts.COMMANDS["mutants"], signal.SIGTERM, 0.4)
     assert (was, wrong) == ("running", [])

@@ -31,16 +31,18 @@ def windows(lengths, ends, form=("int64", (2,)), num_kept=3, draft_layer=1):
     }
 
 
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("wants_report", [False, True])
 @pytest.mark.parametrize("lengths", [[3, 0, 2], [1], [], [5000, 3]], ids=["ragged", "single", "no-request", "long"])
-def test_ids_are_rotated_in_place(agrees, lengths, is_told):
+def test_ids_are_rotated_in_place(agrees, lengths, wants_report):
     sizes = packed(lengths)
     agrees(
         "rotate_input_ids",
         input_ids=np.arange(sum(lengths) + 2) + 10,
         **sizes,
         next_tokens=np.arange(len(lengths)) + 9000,
-        select_index=(sizes["extend_start_loc"] + sizes["extend_seq_lens"] // 2).astype(np.int64) if is_told else None,
+        select_index=(sizes["extend_start_loc"] + sizes["extend_seq_lens"] // 2).astype(np.int64)
+        if wants_report
+        else None,
     )
 
 

@@ -63,7 +63,7 @@ def test_a_worker_is_recorded_and_does_what_it_does_unrecorded(tmp_path, use_gra
 
 
 @needs_gpu
-def test_nobody_waits_for_the_device_in_a_call_that_is_kept(tmp_path):
+def test_no_one_waits_for_the_device_in_a_call_that_is_kept(tmp_path):
     tokens = torch.randint(0, 9, (64, 4), dtype=torch.int32, device=DEVICE)
     counts = torch.randint(1, 5, (64,), dtype=torch.int32, device=DEVICE)
     stream = torch.cuda.Stream()

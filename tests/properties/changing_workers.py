@@ -121,7 +121,7 @@ class LostPoolsWorker(ReferenceWorker):
 
 
 class CopyingWorker(ReferenceWorker):
-    """Goes on in a copy of the pools, so that whoever comes back misses what has been written since."""
+    """Goes on in a copy of the pools, so that a request that comes back misses what has been written since."""
 
     def resized(self, config):
         pools = deepcopy(self._pools)

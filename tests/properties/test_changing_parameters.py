@@ -191,7 +191,7 @@ def test_a_store_is_kept_as_long_as_its_own_sizes_are():
     }
 
 
-def test_machines_say_what_their_engines_may_be_told():
+def test_machines_say_what_their_engines_may_be_given():
     setup = changing_setup("NGRAM", is_v1=True)
     machine = Machine(Subject(REFERENCE), setup)
     assert (machine.draftings, machine.untried) == ((STORE, STORES["wider"]), None)

@@ -86,7 +86,7 @@ def test_what_cannot_be_applied_is_left_out():
     assert replay(reference(), setup, [Action("abort", 3), Action("retract", 1), Action("step")]) is None
 
 
-def test_a_prompt_in_chunks_takes_the_room_of_texts_that_nobody_uses():
+def test_a_prompt_in_chunks_takes_the_room_of_texts_that_no_one_uses():
     setup = Setup(
         config=SpecConfig(1, 2, 3),
         model=HashModel(VOCABULARY, 5),
@@ -121,7 +121,7 @@ def test_hits_are_required_in_proportion(num_steps, least):
 
 def plenty():
     soaked = Soaked(0)
-    soaked.add(0, {**Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).told(), "brings": {}})
+    soaked.add(0, {**Played(20_000, num_decodes=10_000, num_wide_decodes=2_000).as_plain(), "brings": {}})
     soaked.reach.update(dict.fromkeys((*REQUIRED, *OWN), 20))
     soaked.reused.update(dict.fromkeys(ENDS, 20))
     soaked.algorithms.update(dict.fromkeys(DRAFTERS, 1))

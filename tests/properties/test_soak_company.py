@@ -1,4 +1,4 @@
-"""Batches of a soak are padded to buckets that change, run for nobody and beside another rank; faults of these show."""
+"""Batches of a soak are padded to buckets that change, run idle and beside another rank; faults of these show."""
 
 from dataclasses import replace
 from random import Random
@@ -25,7 +25,7 @@ from specsim.simulation.models.padded import PaddedModel
 from specsim.simulation.ranks import Meeting
 from specsim.simulation.schedule import Schedule
 
-STEP, NOBODY = Action("step"), Action("idle batch")
+STEP, NO_ONE = Action("step"), Action("idle batch")
 EVERYBODY = [Action("admit", Asked((3, 1, 4, 1, number), 16)) for number in range(2)]
 NEXT_DOOR = Action("admit next door", Asked((2, 7, 1), 8))
 PADDED = {"is_padded": True}
@@ -161,8 +161,8 @@ def test_workers_of_somebody_run_on_padded_forwards_too():
 
 
 @pytest.mark.parametrize("company", [{}, PADDED], ids=["plain", "padded"])
-def test_iterations_run_for_nobody(company):
-    actions = [NOBODY, *EVERYBODY, STEP, NOBODY, STEP, NOBODY, NOBODY, *[STEP] * 12, NOBODY, EVERYBODY[1]]
+def test_iterations_run_without_requests(company):
+    actions = [NO_ONE, *EVERYBODY, STEP, NO_ONE, STEP, NO_ONE, NO_ONE, *[STEP] * 12, NO_ONE, EVERYBODY[1]]
     for is_v1, is_overlapped in ((False, False), (False, True), (True, False)):
         assert replay(Subject(REFERENCE), setup_of(is_v1, is_overlapped, **company), actions) is None
 
@@ -171,18 +171,18 @@ def test_v1_keeps_its_batch_as_long_as_requests_run():
     machine = Machine(Subject(REFERENCE), setup_of(is_v1=True))
     for action in (EVERYBODY[0], STEP):
         apply_action(machine, action)
-    assert not apply_action(machine, NOBODY)
+    assert not apply_action(machine, NO_ONE)
     with pytest.raises(SpecRejection) as caught:
-        machine.engine.run_for_nobody()
+        machine.engine.run_idle_batch()
     assert caught.value.reason is Reason.WRONG_PHASE
 
 
 @pytest.mark.parametrize("worker", [ForgettingWorker, WritingWorker, LongestWorker], ids=lambda worker: worker.__name__)
-def test_what_an_iteration_of_nobody_does_to_others_is_found(worker):
-    actions = [*EVERYBODY, STEP, NOBODY]
+def test_what_an_idle_iteration_does_to_others_is_found(worker):
+    actions = [*EVERYBODY, STEP, NO_ONE]
     failure = replay(with_worker(worker), setup_of(), actions)
     assert failure is not None
-    assert failure.actions[-1] == NOBODY
+    assert failure.actions[-1] == NO_ONE
     assert replay(with_worker(worker), setup_of(), without("idle batch", actions)) is None
 
 

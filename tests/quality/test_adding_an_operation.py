@@ -108,13 +108,13 @@ def test_an_operation_costs_few_files_and_lines():
     assert words in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"CONTRIBUTING.md should say {words}"
 
 
-def test_a_record_alone_is_told_what_to_write_and_where(copy):
+def test_a_record_alone_says_what_to_write_and_where(copy):
     for edit in STEPS[0]:
         edit.apply(copy)
-    told = run(copy, sys.executable, "-m", "pytest", "-q", *TELLING)
-    assert told.returncode == 1, told.stdout + told.stderr
+    reported = run(copy, sys.executable, "-m", "pytest", "-q", *TELLING)
+    assert reported.returncode == 1, reported.stdout + reported.stderr
     for file in ("reference", "gpu", "properties/strategies", "properties/laws", "properties/mutants"):
-        assert f"{file}/{GROUP}.py" in told.stdout, f"nothing says what {file} lacks:\n{told.stdout}"
+        assert f"{file}/{GROUP}.py" in reported.stdout, f"nothing says what {file} lacks:\n{reported.stdout}"
 
 
 def test_the_trial_passes(copy):

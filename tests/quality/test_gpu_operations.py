@@ -85,7 +85,7 @@ def test_no_function_forwards_the_arguments_of_another():
 
 
 def test_what_describes_launches_for_an_operation_serves_another_one_too():
-    """A function that one operation calls alone would be told its arguments once more."""
+    """A function that one operation calls alone would be given its arguments once more."""
     functions = functions_of(GROUPS)
     helpers = [one for _, one in functions if not is_operation(one) and names_called(one) & DESCRIBES]
     assert helpers

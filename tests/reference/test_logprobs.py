@@ -8,20 +8,20 @@ from specsim import Reason, SpecRejection, reference
 I32, F32 = np.int32, np.float32
 LOGITS = np.log(np.array([[2, 3, 5], [4, 2, 2], [7, 2, 1], [1, 1, 8]], np.float64) / 10).astype(F32)
 PATHS, PREDICT = np.array([[0, 1], [2, -1]], I32), np.array([2, 0, 1, 7], I32)
-NOBODY = np.zeros((2, 0), np.int64)
+NO_ONE = np.zeros((2, 0), np.int64)
 
 
 def test_shares_of_a_row_by_hand():
     """Rows are the logarithms of tenths: at temperature 1 a token has its own, at 1/2 the share of its square."""
-    got = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, np.array([1, 0.5], F32), NOBODY, 0)
+    got = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, np.array([1, 0.5], F32), NO_ONE, 0)
     expected = [math.log(5 / 10), math.log(4 / 8), math.log(4 / 54)]
     np.testing.assert_allclose(got.output_logprobs[:3], expected, rtol=1e-6)
     assert got.top_tokens.shape == got.listed_logprobs.shape == (4, 0)
 
 
 def test_greedy_requests_and_raw_scores_count_as_temperature_one():
-    raw = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, None, NOBODY, 0)
-    greedy = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, np.zeros(2, F32), NOBODY, 0)
+    raw = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, None, NO_ONE, 0)
+    greedy = reference.gather_output_logprobs(LOGITS, PATHS, PREDICT, np.zeros(2, F32), NO_ONE, 0)
     np.testing.assert_allclose(raw.output_logprobs[:3], np.log([5 / 10, 4 / 8, 2 / 10]), rtol=1e-6)
     assert raw.output_logprobs.tolist() == greedy.output_logprobs.tolist()
 
@@ -58,7 +58,7 @@ def test_what_is_impossible(is_clamped, expected):
     ],
 )
 def test_bad_calls_are_refused(change, reason):
-    asked = {"logits": LOGITS, "accept_index": PATHS, "predict": PREDICT, "temperature": None, "token_ids": NOBODY}
+    asked = {"logits": LOGITS, "accept_index": PATHS, "predict": PREDICT, "temperature": None, "token_ids": NO_ONE}
     with pytest.raises(SpecRejection) as caught:
         reference.gather_output_logprobs(**{**asked, "num_top": 1, **change})
     assert caught.value.reason is reason

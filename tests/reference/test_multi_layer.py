@@ -33,7 +33,7 @@ def test_ids_move_left_in_each_window(i32, i64):
     assert ids.tolist() == [2, 3, 70, 4, 6, 90, 7]
 
 
-def test_a_told_place_leaves_the_last_cell(i32, i64):
+def test_a_given_place_leaves_the_last_cell(i32, i64):
     ids = i64([1, 2, 3, 4, 5])
     reference.rotate_input_ids(ids, i32([0, 3]), i32([3, 2]), i64([70, 80]), i64([0, 4]))
     assert ids.tolist() == [70, 3, 3, 5, 80]

@@ -21,7 +21,7 @@ PROMPT, ACCEPTED = list(range(7)), (3, 1, 4, 1)
 
 
 class CountingWorker:
-    """A worker of one request that accepts as many tokens as it is told."""
+    """A worker of one request that accepts as many tokens as it is given."""
 
     name, device, config, sizes, model = "counting", "cpu", CONFIG, SIZES, ScriptedModel()
 

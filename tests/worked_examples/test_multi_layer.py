@@ -82,7 +82,7 @@ def test_e4_rotation_of_a_chunk(computes):
     computes("rotate_input_ids", {**arguments, "next_tokens": i64([900]), "select_index": None}, rotated)
 
 
-def test_e4_rotation_at_a_told_row_keeps_the_last_cell(computes):
+def test_e4_rotation_at_a_given_row_keeps_the_last_cell(computes):
     rotated = {"input_ids": i64([12, 900, 14, 14])}
     arguments = {name: WINDOW[name] for name in ("input_ids", "extend_start_loc", "extend_seq_lens")}
     computes("rotate_input_ids", {**arguments, "next_tokens": i64([900]), "select_index": i64([1])}, rotated)

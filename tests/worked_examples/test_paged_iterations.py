@@ -133,7 +133,7 @@ def test_k6_v1_moves_before_it_frees_and_one_request_has_ended(layer):
 
 
 @pytest.mark.parametrize(("ended", "going_on"), [(range(0), [1, 2, 3]), (range(3), [])])
-def test_k6_v1_advances_every_length_whoever_has_ended(ended, going_on):
+def test_k6_v1_advances_the_lengths_of_ended_requests_too(ended, going_on):
     v1 = v1_with("reference", [StopRules(1 if place in ended else 9) for place in range(3)])
     v1.worker.decode(ROWS)
     assert v1.worker.batch.info.req_pool_indices.tolist() == going_on

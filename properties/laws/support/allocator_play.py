@@ -130,7 +130,7 @@ class AllocatorPlay:
         self.allocator.restore(before)
 
     def allocate(self, num_pages: int) -> None:
-        """Allocate whole pages, which belong to nobody in particular."""
+        """Allocate whole pages, which belong to no one in particular."""
         count = num_pages * self.plain.page_size
         expected = self.plain.allocate(num_pages)
         if expected is None:

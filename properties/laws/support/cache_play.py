@@ -61,7 +61,7 @@ class PlainTexts:
 
     @property
     def unlocked(self) -> list[Key]:
-        """Pieces that nobody keeps."""
+        """Pieces that no one keeps."""
         return [end for end in self.last_used if not self.is_locked(end)]
 
     def evict(self, num_slots: int) -> list[int]:

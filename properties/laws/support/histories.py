@@ -34,7 +34,7 @@ VOCABULARY, SMALL_VOCABULARY = 32, 24
 class Arrival:
     """One request, and how many iterations run before it is submitted.
 
-    ``top_logprobs`` is how many alternatives it is told of beside the scores of its tokens, None for no scores;
+    ``top_logprobs`` is how many alternatives it gets beside the scores of its tokens, None for no scores;
     ``returns_hidden_states`` hands it hidden states.
     """
 

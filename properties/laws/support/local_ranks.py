@@ -93,7 +93,7 @@ def run_threads(size: int, run: Callable[[LocalGroup], Any]) -> tuple[list[Any],
 
     def run_one(rank: int) -> None:
         try:
-            # NOTE: whoever waits for a change gives this up, all of it, until there is one.
+            # NOTE: a rank that waits for a change gives this up, all of it, until there is one.
             with table.changed:
                 outcomes[rank] = run(LocalGroup(rank, table))
         except BaseException as failure:

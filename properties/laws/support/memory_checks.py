@@ -43,9 +43,9 @@ def _check_swa_owners(play: MemoryState, when: str) -> None:
         books = player.holding.books
         slots = [play.device.slot(books.row, place) for place in range(books.num_protected, books.num_allocated)]
         owned += [play.device.swa_slot(slot) for slot in slots]
-        told = memory.swa.swa_slots(slots)
+        reported = memory.swa.swa_slots(slots)
         there = tuple(map(play.device.swa_slot, slots))
-        require(told == there, f"SWA slots of request {player.name} {when}", told, there)
+        require(reported == there, f"SWA slots of request {player.name} {when}", reported, there)
     owners = Counter(memory.swa.swa.free_pages)
     owners.update({slot // size for slot in owned if slot})
     shared = [slot for slot, count in Counter(owned).items() if slot and count > 1]

@@ -70,7 +70,7 @@ def happen(play: MemoryState, event: Event) -> None:
 
 
 def _admit(play: MemoryState, number: int) -> None:
-    """Admit the first who waits, or somebody for one of the prompts, while nobody else fills."""
+    """Admit the first who waits, or somebody for one of the prompts, while no one else fills."""
     if any(one.is_filling for one in play.players):
         return
     if play.waiting:
@@ -105,7 +105,7 @@ def _prompt(play: MemoryState, number: int) -> tuple[int, ...]:
 
 
 def _chunk(play: MemoryState, length: int) -> None:
-    """Run a chunk of the prompt of whoever fills; one that is not the last ends with a page."""
+    """Run a chunk of the prompt that is being filled; one that is not the last ends with a page."""
     player = next((one for one in play.players if one.is_filling), None)
     if player is None:
         return

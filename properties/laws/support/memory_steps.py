@@ -52,7 +52,7 @@ def _fits_row(play: MemoryState, player: Player) -> bool:
 
 
 def _make_room(play: MemoryState) -> None:
-    """Let requests go until the others find room; nobody goes while there is any."""
+    """Let requests go until the others find room; no one goes while there is any."""
     batch, memory = play.running, play.memory
     by_holding = {id(one.holding): one for one in batch}
 

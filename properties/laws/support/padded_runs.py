@@ -86,8 +86,8 @@ class PaddedRun:
     @property
     def waiting(self) -> dict[str, bool]:
         """What tells the worker that other ranks wait for it, where it has to know."""
-        is_told = self.is_v1 and ("eagle" in self.name or "standalone" in self.name)
-        return {"has_dp_attention": True} if is_told else {}
+        wants_report = self.is_v1 and ("eagle" in self.name or "standalone" in self.name)
+        return {"has_dp_attention": True} if wants_report else {}
 
     def requests(self) -> list[Request]:
         """Return fresh requests, some of which are sampled."""
@@ -111,8 +111,8 @@ class PaddedRun:
         if self.base_name not in backend.workers:
             return self.padded_worker(backend)
         padded = self._padded(backend, model_for(backend, self.scenario.model), **padding_for(backend))
-        told = {**self.waiting, **options}
-        worker: Worker = backend.build_worker(self.base_name, self.parameters, padded, self.sizes(), **told)
+        reported = {**self.waiting, **options}
+        worker: Worker = backend.build_worker(self.base_name, self.parameters, padded, self.sizes(), **reported)
         return worker, padded
 
     def believed_padded_worker(self) -> tuple[Worker, Any]:
@@ -141,7 +141,7 @@ class PaddedRun:
         return +Counter({ForwardKind.VERIFY: 1, **own})
 
     def rows_of_a_request(self, kind: ForwardKind) -> int | None:
-        """Return the rows of a request that an idle batch cannot know, and whoever has requests says."""
+        """Return the rows of a request that an idle batch cannot know, and that a rank with requests says."""
         widths = {
             ForwardKind.DRAFT_STEP: self.config.topk,
             ForwardKind.VERIFY: self.config.num_draft_tokens,

@@ -135,12 +135,12 @@ def _foreign_front(kept: Kept) -> None:
 
 
 WRONG: dict[str, Callable[[Kept], None]] = {
-    "a page that nobody owns": _lost,
+    "a page that no one owns": _lost,
     "a page of two requests": _shared_by_two,
     "a page of the cache and of a request": _cached_and_owned,
     "a page of the free list and of a request": _freed_and_owned,
     "a page of the free list and of the cache": _freed_and_cached,
-    "a row that nobody has": _row_lost,
+    "a row that no one has": _row_lost,
     "a row of two requests": _row_shared,
     "a free row that a request has": _row_freed,
     "text after what is allocated": _committed_beyond,
@@ -151,7 +151,7 @@ WRONG: dict[str, Callable[[Kept], None]] = {
 WRONG_IN_PAGES = {**WRONG, "slots that are not side by side": _out_of_place}
 """The same of pages of several slots."""
 WRONG_IN_WINDOWS: dict[str, Callable[[Kept], None]] = {
-    "an SWA page that nobody owns": _swa_lost,
+    "an SWA page that no one owns": _swa_lost,
     "an SWA page of the free list and of a page": _swa_freed,
     "a position inside a window without an SWA slot": _swa_evicted_inside,
     "a position before a window with an SWA slot": _swa_kept_before_the_window,

@@ -108,7 +108,7 @@ def runs_of_any_kind() -> SearchStrategy[PoolRun]:
 
 
 def unmovable_runs() -> SearchStrategy[PoolRun]:
-    """Return a strategy of runs with a side that nobody can move."""
+    """Return a strategy of runs with a side that no one can move."""
     kinds = (PoolKind.OTHER, PoolKind.OTHER, PoolKind.MHA)
     of_scenarios = st.one_of(tree_scenarios(), scenarios())
     return _runs_of(of_scenarios, kinds, kinds).filter(lambda run: PoolKind.OTHER in run.kinds)

@@ -158,7 +158,7 @@ def scheduled_runs(draw: st.DrawFn, is_v1: bool | None = None) -> ScheduledRun:
 
 
 def overlapped_runs() -> SearchStrategy[ScheduledRun]:
-    """Return a strategy of V2 runs that overlap and abort nobody, so that only what the host does on its own varies."""
+    """Return a strategy of V2 runs that overlap and abort no one, so that only what the host does on its own varies."""
     overlapped = scheduled_runs(is_v1=False).map(
         lambda run: replace(run, schedule=replace(run.schedule, is_overlapped=True), aborts=())
     )

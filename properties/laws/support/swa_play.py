@@ -64,7 +64,7 @@ class SwaPlay:
                 self.refused()
 
     def extend(self, event: Event) -> None:
-        """Extend the requests of a batch; where either pool is short, nobody gets anything."""
+        """Extend the requests of a batch; where either pool is short, no one gets anything."""
         held, counts = self._batch(event)
         given = self._expected(held, counts)
         if isinstance(given, Reason):

@@ -1,4 +1,4 @@
-"""The strategy of mutated calls, and how such a call is told."""
+"""The strategy of mutated calls, and how such a call is described."""
 
 import copy
 from dataclasses import dataclass

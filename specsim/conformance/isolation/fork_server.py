@@ -81,5 +81,5 @@ def _tell_ends(control: socket.socket, alive: set[int]) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(ConnectionError):  # NOTE: whoever supervises has ended.
+    with suppress(ConnectionError):  # NOTE: the supervisor has ended.
         main(*map(int, sys.argv[1:]))

@@ -13,13 +13,13 @@ from specsim.conformance.isolation.process_limits import seconds_waited
 from specsim.conformance.raised import as_failure
 
 HEADER = struct.Struct("<QQQQ")
-"""Beats, examples, whether a call is going on, and the length of what is told of the last call."""
+"""Beats, examples, whether a call is going on, and the length of the description of the last call."""
 CALLING = struct.Struct("<QQQ")
 SMALLEST = 1 << 16
 
 
 class Cut(BaseException):
-    """Time is up: what runs ends at its next call. No ``Exception``, so that nobody takes it for a failure."""
+    """Time is up: what runs ends at its next call. No ``Exception``, so that no one takes it for a failure."""
 
 
 class Poisoned(BaseException):
@@ -87,7 +87,7 @@ class Heart:
         return beats, examples
 
     def is_calling(self) -> bool:
-        """Return whether a call is going on; outside of one nobody but us is slow."""
+        """Return whether a call is going on; outside of one no one but us is slow."""
         return bool(self._header()[2])
 
     def last_call(self) -> tuple[str, dict[str, Any] | None] | None:
@@ -96,8 +96,8 @@ class Heart:
         # NOTE: what is tried can write anything here, a length of any number of bytes too.
         if not 0 < length <= min(MOST_BYTES_OF_A_CALL, os.fstat(self._descriptor).st_size):
             return None
-        told = os.pread(self._descriptor, length, HEADER.size)
-        return unpack_call(told) if len(told) == length else None
+        reported = os.pread(self._descriptor, length, HEADER.size)
+        return unpack_call(reported) if len(reported) == length else None
 
     def _be_somewhere(self) -> None:
         """Leave a working directory that is gone: what is tried may have removed it, and Hypothesis asks for it."""
@@ -126,8 +126,8 @@ class Heart:
         beats, examples, is_calling, length = HEADER.unpack(header)
         return beats, examples, is_calling, length
 
-    def _write(self, told: bytes, is_calling: bool = False) -> None:
-        needed = HEADER.size + len(told)
+    def _write(self, reported: bytes, is_calling: bool = False) -> None:
+        needed = HEADER.size + len(reported)
         if self._memory is None or len(self._memory) < needed:
             size = max(SMALLEST, 1 << (needed - 1).bit_length())
             if os.fstat(self._descriptor).st_size < size:
@@ -135,8 +135,8 @@ class Heart:
             self._memory = mmap(self._descriptor, size)
         self._beats += 1
         memory = self._memory
-        memory[HEADER.size : needed] = told
-        HEADER.pack_into(memory, 0, self._beats, self._examples, is_calling, len(told))
+        memory[HEADER.size : needed] = reported
+        HEADER.pack_into(memory, 0, self._beats, self._examples, is_calling, len(reported))
 
 
 _heart: Heart | None = None
@@ -154,19 +154,19 @@ def is_watched() -> bool:
 
 
 def begin_example() -> None:
-    """Say that an example begins; nothing happens where nobody watches."""
+    """Say that an example begins; nothing happens where no one watches."""
     if _heart is not None:
         _heart.example()
 
 
 def begin_call(name: str, arguments: Mapping[str, Any] | None = None) -> None:
-    """Say that a function is about to be called; nothing happens where nobody watches."""
+    """Say that a function is about to be called; nothing happens where no one watches."""
     if _heart is not None:
         _heart.call(name, arguments)
 
 
 def end_call() -> None:
-    """Say that what was called has returned; nothing happens where nobody watches."""
+    """Say that what was called has returned; nothing happens where no one watches."""
     if _heart is not None:
         _heart.returned()
 

@@ -67,7 +67,7 @@ class Monitor:
         return message
 
     def drain(self) -> bool:
-        """Take in what the worker prints; return False where nobody can print any more."""
+        """Take in what the worker prints; return False where no one can print any more."""
         for _ in range(MOST_CHUNKS):
             try:
                 printed = os.read(self.forked.output, CHUNK)

@@ -28,7 +28,7 @@ TICK = 0.1
 """Seconds between two looks at the workers."""
 
 LONGEST_TICK = 0.25
-"""Seconds that count at most between two looks: where this process did not get its turn, nobody else hung either."""
+"""Seconds that count at most between two looks: where this process did not get its turn, no one else hung either."""
 
 OUT_OF_TIME = "the time of the run is over"
 MOST_LOST_STARTS = 3
@@ -58,7 +58,7 @@ class Supervisor:
     preload : sequence of str
         Modules that workers find imported.
     on_output : callable or None
-        Is told what workers print, in bytes, as far as it is kept.
+        Called with what workers print, in bytes, as far as it is kept.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class Supervisor:
         ):
             monitor.drain()
             time.sleep(0.005)
-            # NOTE: where nobody can tell any more who has ended, it shows in who is there.
+            # NOTE: where no one can tell any more who has ended, it shows in who is there.
             with suppress(CannotStart):
                 self._fork_server.look()
         if monitor.process not in self._fork_server.ends and is_there(monitor.process):

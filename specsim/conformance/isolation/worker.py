@@ -1,4 +1,4 @@
-"""What a worker does: take a job, say what came of it, until nobody sends any more."""
+"""What a worker does: take a job, say what came of it, until no one sends any more."""
 
 import faulthandler
 import os

@@ -66,7 +66,7 @@ class Replaced:
         return len(self._places)
 
     def restore(self) -> None:
-        """Put everything back that nobody else has replaced in the meantime."""
+        """Put everything back that no one else has replaced in the meantime."""
         while self._places:
             holder, name, original, other = self._places.pop()
             if vars(holder).get(name) is other:

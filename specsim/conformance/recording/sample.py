@@ -22,7 +22,7 @@ class Sample:
         self._random = Random(seed)
 
     def place(self) -> int | None:
-        """Return the place that the next call takes, whoever had it before, or None if it is not kept."""
+        """Return the place that the next call takes, used before or not, or None if it is not kept."""
         if self._first:
             return self._first.pop()
         self._num_offered += 1

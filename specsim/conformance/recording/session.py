@@ -262,7 +262,7 @@ class Recording:
         self._held.put(begun.place, kept)
 
     def _guarded(self, step: Callable[[], T], otherwise: T) -> T:
-        """Do something for the recording; what goes wrong ends it, with one warning, and reaches nobody else."""
+        """Do something for the recording; what goes wrong ends it, with one warning, and reaches no one else."""
         try:
             return step()
         except Exception as error:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 WRITTEN_FOR = "0.5.23"
 
 PLATFORMS = {"is_cpu": False, "is_cuda": False, "is_hip": False, "is_musa": False, "is_npu": False, "is_xpu": True}
-"""What SGLang is told of the hardware: on XPU it runs its Triton kernels and needs none that are compiled."""
+"""What SGLang sees of the hardware: on XPU it runs its Triton kernels and needs none that are compiled."""
 
 CUDA = {**PLATFORMS, "is_cuda": True, "is_xpu": False}
-"""What it is told where its compiled kernels are reached."""
+"""What it sees where its compiled kernels are reached."""
 
 FEW_SPLITS = 4
 """Programs among which the argmax of a row is split where they are interpreted, one after another; SGLang takes 64."""

@@ -1,4 +1,4 @@
-"""What an n-gram store is told: how long its paths are, how wide its trees, and how much it may remember."""
+"""What an n-gram store is given: how long its paths are, how wide its trees, and how much it may remember."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

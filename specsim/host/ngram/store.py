@@ -49,7 +49,7 @@ class NgramStore:
 
     @property
     def parameters(self) -> NgramParameters:
-        """What it was told."""
+        """What it was given."""
         return self._parameters
 
     @property

@@ -20,7 +20,7 @@ def prepare_for_decode(
     Raises
     ------
     SpecRejection
-        ROW_TOO_SHORT, OUT_OF_SLOTS: nothing was allocated, for nobody.
+        ROW_TOO_SHORT, OUT_OF_SLOTS: nothing was allocated, for no one.
 
     Notes
     -----

@@ -72,7 +72,7 @@ class FreeList:
         self.numbers, self.owned = deque(numbers), set(owned)
 
     def require_owned(self, numbers: Collection[int]) -> None:
-        """Refuse to take numbers back that nobody owns, or that are named twice."""
+        """Refuse to take numbers back that no one owns, or that are named twice."""
         if len(set(numbers)) == len(numbers) and self.owned.issuperset(numbers):
             return
         foreign = sorted(set(numbers) - self.owned)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from specsim.assertion import require
 from specsim.counts import floor_to
 from specsim.simulation.memory.holding import Holding, Memory
-from specsim.simulation.memory.window import NumBehindWindow, num_behind_window
+from specsim.simulation.memory.window import CountUnseen, num_behind_window
 
 Claims = list[tuple[str, tuple[int, ...]]]
 """Owners, and the pages that each has."""
@@ -21,9 +21,9 @@ class Ledger:
         What is shared.
     """
 
-    def __init__(self, memory: Memory, *, num_behind_window: NumBehindWindow = num_behind_window) -> None:
+    def __init__(self, memory: Memory, *, num_behind_window: CountUnseen = num_behind_window) -> None:
         self._memory = memory
-        self._num_behind_window = num_behind_window
+        self._count_unseen = num_behind_window
 
     def check(self, holdings: Mapping[Hashable, Holding]) -> None:
         """Raise AssertionError unless every page and every row has exactly one owner and every length its place.
@@ -75,7 +75,7 @@ class Ledger:
             expected = list(range(first, first + size)) if first else [0] * size
             require(of_page == expected and first % size == 0, f"SWA slots of page {page}", of_page, expected)
             if first:
-                require(page in swa.owned_pages, f"owner of page {page}, which has SWA slots", "nobody", "one")
+                require(page in swa.owned_pages, f"owner of page {page}, which has SWA slots", "none", "one")
                 claims.append((f"page {page}", (first // size,)))
         _check_owners("SWA page", range(1, swa.swa.num_slots // size), claims)
         for name, holding in holdings.items():
@@ -83,7 +83,7 @@ class Ledger:
 
     def _check_window(self, what: str, holding: Holding, has_swa: Sequence[bool]) -> None:
         books, memory = holding.books, self._memory
-        reachable = self._num_behind_window(books.num_committed, memory.window, memory.page_size)
+        reachable = self._count_unseen(books.num_committed, memory.window, memory.page_size)
         evicted = holding.num_evicted
         require(evicted <= reachable, f"positions of {what} without SWA slots", evicted, f"at most {reachable}")
         lost = [place for place, is_there in enumerate(has_swa) if place >= reachable and not is_there]
@@ -111,7 +111,7 @@ class Ledger:
 
 
 def _check_owners(what: str, everything: range, claims: Claims) -> None:
-    """Raise AssertionError at the first page that has no owner or several, or that nobody can own."""
+    """Raise AssertionError at the first page that has no owner or several, or that no one can own."""
     claimed = [page for _, pages in claims for page in pages]
     if len(claimed) == len(everything) and set(claimed) == set(everything):
         return
@@ -121,8 +121,8 @@ def _check_owners(what: str, everything: range, claims: Claims) -> None:
             owners.setdefault(page, []).append(owner)
     for page in everything:
         owned_by = owners.pop(page, [])
-        require(len(owned_by) == 1, f"owners of {what} {page}", owned_by or "nobody", "one")
-    require(not owners, f"{what}s that nobody can own", owners, "none")
+        require(len(owned_by) == 1, f"owners of {what} {page}", owned_by or "none", "one")
+    require(not owners, f"{what}s that no one can own", owners, "none")
 
 
 def _pages(slots: Iterable[int], page_size: int) -> tuple[int, ...]:

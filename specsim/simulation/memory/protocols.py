@@ -85,7 +85,7 @@ class Allocator(Protocol):
         ------
         SpecRejection
             INCONSISTENT_LENGTHS: lists of different lengths, or a slot whose place in its page is not that of its
-            position; COUNT_OUT_OF_RANGE: an end before its prefix; DOUBLE_FREE: a last slot that nobody owns;
+            position; COUNT_OUT_OF_RANGE: an end before its prefix; DOUBLE_FREE: a last slot that no one owns;
             DUPLICATE_SLOT: two requests fill one page; OUT_OF_SLOTS. Nothing was handed out.
         """
 
@@ -95,7 +95,7 @@ class Allocator(Protocol):
         Raises
         ------
         SpecRejection
-            DOUBLE_FREE: a slot is named twice, or lies in a page that nobody owns; nothing was taken back.
+            DOUBLE_FREE: a slot is named twice, or lies in a page that no one owns; nothing was taken back.
         """
 
     def begin_free_group(self) -> None:
@@ -193,7 +193,7 @@ class Rows(Protocol):
         Raises
         ------
         SpecRejection
-            DOUBLE_FREE: a row is named twice, or nobody has it; nothing was taken back.
+            DOUBLE_FREE: a row is named twice, or no one has it; nothing was taken back.
         """
 
 
@@ -257,7 +257,7 @@ class PrefixCache(Protocol):
         Raises
         ------
         SpecRejection
-            DOUBLE_FREE: nobody has locked it.
+            DOUBLE_FREE: no one has locked it.
         """
 
     def evict(self, count: int) -> list[int]:

@@ -42,7 +42,7 @@ class RadixCache:
 
     @property
     def num_evictable(self) -> int:
-        """Slots that nobody has locked."""
+        """Slots that no one has locked."""
         return sum(len(node.slots) for node in self._root.descendants() if not node.num_locks)
 
     @property

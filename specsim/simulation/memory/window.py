@@ -7,7 +7,7 @@ from specsim.counts import ceil_to, floor_to
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.protocols import Match
 
-NumBehindWindow = Callable[[int, int, int], int]
+CountUnseen = Callable[[int, int, int], int]
 """As ``num_behind_window``."""
 
 
@@ -31,7 +31,7 @@ def num_behind_window(next_position: int, window: int, page_size: int) -> int:
 
 
 def evict_behind_window(
-    memory: Memory, holding: Holding, next_position: int, *, num_behind_window: NumBehindWindow = num_behind_window
+    memory: Memory, holding: Holding, next_position: int, *, num_behind_window: CountUnseen = num_behind_window
 ) -> list[int]:
     """Give back the SWA slots of a request that no later forward reads; return the full slots that lost theirs.
 

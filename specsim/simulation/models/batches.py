@@ -158,14 +158,14 @@ class TargetOutput(Generic[ArrayT]):
     ``logits`` [row, vocab] is int64, float32 or bfloat16 and has the greedy choice on top, the lowest id among equals;
     ``hidden_states`` [token, layer*hidden] has the layers that were asked for, None if none. ``sampling_logits``
     float32 or bfloat16 [row, vocab] is what a sampled batch is sampled from; None where ``logits`` serve for that too.
-    ``told_states`` [row, hidden] is the worker's: it cuts what users are handed out of ``hidden_states``, a row of
+    ``reported_states`` [row, hidden] is the worker's: it cuts what users are handed out of ``hidden_states``, a row of
     logits a row.
     """
 
     logits: ArrayT
     hidden_states: ArrayT | None
     sampling_logits: ArrayT | None = None
-    told_states: ArrayT | None = None
+    reported_states: ArrayT | None = None
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,13 @@ def require_block_model(model: Any, arrays: str) -> ModelDescription:
     SpecRejection
         BAD_CONFIGURATION: its draft cannot draft blocks or reads no features, and what ``require_model`` refuses.
     """
-    told = require_model(model, arrays, READS_FEATURES)
+    facts = require_model(model, arrays, READS_FEATURES)
     if not isinstance(model, BlockModel):
         raise SpecRejection(
             Reason.BAD_CONFIGURATION,
             what="model",
-            got=told.name,
+            got=facts.name,
             expected="one with project_features and draft_block",
             because="DFLASH drafts blocks over KV that is made of the target's features",
         )
-    return told
+    return facts

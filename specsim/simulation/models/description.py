@@ -38,7 +38,7 @@ class Layout(StrEnum):
 
     SLOTS = "one row a slot"
     INDEXER_PAGES = "one row of bytes for 64 slots: their keys first, then their scales"
-    UNKNOWN = "known to the model alone, so that nobody else can move an entry"
+    UNKNOWN = "known to the model alone, so that no one else can move an entry"
 
 
 @dataclass(frozen=True)

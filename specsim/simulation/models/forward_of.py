@@ -35,7 +35,7 @@ def forward_of_extend(batch: DraftExtendBatch[Any], width: int | None) -> Forwar
 
 def forward_of_frozen_step(batch: FrozenDraftBatch[Any], width: int) -> ForwardBatch:
     """Return the batch of a step over the target's KV, which has no slot to write."""
-    requests = _nobody_in_particular(batch.input_ids, width)
+    requests = _anonymous_requests(batch.input_ids, width)
     return ForwardBatch(
         ForwardMode.DECODE,
         input_ids=batch.input_ids,
@@ -49,7 +49,7 @@ def forward_of_frozen_step(batch: FrozenDraftBatch[Any], width: int) -> ForwardB
 
 def forward_of_blocks(batch: BlockBatch[Any], width: int) -> ForwardBatch:
     """Return the batch of blocks of so many positions."""
-    requests = _nobody_in_particular(batch.input_ids, width)
+    requests = _anonymous_requests(batch.input_ids, width)
     return ForwardBatch(
         ForwardMode.DECODE,
         input_ids=batch.input_ids,
@@ -88,6 +88,6 @@ def _of_draft(mode: ForwardMode, batch: DraftStepBatch[Any] | DraftExtendBatch[A
     )
 
 
-def _nobody_in_particular(input_ids: Any, width: int) -> Any:
+def _anonymous_requests(input_ids: Any, width: int) -> Any:
     """Return a row of the dump for every request of a batch that does not say whose rows it has."""
     return input_ids[:: max(width, 1)] * 0

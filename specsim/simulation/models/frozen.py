@@ -73,28 +73,30 @@ def require_frozen_model(model: Any, arrays: str, topk: int, has_dp_attention: b
         hidden states of another width than the target's; beams where other ranks wait; and what ``require_model``
         refuses.
     """
-    told = require_model(model, arrays, (DraftSource.TARGET_KV,))
+    facts = require_model(model, arrays, (DraftSource.TARGET_KV,))
     if not isinstance(model, FrozenKVModel):
         because = "FROZEN_KV_MTP drafts over the target's KV"
-        raise _reject("model", told.name, "one with draft_frozen", because)
-    components = told.components_of(Side.TARGET)
+        raise _reject("model", facts.name, "one with draft_frozen", because)
+    components = facts.components_of(Side.TARGET)
     num_layers = min((one.num_layers for one in components), default=0)
-    if told.num_assistant_layers < 1:
-        raise _reject("description.num_assistant_layers", told.num_assistant_layers, "at least 1", "a draft has layers")
-    for layer in range(told.num_assistant_layers):
-        what, found = f"target layer of draft layer {layer}", told.target_layer_of.get(layer)
+    if facts.num_assistant_layers < 1:
+        raise _reject(
+            "description.num_assistant_layers", facts.num_assistant_layers, "at least 1", "a draft has layers"
+        )
+    for layer in range(facts.num_assistant_layers):
+        what, found = f"target layer of draft layer {layer}", facts.target_layer_of.get(layer)
         if found is None:
             raise _reject(what, "none", "an entry of description.target_layer_of", "the layer has no KV of its own")
         if not 0 <= found < num_layers:
             because = "it reads the KV of that layer"
             raise _reject(what, found, f"0 to {num_layers - 1}" if num_layers else "a target with KV", because)
-    width = len(told.draft_layers) * told.hidden_width
-    if told.draft_hidden_width != width:
+    width = len(facts.draft_layers) * facts.hidden_width
+    if facts.draft_hidden_width != width:
         because = "what the target says and what the draft carries on take one place"
-        raise _reject("description.draft_hidden_width", told.draft_hidden_width, str(width), because)
+        raise _reject("description.draft_hidden_width", facts.draft_hidden_width, str(width), because)
     if has_dp_attention and topk > 1:
         raise _reject("topk", topk, "1 where other ranks wait", "ranks would have to agree on copies of requests")
-    return told
+    return facts
 
 
 class UnreadState(UserWarning):
@@ -102,7 +104,7 @@ class UnreadState(UserWarning):
 
 
 def warn_of_states(description: ModelDescription) -> None:
-    """Warn whoever makes a worker of a target with recurrent state: a draft over its KV alone does not see that."""
+    """Warn the maker of a worker of a target with recurrent state: a draft over its KV alone does not see that."""
     if description.state_components:
         because = "a draft over its KV does not read that"
         # NOTE: the caller that makes the worker is outside its loop and the maker of its side.

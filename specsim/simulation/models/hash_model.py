@@ -77,7 +77,7 @@ class HashModel:
         return logits
 
     def next_sampling_logits(self, folds: Sequence[int]) -> list[int]:
-        """Return what the model is sampled from: minus the place of each token, as far as places are told apart."""
+        """Return what the model is sampled from: minus the place of each token, as far as places differ."""
         ranked = sorted(enumerate(self.next_logits(folds, 0)), key=lambda pair: -pair[1])
         deepest = min(self.vocab_size - 1, DEEPEST_SAMPLE)
         places = {token: min(place, deepest) for place, (token, _) in enumerate(ranked, 1)}

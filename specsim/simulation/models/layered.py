@@ -52,17 +52,17 @@ def require_layered(model: Any, config: SpecConfig, arrays: str) -> ModelDescrip
     -----
     Source: semantics E.4.
     """
-    told = require_model(model, arrays, (DraftSource.LAYERS,))
+    facts = require_model(model, arrays, (DraftSource.LAYERS,))
     if not isinstance(model, LayeredModel):
         because = "every draft step runs a layer of its own"
         raise _reject("model", type(model).__name__, "a specsim.simulation.models.layered.LayeredModel", because)
-    for one in told.kv_components:
+    for one in facts.kv_components:
         if one.side is Side.DRAFT and one.num_layers != config.num_steps:
             what = f"layers of the draft component {one.name!r}"
             raise _reject(what, one.num_layers, str(config.num_steps), "a draft has a layer a step")
     if config.topk != 1:
         raise _reject("topk", config.topk, "1", "each layer proposes one token, and together they are a chain")
-    return told
+    return facts
 
 
 def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:

@@ -48,7 +48,7 @@ class LaidOutPool(Generic[ArrayT]):
 
 @dataclass(frozen=True)
 class ImmovablePool:
-    """A pool with a component that nobody can move."""
+    """A pool with a component that no one can move."""
 
     component: KVComponent
 

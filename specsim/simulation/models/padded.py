@@ -32,8 +32,8 @@ from specsim.simulation.models.forward_of import (
     forward_of_target,
 )
 from specsim.simulation.models.frozen import FrozenDraftBatch, FrozenKVModel, shared_kv
+from specsim.simulation.models.idle import IdleBatches
 from specsim.simulation.models.layered import LayeredModel
-from specsim.simulation.models.nobody import Nobody
 from specsim.simulation.models.padded_rows import (
     Buffers,
     extend_batch,
@@ -90,7 +90,7 @@ class PaddedModel(Generic[ArrayT]):
         self.look: Look | None = None
         # NOTE: each forward is agreed on by the host, which a captured one would not ask again.
         self.description = replace(model.description, is_capturable=False)
-        self._nobody = Nobody(model.description, zeros or numpy_zeros)
+        self._idle = IdleBatches(model.description, zeros or numpy_zeros)
         self._extend_width = extend_width
         self._frozen_width = frozen_width
         self._pad = pad or numpy_pad
@@ -225,28 +225,28 @@ class PaddedModel(Generic[ArrayT]):
         model.project_features(FeatureBatch(padded.positions, padded.out_cache_loc, features), opened(kv, padded))
 
     def run_padding(self, kind: ForwardKind, num_tokens: int, num_tokens_per_req: int | None, layer: int = 0) -> None:
-        """Run a forward of a kind for nobody, on so many rows of padding and pools that hold the dump alone."""
-        agreed, nobody, width = Agreement(num_tokens, num_tokens_per_req), self._nobody, num_tokens_per_req or 0
-        of_draft = nobody.dump(Side.DRAFT)
+        """Run a forward of a kind for an idle batch, on so many rows of padding and pools that hold the dump alone."""
+        agreed, idle, width = Agreement(num_tokens, num_tokens_per_req), self._idle, num_tokens_per_req or 0
+        of_draft = idle.dump(Side.DRAFT)
         match kind:
             case ForwardKind.TARGET_PREFILL:
-                self._prefill(nobody.prompts(), nobody.dump(Side.TARGET), nobody.states(1), agreed)
+                self._prefill(idle.prompts(), idle.dump(Side.TARGET), idle.states(1), agreed)
             case ForwardKind.VERIFY:
-                scratch = nobody.states(0, width)
-                self._verify(nobody.trees(width), nobody.dump(Side.TARGET), nobody.states(1), scratch, agreed)
+                scratch = idle.states(0, width)
+                self._verify(idle.trees(width), idle.dump(Side.TARGET), idle.states(1), scratch, agreed)
             case ForwardKind.DRAFT_STEP:
-                self._draft_step(nobody.beams(), of_draft, agreed)
+                self._draft_step(idle.beams(), of_draft, agreed)
             case ForwardKind.FROZEN_STEP:
-                kv = shared_kv(self.description, nobody.dump(Side.TARGET))
-                self._draft_frozen(nobody.frozen_beams(), kv, agreed)
+                kv = shared_kv(self.description, idle.dump(Side.TARGET))
+                self._draft_frozen(idle.frozen_beams(), kv, agreed)
             case ForwardKind.DRAFT_BLOCK:
-                self._draft_block(nobody.blocks(width), of_draft, agreed)
+                self._draft_block(idle.blocks(width), of_draft, agreed)
             case ForwardKind.FEATURES_OF_PROMPTS | ForwardKind.FEATURES:
-                self._project_features(kind, nobody.features(), of_draft, agreed)
+                self._project_features(kind, idle.features(), of_draft, agreed)
             case ForwardKind.LAYER_PREFILL | ForwardKind.LAYER_EXTEND:
-                self._draft_layer(kind, layer, nobody.extend(), of_draft, agreed)
+                self._draft_layer(kind, layer, idle.extend(), of_draft, agreed)
             case _:
-                self._draft_extend(kind, nobody.extend(), of_draft, agreed)
+                self._draft_extend(kind, idle.extend(), of_draft, agreed)
 
     def _longer_extend(
         self, kind: ForwardKind, batch: DraftExtendBatch[ArrayT], agreed: Agreement

@@ -1,4 +1,4 @@
-"""What an entry holds that nobody has written: a number that is recognisably wrong, and finite.
+"""What an entry holds that no one has written: a number that is recognisably wrong, and finite.
 
 A forward may load such an entry and weigh it with 0; a NaN would then spread although nothing is wrong.
 """

@@ -78,27 +78,27 @@ def require_model(model: Any, arrays: str, draft_sources: Collection[DraftSource
         loader = {"numpy": "specsim.reference.models.load_model", "torch": "specsim.gpu.models.load_model"}[arrays]
         because = f"the worker runs its forwards; {loader} makes a toy model one"
         raise _reject("model", type(model).__name__, "a specsim.simulation.models.protocol.Model", because)
-    told = model.description
-    if told.arrays != arrays:
-        raise _reject("description.arrays", told.arrays, arrays, "the worker's buffers are of that kind")
-    if told.draft_source not in draft_sources:
+    facts = model.description
+    if facts.arrays != arrays:
+        raise _reject("description.arrays", facts.arrays, arrays, "the worker's buffers are of that kind")
+    if facts.draft_source not in draft_sources:
         expected, because = " or ".join(one.name for one in draft_sources), "the worker drafts with such a model"
         if draft_sources == _ITS_OWN_KV:
             because = "the worker drafts with a draft model that has KV of its own"
-        raise _reject("description.draft_source", told.draft_source.name, expected, because)
+        raise _reject("description.draft_source", facts.draft_source.name, expected, because)
     for side in Side:
-        names = [one.name for one in told.kv_components if one.side is side]
+        names = [one.name for one in facts.kv_components if one.side is side]
         if len(set(names)) != len(names):
             raise _reject(f"{side.value} components", names, "different names", "buffers are passed by name")
-    windows = sorted({one.window for one in told.swa_components})
+    windows = sorted({one.window for one in facts.swa_components})
     if len(windows) > 1 or any(window < 1 for window in windows):
         raise _reject("windows of SWA components", windows, "one, of at least 1", "one map of slots serves all of them")
-    if any(one.side is Side.DRAFT for one in told.swa_components):
+    if any(one.side is Side.DRAFT for one in facts.swa_components):
         raise _reject("side of SWA components", Side.DRAFT.value, Side.TARGET.value, "the draft sees its whole text")
-    missing = sorted(set(told.hidden_layers) - {-1, *told.auxiliary_layers})
+    missing = sorted(set(facts.hidden_layers) - {-1, *facts.auxiliary_layers})
     if missing:
         raise _reject("description.draft_layers", missing, "-1 or auxiliary_layers", "the target returns no others")
-    return told
+    return facts
 
 
 def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:

@@ -47,9 +47,9 @@ def test_a_call_looks_once_at_what_each_module_sees(looks):
 
 def test_an_empty_tensor_may_start_where_another_one_does():
     lengths = torch.tensor([2, 10], dtype=torch.int32)
-    nobody = torch.from_numpy(lengths.numpy()[:0].view("int64"))
-    assert nobody.untyped_storage().data_ptr() == lengths.untyped_storage().data_ptr()
-    counts = gpu.create_num_accepted_drafts_filter(torch.tensor([6, 31], dtype=torch.int32), nobody, lengths)
+    idle = torch.from_numpy(lengths.numpy()[:0].view("int64"))
+    assert idle.untyped_storage().data_ptr() == lengths.untyped_storage().data_ptr()
+    counts = gpu.create_num_accepted_drafts_filter(torch.tensor([6, 31], dtype=torch.int32), idle, lengths)
     assert counts.tolist() == [0, 0]
     assert lengths.tolist() == [9, 42]
 

@@ -93,7 +93,7 @@ def test_the_first_launch_compiles_and_later_ones_start_what_was_compiled(kernel
     [(tensors(offset=1), 0, 0), (tensors(dtype=torch.int32), 0, 0), (tensors(), 1, 0), (tensors(), 0, 1)],
     ids=["not aligned", "another type", "another device", "another stream"],
 )
-def test_what_a_prepared_launch_relies_on_is_told_apart(kernel, plan, buffers, device, stream):
+def test_what_a_prepared_launch_relies_on_is_distinguished(kernel, plan, buffers, device, stream):
     start((plan,), tensors(), 0, 0)
     start((plan,), buffers, device, stream)
     assert len(kernel.compiled) == 2
@@ -146,7 +146,7 @@ def test_alignment_of_16_bytes_is_enough(kernel, plan):
     assert (len(kernel.compiled), len(kernel.started)) == (1, 1)
 
 
-def test_buffers_are_told_apart_by_name_not_by_order(kernel, plan):
+def test_buffers_are_distinguished_by_name_not_by_order(kernel, plan):
     buffers = tensors()
     start((plan,), buffers, 0, 0)
     start((plan,), dict(reversed(buffers.items())), 0, 0)

@@ -84,8 +84,10 @@ class Play:
                 worker, padded = run.believed_padded_worker()
             meeting = Meeting(group, padded.run_padding, case.attn_tp_size)
             padded.agree, padded.look = meeting, self.looking(group, meeting, case is self.cases[-1])
-            told = played(Engine(worker, 4), case.asked(group.rank), lambda engine, own=meeting: run_rank(engine, own))
-            outcomes.append((told, {kind.name: count for kind, count in padded.forwards.items()}))
+            reported = played(
+                Engine(worker, 4), case.asked(group.rank), lambda engine, own=meeting: run_rank(engine, own)
+            )
+            outcomes.append((reported, {kind.name: count for kind, count in padded.forwards.items()}))
         return outcomes, [str(one) for one in group.lost]
 
     def looking(self, group, meeting, has_fault):
@@ -105,7 +107,7 @@ class Play:
 
 
 @dataclass(frozen=True)
-class OneVoice:
+class ReplicatedPlay:
     """What ranks play that run the same requests, and of which each but the first would say other tokens."""
 
     cases: tuple[Case, ...]

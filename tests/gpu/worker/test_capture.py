@@ -61,7 +61,7 @@ def test_a_captured_call_replays(name):
     replays()
 
 
-def test_nobody_collects_garbage_during_a_capture():
+def test_no_one_collects_garbage_during_a_capture():
     was_enabled = []
 
     rows = torch.zeros(4, dtype=torch.int64, device=DEVICE)

@@ -85,7 +85,7 @@ def test_every_phase_and_state_is_that_of_the_reference(page_size, options, kind
     ],
 )
 def test_what_is_sampled_or_processed_is_that_of_the_reference(options, kinds):
-    """One request keeps as few tokens as it is told, beside others that keep as few or are greedy."""
+    """One request keeps as few tokens as it asks for, beside others that keep as few or are greedy."""
     asked = [
         Request(0, [1, 2], 3, sampling=SamplingParameters(1.2, top_k=3, seed=3)),
         Request(1, [2, 7], 3, processor=Shifted(1)),

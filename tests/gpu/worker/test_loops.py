@@ -104,7 +104,7 @@ def write_over(there, given):
 
 
 def asked_of(run):
-    """Return requests of which some are sampled, processed or told of, as far as the worker serves them."""
+    """Return requests of which some are sampled, processed or reported on, as far as the worker serves them."""
     vocab_size, is_block = run.scenario.model.vocab_size, run.name.startswith("dflash")
     plain = [Request(one, [token % vocab_size for token in (one, 7, 3)[: 1 + one]], 3 + 2 * one) for one in range(3)]
     return plain, [

@@ -69,7 +69,7 @@ def test_every_phase_and_state_is_that_of_the_reference(page_size, kinds, option
 
 
 @pytest.mark.parametrize("options", [pytest.param(PADDED, id="padded"), IN_GRAPHS])
-def test_what_is_sampled_constrained_or_told_is_that_of_the_reference(options):
+def test_what_is_sampled_constrained_or_reported_is_that_of_the_reference(options):
     asked = [
         Request(0, [1, 2], 5, sampling=SamplingParameters(1.2, seed=3), top_logprobs=1),
         Request(1, [2], 5, processor=Shifted(1)),
@@ -77,8 +77,8 @@ def test_what_is_sampled_constrained_or_told_is_that_of_the_reference(options):
     ]
     both = beside(asked, 3, **options)
     both.play(asked)
-    told = [[len(one.logprobs) for one in engine.scheduler.finished] for engine in both.engines]
-    assert told[0] == told[1] and max(told[0]) > 0
+    reported = [[len(one.logprobs) for one in engine.scheduler.finished] for engine in both.engines]
+    assert reported[0] == reported[1] and max(reported[0]) > 0
 
 
 @needs_gpu

@@ -160,7 +160,7 @@ def keeping_a_page_more(*arguments):
 
 
 def taking_the_first(seq_lens, window, accepted, *arguments):
-    """Move, but give the slots of whoever came first to those that go on."""
+    """Move, but give the slots of the first request to those that go on."""
     new_lens, committed, kept = ORIGINAL_MOVE(seq_lens, window, accepted, *arguments)
     return new_lens, committed, window[: len(kept)].clone()
 
@@ -169,8 +169,8 @@ ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_fron
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "draft_kv"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
-    "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = nobody"),
-    "slots of whoever came first": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
+    "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = no one"),
+    "slots of the first request": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
 }
 
 

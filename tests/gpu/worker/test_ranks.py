@@ -9,7 +9,7 @@ from specsim.gpu.worker.rank_processes import run_ranks
 from specsim.gpu.worker.ranks import torch_pad
 from specsim.phases.padding import numpy_pad
 from specsim.simulation.models.pool_kinds import PoolKind
-from tests.gpu.worker.rank_play import CHAIN, TREE, Case, OneVoice, Play, every_worker
+from tests.gpu.worker.rank_play import CHAIN, TREE, Case, Play, ReplicatedPlay, every_worker
 
 HOME = "tests.gpu.worker.rank_play"
 NUM_GPUS = 0 if DEVICE.type != "cuda" else torch.cuda.device_count()
@@ -27,8 +27,8 @@ def check(play, ended, expected=None):
     first = next(iter(left.values()))
     for rank, (outcomes, lost) in left.items():
         assert lost == (expected or [])
-        for case, (told, forwards), (_, of_first) in zip(play.cases, outcomes, first[0], strict=True):
-            assert told == case.alone(rank), (case, rank)
+        for case, (reported, forwards), (_, of_first) in zip(play.cases, outcomes, first[0], strict=True):
+            assert reported == case.alone(rank), (case, rank)
             assert forwards == of_first, (case, rank)
     return left
 
@@ -95,25 +95,25 @@ def test_ranks_with_a_gpu_each_output_what_the_reference_does():
 
 
 def test_ranks_of_one_batch_commit_the_same():
-    check_replicated_model(OneVoice((Case("eagle_v2", TREE, (2, 2)),)))
+    check_replicated_model(ReplicatedPlay((Case("eagle_v2", TREE, (2, 2)),)))
 
 
 @pytest.mark.slow
 def test_ranks_of_one_batch_commit_the_same_with_every_worker():
-    check_replicated_model(OneVoice(every_worker((2, 2))))
-    check_replicated_model(OneVoice((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True))
+    check_replicated_model(ReplicatedPlay(every_worker((2, 2))))
+    check_replicated_model(ReplicatedPlay((Case("eagle_v2", CHAIN, (1, 1)),), is_on_device=True))
 
 
 @pytest.mark.skipif(NUM_GPUS < 2, reason="NCCL needs a GPU a rank")
 def test_ranks_of_one_batch_with_a_gpu_each_commit_the_same():
-    check_replicated_model(OneVoice(every_worker((2, 2)), is_on_device=True), "nccl")
+    check_replicated_model(ReplicatedPlay(every_worker((2, 2)), is_on_device=True), "nccl")
 
 
 def check_replicated_model(play, backend="gloo"):
     for one in run_ranks(play, 2, backend, 60.0, preload=[HOME]):
         assert one.failure is None
-        for case, told in zip(play.cases, one.returned, strict=True):
-            assert told == case.alone(0), case
+        for case, reported in zip(play.cases, one.returned, strict=True):
+            assert reported == case.alone(0), case
 
 
 def test_tensors_are_padded_like_arrays():

@@ -21,7 +21,7 @@ LOOPS = {"v1": (ReferenceWorkerV1, GpuWorkerV1), "v2": (ReferenceWorker, GpuWork
 
 
 def beside_the_reference(loops, config, steps, **options):
-    """Run both to the end; raise where they differ. The entries of padding, row 0 and slot 0, are nobody's."""
+    """Run both to the end; raise where they differ. The entries of padding, row 0 and slot 0, are no one's."""
     asked = requests(2 * config.num_draft_tokens + 2)
     sizes = sizes_for(config, asked, 3)
     believed, tried = loops

@@ -199,7 +199,7 @@ def test_what_goes_up_comes_down_as_it_is():
     assert got[2].tolist() == [3, 1]
 
 
-def test_a_row_that_was_prefilled_again_is_whoever_joins_with_it():
+def test_a_row_that_was_prefilled_again_is_the_request_that_joins_with_it():
     """A request gave way, and its row went to another: what was carried for it is dropped by its place."""
     worker = pair(CHAIN, requests(3), 3, use_graphs=False).engines[1].worker
     waiting = WaitingBatch(worker.side.facts, worker.sizes)

@@ -67,7 +67,7 @@ def swapped(self, other):
     return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
 
 
-LEAKED = r"owners of slot \d+ = nobody"
+LEAKED = r"owners of slot \d+ = no one"
 
 FAULTS = {
     "freed one too many": (reclaim, "evicted_nodes", evicting(False), "DOUBLE_FREE: freed slots"),
@@ -78,13 +78,13 @@ FAULTS = {
         reclaiming(seq_lens=lambda _, phase: phase.seq_lens - phase.num_accepted_tokens),
         "seq_lens",
     ),
-    "lengths of whoever came first": (
+    "lengths of the first request": (
         v1,
         "reclaim",
         reclaiming(seq_lens=lambda everyone, phase: everyone.seq_lens[: len(phase.seq_lens)].clone()),
         "seq_lens",
     ),
-    "slots of whoever came first": (
+    "slots of the first request": (
         reclaim,
         "_map",
         mapping(lambda window, kept: window[: len(kept)].clone()),

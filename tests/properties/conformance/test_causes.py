@@ -17,7 +17,7 @@ def failure(name, operation=TREE, raised="AssertionError", size=1, **fields):
     return Failure(operation, name, "words", case, error, **fields)
 
 
-def told(*failures):
+def plain(*failures):
     return [
         (one.operation, one.first.property, [other.property for other in one.others]) for one in causes_of(failures)
     ]
@@ -25,7 +25,7 @@ def told(*failures):
 
 def test_the_smallest_case_of_the_operation_stands_for_laws_and_runs():
     run = failure("engine.output_equals_autoregressive_decoding", "")
-    assert told(
+    assert plain(
         run,
         failure(f"agreement.{TREE}", size=5),
         failure("verify.count_excludes_the_root", size=3),
@@ -38,7 +38,7 @@ def test_the_smallest_case_of_the_operation_stands_for_laws_and_runs():
 def test_the_operation_that_comes_first_explains_a_run():
     run = failure("engine.output_equals_autoregressive_decoding", "")
     bonus = failure("agreement.fill_bonus_tokens", "fill_bonus_tokens")
-    assert told(bonus, failure(f"agreement.{TREE}"), run) == [
+    assert plain(bonus, failure(f"agreement.{TREE}"), run) == [
         (TREE, f"agreement.{TREE}", [run.property]),
         ("fill_bonus_tokens", bonus.property, []),
     ]
@@ -47,7 +47,7 @@ def test_the_operation_that_comes_first_explains_a_run():
 def test_layouts_arguments_and_bad_input_count_apart():
     names = [f"{group}.{TREE}" for group in ("agreement", "strided", "mutation", "rejection", "anything")]
     agreement, strided, mutation, rejection, anything = names
-    assert told(*map(failure, names)) == [
+    assert plain(*map(failure, names)) == [
         (TREE, agreement, []),
         (TREE, mutation, []),
         (TREE, rejection, [anything]),
@@ -55,20 +55,20 @@ def test_layouts_arguments_and_bad_input_count_apart():
     ]
 
 
-def test_whoever_raises_the_same_exception_fails_for_the_same_reason():
+def test_the_same_exception_is_the_same_reason():
     names = [f"{group}.{TREE}" for group in ("agreement", "strided", "rejection")]
     raising = [failure(name, raised="kernels.Broken") for name in names]
-    assert told(*raising, failure("verify.count_excludes_the_root")) == [
+    assert plain(*raising, failure("verify.count_excludes_the_root")) == [
         (TREE, "verify.count_excludes_the_root", []),
         (TREE, names[0], names[1:]),
     ]
     crashes = [failure(name, fate="CRASHED") for name in names]
-    assert told(*crashes, raising[0]) == [(TREE, names[0], names[1:]), (TREE, names[0], [])]
+    assert plain(*crashes, raising[0]) == [(TREE, names[0], names[1:]), (TREE, names[0], [])]
 
 
 def test_bad_input_explains_no_run_and_runs_alone_stand_alone():
     runs = [failure(f"engine.{name}", "") for name in ("output_equals_autoregressive_decoding", "other")]
-    assert told(failure(f"rejection.{TREE}"), *runs) == [
+    assert plain(failure(f"rejection.{TREE}"), *runs) == [
         (TREE, f"rejection.{TREE}", []),
         ("", runs[0].property, []),
         ("", runs[1].property, []),
@@ -77,7 +77,7 @@ def test_bad_input_explains_no_run_and_runs_alone_stand_alone():
 
 def test_cases_with_a_difference_are_shown_before_those_without():
     bare, full = failure("verify.count_excludes_the_root"), failure(f"agreement.{TREE}", size=9, difference="a = 1")
-    assert told(bare, full) == [(TREE, full.property, [bare.property])]
+    assert plain(bare, full) == [(TREE, full.property, [bare.property])]
 
 
 SAMPLER = "tree_speculative_sampling_target_only"
@@ -97,7 +97,7 @@ def test_what_is_left_when_the_first_cause_is_taken_away_is_another_cause_and_a_
     unknown = sampled("acceptance.sampled_nodes_are_a_path", Evidence())
     found = causes_of([agreement, remembered, strided, unknown, law, lower])
     assert [one.loss for one in found] == ["the emitted law is wrong", "", ""]
-    assert told(agreement, remembered, strided, unknown, law, lower) == [
+    assert plain(agreement, remembered, strided, unknown, law, lower) == [
         (SAMPLER, law.property, [unknown.property]),
         (SAMPLER, agreement.property, [remembered.property]),
         (SAMPLER, strided.property, [lower.property]),
@@ -108,14 +108,14 @@ def test_neither_scratch_memory_nor_an_unusual_argument_explains_a_run():
     run = failure("sampled_engine.engine_emits_the_autoregressive_law", "")
     from_logits = "verify_tree_sampled_from_logits"
     relaxed = failure(f"agreement.{from_logits}", from_logits, evidence=THRESHOLDS)
-    assert told(relaxed, run) == [(from_logits, relaxed.property, []), ("", run.property, [])]
+    assert plain(relaxed, run) == [(from_logits, relaxed.property, []), ("", run.property, [])]
     usual = failure(f"agreement.{from_logits}", from_logits, evidence=RESIDUAL)
-    assert told(usual, run) == [(from_logits, usual.property, [run.property])]
+    assert plain(usual, run) == [(from_logits, usual.property, [run.property])]
 
 
 def test_a_lost_law_comes_before_what_the_table_has_first():
     first = failure("agreement.generate_coins", "generate_coins")
     law = sampled("sampling_law.tree_emits_the_targets_law", RESIDUAL)
-    assert told(first, law) == [(SAMPLER, law.property, []), ("generate_coins", first.property, [])]
+    assert plain(first, law) == [(SAMPLER, law.property, []), ("generate_coins", first.property, [])]
     unusual = sampled("sampling_law.repeated_siblings_count_again_upstream", THRESHOLDS)
     assert [one.loss for one in causes_of([first, unusual])] == ["", ""]

@@ -63,7 +63,7 @@ def case_kept(name: str, operation: str, sampler: Any, given: Any, folder: Any) 
     return again
 
 
-def test_a_law_over_all_coins_is_told_by_one_request_and_its_cell(tmp_path):
+def test_a_law_over_all_coins_is_reported_by_one_request_and_its_cell(tmp_path):
     name = "sampling_law.tree_emits_the_targets_law"
     case = case_kept(name, TREE, tree_sampler("SYN6"), FORK, tmp_path)
     assert case.arguments["candidates"].tolist() == [[0, 0, 1]]
@@ -169,9 +169,9 @@ def test_a_crash_of_a_law_with_several_calls_keeps_what_the_law_was_given(tmp_pa
     search = Search(
         0, 1, 1, Fate.CRASHED, call_seconds=30.0, seconds=0.0, memory=None, is_interpreted=False, loads_apart=False
     )
-    told = smallest_crash("writes_and_aborts", name, search, UnitLimits((1,), str(tmp_path), 0), load)
-    case = read_case(Path(told["case"]))
-    assert told["message"] == "fill_bonus_tokens CRASHED: killed by SIGABRT"
+    plain = smallest_crash("writes_and_aborts", name, search, UnitLimits((1,), str(tmp_path), 0), load)
+    case = read_case(Path(plain["case"]))
+    assert plain["message"] == "fill_bonus_tokens CRASHED: killed by SIGABRT"
     calls = given_to(property_named(name), case.law)
     assert [call.keys() for call in calls] == [case.arguments.keys()] * 2
 
@@ -193,8 +193,8 @@ def test_the_smallest_structure_that_crashes_is_found_without_time_to_shrink(tmp
         is_interpreted=False,
         loads_apart=loads_apart,
     )
-    told = smallest_crash(name, "agreement.fill_bonus_tokens", search, UnitLimits((1,), str(tmp_path), 0), load)
-    case = read_case(Path(told["case"]))
+    plain = smallest_crash(name, "agreement.fill_bonus_tokens", search, UnitLimits((1,), str(tmp_path), 0), load)
+    case = read_case(Path(plain["case"]))
     num_requests, width = case.arguments["accept_tokens"].shape
     assert num_requests == 2 and width <= 3, "one request and two nodes come first, and crash nothing"
 

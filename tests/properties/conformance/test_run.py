@@ -27,8 +27,8 @@ PREPARED = Prepared(Described.of(load("specsim.reference")), "no device", False,
 @pytest.fixture
 def run(tmp_path):
     """Return a run, and a list of the failures that it tells."""
-    told = []
-    return Run(WANTED, PREPARED, lambda name: PREPARED, tmp_path, told.append), told
+    plain = []
+    return Run(WANTED, PREPARED, lambda name: PREPARED, tmp_path, plain.append), plain
 
 
 def lost(run, fate, index=0):
@@ -47,15 +47,15 @@ def lost(run, fate, index=0):
     ],
     ids=["not again", "cut", "died", "no time", "interrupted"],
 )
-def test_a_crash_is_told_whatever_becomes_of_the_search(run, end, words):
-    run, told = run
+def test_a_crash_is_reported_whatever_becomes_of_the_search(run, end, words):
+    run, plain = run
     search = run.take(lost(run, Fate.TIMED_OUT))
-    assert search.is_apart and not told
+    assert search.is_apart and not plain
     event = end(search)
     if event is not None:
         assert run.take(event) is None
     report = run.report("interrupted", is_interrupted=event is None)
-    (failure,) = told
+    (failure,) = plain
     assert failure.message == f"fill_bonus_tokens TIMED OUT: has not returned{words}"
     assert (failure.operation, failure.fate, failure.error) == ("fill_bonus_tokens", "TIMED OUT", "words")
     assert report.failures == (failure,)
@@ -63,24 +63,24 @@ def test_a_crash_is_told_whatever_becomes_of_the_search(run, end, words):
 
 
 def test_rounds_of_a_property_that_crash_side_by_side_are_one_failure(tmp_path):
-    told = []
-    run = Run(replace(WANTED, budget=60.0, jobs=2), PREPARED, lambda name: PREPARED, tmp_path, told.append)
+    plain = []
+    run = Run(replace(WANTED, budget=60.0, jobs=2), PREPARED, lambda name: PREPARED, tmp_path, plain.append)
     first, second, third = [job for job in run.jobs() if job.key[0] == NAMES[0]]
     call = ("fill_bonus_tokens", None)
     search = run.take(Lost(first, Fate.CRASHED, "killed", example=2, call=call))
     assert run.dispatch(third) == "it has failed"
     assert run.take(Lost(second, Fate.CRASHED, "killed", example=2, call=("fast_topk", None))) is None
     assert run.take(Lost(search, Fate.CUT, "late")) is None
-    assert [(failure.operation, failure.message) for failure in told] == [
+    assert [(failure.operation, failure.message) for failure in plain] == [
         ("fill_bonus_tokens", "fill_bonus_tokens CRASHED: killed")
     ]
 
 
 def test_what_is_raised_is_a_failure_of_its_property_and_no_crash(run):
-    run, told = run
+    run, plain = run
     assert [run.take(lost(run, Fate.RAISED, index)) for index in (0, 1)] == [None, None]
-    assert {failure.fate for failure in told} == {"FAILED"}
-    assert [failure.operation for failure in told] == [name.partition(".")[2] for name in NAMES]
+    assert {failure.fate for failure in plain} == {"FAILED"}
+    assert [failure.operation for failure in plain] == [name.partition(".")[2] for name in NAMES]
     assert not run.report().properties[NAMES[0]].not_run
 
 
@@ -114,8 +114,8 @@ def test_a_failure_names_the_operations_that_the_reference_had_to_supply(tmp_pat
     for _ in range(2):
         run.take(Lost(jobs[NAMES[0]], Fate.CRASHED, "killed", example=2, call=("fill_bonus_tokens", None)))
     job = run.dispatch(jobs[name])
-    told = units.tell(Failure("", name, "wrong", None, ""), None)
-    run.take(Done(job, {**asdict(PropertyReport(1, True, False)), "duration": 0.1, "failure": told}))
+    plain = units.tell(Failure("", name, "wrong", None, ""), None)
+    run.take(Done(job, {**asdict(PropertyReport(1, True, False)), "duration": 0.1, "failure": plain}))
     report = run.report()
     (failure,) = [one for one in report.failures if one.property == name]
     assert failure.without == ("fill_bonus_tokens",)
@@ -136,16 +136,16 @@ def test_an_operation_that_is_taken_away_is_missing(tmp_path):
     }
 
 
-def test_a_failure_is_told_where_its_case_cannot_be_kept(tmp_path, monkeypatch):
+def test_a_failure_is_reported_where_its_case_cannot_be_kept(tmp_path, monkeypatch):
     """A law that tries anything may hand over what no case file holds; and a file may be gone."""
     name, _ = NAMES
     arguments = {"accept_tokens": np.array("text"), "num_accepted_tokens": np.array([1], dtype=np.int32)}
     broken = Failure("fill_bonus_tokens", name, "wrong", arguments, "Traceback")
     monkeypatch.setattr(units, "run_property", lambda *_: (PropertyReport(1, True, False), broken))
-    told = units.run_unit("specsim.reference", name, (0,), units.UnitLimits((1,), str(tmp_path), 0))["failure"]
-    assert (told["message"], told["case"]) == ("wrong", None)
-    assert "its case is not kept: BAD_CASE_FILE" in told["error"]
-    found = units.failure_from({**told, "case": str(tmp_path / "gone.json")})
+    plain = units.run_unit("specsim.reference", name, (0,), units.UnitLimits((1,), str(tmp_path), 0))["failure"]
+    assert (plain["message"], plain["case"]) == ("wrong", None)
+    assert "its case is not kept: BAD_CASE_FILE" in plain["error"]
+    found = units.failure_from({**plain, "case": str(tmp_path / "gone.json")})
     assert (found.message, found.kept) == ("wrong", None)
 
 
@@ -168,8 +168,10 @@ def test_a_turn_that_ends_in_the_first_example_comes_again_once(tmp_path, budget
     """Its property would have no example, however much time is left when all the others are through."""
     run = Run(replace(WANTED, budget=budget), PREPARED, lambda name: PREPARED, tmp_path, lambda failure: None)
     job = next(job for job in run.jobs() if job.key == (NAMES[0], number if budget else 0))
-    told = {"examples": example - 1, "failed": False, "missing": False, "cut": True, "duration": 0.1, "failure": None}
-    cut = {"within a call": Lost(job, Fate.CUT, "its time is over", example=example), "between": Done(job, told)}[where]
+    plain = {"examples": example - 1, "failed": False, "missing": False, "cut": True, "duration": 0.1, "failure": None}
+    cut = {"within a call": Lost(job, Fate.CUT, "its time is over", example=example), "between": Done(job, plain)}[
+        where
+    ]
     assert run.take(cut) is (job if runs_again else None)
     assert run.take(cut) is None
     assert run.report().properties[NAMES[0]].cut

@@ -112,7 +112,7 @@ def test_every_reason_of_a_wrong_kind_is_reached():
     assert wanted <= reached
 
 
-def test_a_call_is_told_in_one_line():
+def test_a_call_is_reported_in_one_line():
     valid = {"values": np.zeros((1, 2), np.float32), "k": 1}
     scalar = list(MUTATIONS).index("scalar")
     assert (

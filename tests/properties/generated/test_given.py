@@ -75,9 +75,9 @@ def test_who_does_not_is_found(operation, write):
 
 
 def test_a_write_beside_an_output_is_named():
-    told = message_of(writing("gather_accept_tokens", past_the_end), "gather_accept_tokens")
-    assert told.startswith("gather_accept_tokens: the memory around accept_tokens = 0 at [")
-    assert told.endswith(" as before")
+    reported = message_of(writing("gather_accept_tokens", past_the_end), "gather_accept_tokens")
+    assert reported.startswith("gather_accept_tokens: the memory around accept_tokens = 0 at [")
+    assert reported.endswith(" as before")
     blocks = writing("fill_bonus_tokens", past_the_end, Limits(is_contiguous=True))
     assert "the memory around bonus_tokens" in message_of(blocks, "fill_bonus_tokens")
 

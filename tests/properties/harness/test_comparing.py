@@ -39,7 +39,7 @@ def test_what_is_returned_is_compared_with_the_reference():
     assert compare("verify_tree_greedy", WALK, walked._asdict(), walked)
 
 
-def test_the_first_difference_is_told():
+def test_the_first_difference_is_reported():
     wrong = REFERENCE.verify_tree_greedy(**WALK)._replace(num_accepted_drafts=np.array([2], dtype=np.int32))
     with pytest.raises(AssertionError, match=r"^verify_tree_greedy: num_accepted_drafts\[0\] = 2, but should be 1$"):
         compare("verify_tree_greedy", WALK, wrong)

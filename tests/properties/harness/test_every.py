@@ -105,8 +105,8 @@ def test_a_failure_is_explained_in_pytest_as_on_the_command_line(tmp_path):
     faulty = mutant.inject(REFERENCE.functions["verify_tree_greedy"])
     backend = REFERENCE.with_function("verify_tree_greedy", faulty, mutant.id)
     _, failure = run_property(property_named("agreement.verify_tree_greedy"), backend, 0, 40)
-    told = explain_here(failure, backend, 0, tmp_path)
-    assert told.startswith(f"FAILURE of verify_tree_greedy: agreement.verify_tree_greedy\n  {failure.message}\n")
-    assert "\n    request 0: node 0 token " in told and "\n  first difference from the reference: " in told
+    reported = explain_here(failure, backend, 0, tmp_path)
+    assert reported.startswith(f"FAILURE of verify_tree_greedy: agreement.verify_tree_greedy\n  {failure.message}\n")
+    assert "\n    request 0: node 0 token " in reported and "\n  first difference from the reference: " in reported
     (written,) = tmp_path.glob("*.json")
-    assert told.endswith(f"\n  specsim replay {written} --impl {backend.name}")
+    assert reported.endswith(f"\n  specsim replay {written} --impl {backend.name}")

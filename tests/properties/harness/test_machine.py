@@ -96,7 +96,7 @@ def test_the_example_finds_a_planted_fault(example):
         run(ForgetfulMachine, 100, 20, phases=(Phase.generate,))
 
 
-def test_a_failing_history_is_told_action_by_action(example, capsys):
+def test_a_failing_history_is_reported_action_by_action(example, capsys):
     class StuckWorker(example["MyWorker"]):
         """Fails at its second prefill."""
 
@@ -112,6 +112,6 @@ def test_a_failing_history_is_told_action_by_action(example, capsys):
 
     with pytest.raises(AssertionError) as caught:
         run(StuckMachine, 50, 20, phases=(Phase.generate,))
-    told = "\n".join(caught.value.__notes__)
-    assert "state.admit" in told
-    assert "\nadmit Asked(prompt=" in told
+    reported = "\n".join(caught.value.__notes__)
+    assert "state.admit" in reported
+    assert "\nadmit Asked(prompt=" in reported

@@ -54,7 +54,7 @@ class LateRelayWorker(ReferenceWorker):
 
 
 class CachingScheduler(Scheduler):
-    """Leaves the whole text of whoever ended to the prefix cache, whatever the draft has caught up on."""
+    """Leaves the whole text of an ended request to the prefix cache, whatever the draft has caught up on."""
 
     def finish(self):
         """Release every request that has ended."""

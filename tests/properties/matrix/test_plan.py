@@ -84,7 +84,7 @@ def test_a_cover_is_small_and_the_same_whenever_it_is_built():
     assert len(cover(cells, 2)) <= 1.5 * second * most
 
 
-def test_what_is_absent_is_told_in_its_smallest_form():
+def test_what_is_absent_is_reported_in_its_smallest_form():
     cells = all_cells()
     allowed = [cell for cell in cells if cell.page_size != 64 and (cell.topk, cell.overlap) != (4, True)]
     assert smallest_absent(cells, allowed) == [(("page_size", 64),), (("topk", 4), ("overlap", True))]
@@ -112,7 +112,7 @@ def test_a_missing_worker_is_refused_by_the_implementation(brought, has, lacks):
     assert refusal == Refusal("implementation", f"specsim.reference brings no {lacks.upper()} worker")
 
 
-def test_a_worker_of_another_algorithm_is_told_by_its_name():
+def test_a_worker_of_another_algorithm_is_reported_by_its_name():
     subject = reference(worker=ReferenceWorker, other_workers={"ngram": loop_of("ngram")})
     assert why_refused(subject, CELLS["ngram-v1-page1-topk4-mha"]) is None
     refusal = why_refused(reference(functions={}, worker=ReferenceWorker), CELLS["ngram-v1-page1-topk4-mha"])

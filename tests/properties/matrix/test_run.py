@@ -33,26 +33,26 @@ def test_a_history_has_to_come_to_what_its_factors_are_there_for():
 
 def test_a_cell_whose_histories_come_to_too_little_fails():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
-    one.add(0, Tried(Counter(LEAST)).told())
+    one.add(0, Tried(Counter(LEAST)).as_plain())
     assert complaints_of(one) == []
-    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2).told())
+    one.add(1, Tried(Counter({**LEAST, "finishes": 0}), num_leaked=2).as_plain())
     assert complaints_of(one) == [
         "v1-page1-topk1-mha, as it is, history 1: finishes = 0, but should be at least 1",
         "v1-page1-topk1-mha, as it is: 2 slots leaked",
     ]
 
 
-def test_the_first_failures_of_a_cell_are_told():
+def test_the_first_failures_of_a_cell_are_reported():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
     for number in range(5):
-        one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")).told())
-    told = [f"v1-page1-topk1-mha, as it is, history {number}: it differs" for number in range(3)]
-    assert complaints_of(one) == [*told, "v1-page1-topk1-mha, as it is: 2 histories more"]
+        one.add(number, Tried(failure=Failure(None, (), "it differs", "AssertionError")).as_plain())
+    plain = [f"v1-page1-topk1-mha, as it is, history {number}: it differs" for number in range(3)]
+    assert complaints_of(one) == [*plain, "v1-page1-topk1-mha, as it is: 2 histories more"]
 
 
 def test_a_failure_that_stops_in_the_middle_is_no_leak():
     one = CellResult(CELLS["v1-page1-topk1-mha"], AS_IT_IS)
-    one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")).told())
+    one.add(4, Tried(num_leaked=5, failure=Failure(None, (), "the output differs", "AssertionError")).as_plain())
     assert complaints_of(one) == ["v1-page1-topk1-mha, as it is, history 4: the output differs"]
 
 

@@ -28,8 +28,8 @@ def test_who_is_recorded_lives_and_all_others_die():
 def test_every_recorded_mutant_is_there_and_the_page_says_which_limit_hides_it():
     assert {mutant.id for mutant in all_mutants()} >= UNSEEN
     page = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text(encoding="utf-8")
-    told = page[page.index("## Under limits") : page.index("## With how many seeds")]
-    named = {name.strip("`") for name in re.findall(r"`[A-Z]+[0-9-]+`", told)}
+    reported = page[page.index("## Under limits") : page.index("## With how many seeds")]
+    named = {name.strip("`") for name in re.findall(r"`[A-Z]+[0-9-]+`", reported)}
     assert named == {name for name in UNSEEN if not name.startswith(("STRIDE-", "EMPTY-"))}
 
 

@@ -81,7 +81,7 @@ def test_a_quick_look_leaves_out_what_is_as_long_as_many():
 
 
 def test_counts_are_those_of_who_asks():
-    reached("nobody asks")
+    reached("no one asks")
     with counting_reach() as counts:
         reached(SizeClass(Dimension.TOPK, 3, Place.TREE_V2))
         with counting_reach() as inner:

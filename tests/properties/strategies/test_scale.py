@@ -46,14 +46,14 @@ def test_small_cases_find_every_mutant():
 
 
 def test_a_run_on_numpy_draws_cases_of_all_sizes():
-    told = []
+    reported = []
 
     def law(backend, case):
-        told.append(draws_for_interpreter())
+        reported.append(draws_for_interpreter())
 
     (one, *_) = SUITE
-    run_property(Property("scale.told", "", one.operations, one.strategy, law), load("specsim.reference"), 0, 2)
-    assert told == [False, False]
+    run_property(Property("scale.reported", "", one.operations, one.strategy, law), load("specsim.reference"), 0, 2)
+    assert reported == [False, False]
     with drawing_for_interpreter():
         assert draws_for_interpreter()
     assert not draws_for_interpreter()

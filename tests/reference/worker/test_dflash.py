@@ -39,10 +39,10 @@ def asked_of(count=4, length=14):
     return [Request(number, list(range(5, 14 + number)), length) for number in range(count)]
 
 
-def worker_of(parameters, model, asked, page_size=1, schedule=None, **told):
+def worker_of(parameters, model, asked, page_size=1, schedule=None, **reported):
     schedule = Schedule() if schedule is None else schedule
     sizes = sizes_for(parameters.config, asked, 3, page_size, schedule=schedule)
-    return loop_of("dflash")(parameters, load_model(model), sizes, **told)
+    return loop_of("dflash")(parameters, load_model(model), sizes, **reported)
 
 
 def played(worker, asked, schedule=None):
@@ -191,16 +191,16 @@ def test_what_is_not_served_is_refused_by_name_and_the_rest_goes_on(name):
     engine = Engine(worker_of(DflashParameters(4), MODEL, asked), 2)
     engine.submit(asked[0])
     engine.step()
-    told = {"grammar": lambda: None, "top_logprobs": 2}
+    reported = {"grammar": lambda: None, "top_logprobs": 2}
     with pytest.raises(SpecRejection) as caught:
-        engine.submit(replace(asked[1], **{name: told[name]}))
+        engine.submit(replace(asked[1], **{name: reported[name]}))
     assert (caught.value.reason, caught.value.what) == (Reason.BAD_CONFIGURATION, f"{name} of request 1")
     engine.run()
     assert asked[0].output == greedy_decode(MODEL, asked[0].prompt, 14)
 
 
 @pytest.mark.parametrize(
-    ("told", "what"),
+    ("reported", "what"),
     [
         ({"block_size": 1}, "block_size"),
         ({"block_size": 1025}, "block_size"),
@@ -208,9 +208,9 @@ def test_what_is_not_served_is_refused_by_name_and_the_rest_goes_on(name):
         ({"draft_window": 15}, "draft_window"),
     ],
 )
-def test_parameters_that_contradict_themselves_are_refused(told, what):
+def test_parameters_that_contradict_themselves_are_refused(reported, what):
     with pytest.raises(SpecRejection) as caught:
-        DflashParameters(**told)
+        DflashParameters(**reported)
     assert (caught.value.reason, caught.value.what) == (Reason.BAD_CONFIGURATION, what)
 
 

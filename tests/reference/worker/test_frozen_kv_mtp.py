@@ -136,9 +136,9 @@ def test_a_worker_of_other_sizes_goes_on_in_the_same_pools():
 
 def test_a_target_with_recurrent_state_is_warned_of():
     asked = [Request(0, [1, 2], 3)]
-    with pytest.warns(UnreadState, match="recurrent state") as told:
+    with pytest.warns(UnreadState, match="recurrent state") as reported:
         worker_of(CHAIN, replace(PERFECT, target_pool=PoolKind.HYBRID), asked)
-    assert [one.filename for one in told] == [__file__]
+    assert [one.filename for one in reported] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         worker_of(CHAIN, PERFECT, asked)

@@ -108,7 +108,7 @@ def test_repetitive_and_random_text_are_decoded_without_loss(kind, is_random, le
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("page_size", [1, 3])
 def test_requests_of_one_batch_draft_another_number_each(kind, page_size):
-    """Some draft nothing that is known beside others that do, and nobody's output or books change."""
+    """Some draft nothing that is known beside others that do, and no one's output or books change."""
     model, parameters = HashModel(7, 3, 0.7), replace(TIGHT, capacity=1000)
     asked = [Request(number, [number, 1, 2, number][: 1 + number], 12) for number in range(4)]
     worker = worker_of(parameters, model, asked, page_size, kind=kind)
@@ -140,8 +140,8 @@ def constrained(parameters, seed, kind, operations=None):
     model, grammar = HashModel(2, seed, 1.0), Automaton(2, 3, 1.0, 4, seed)
     request = Request(0, list(islice(cycle([0, 1, 1]), 9)), 16, grammar=grammar.start)
     sizes = sizes_for(parameters.config, [request], 1)
-    told = {} if operations is None else {"operations": operations}
-    engine = Engine(kind(parameters, load_model(model), sizes, **told), 1, operations=operations)
+    reported = {} if operations is None else {"operations": operations}
+    engine = Engine(kind(parameters, load_model(model), sizes, **reported), 1, operations=operations)
     engine.submit(request)
     engine.run()
     matcher = grammar.start()

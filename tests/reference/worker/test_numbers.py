@@ -51,7 +51,7 @@ def play(run, worker):
 
 
 def all_within(iteration, numbers):
-    """Return whether nobody accepts more than it drafts."""
+    """Return whether no one accepts more than it drafts."""
     counts = iteration.num_accepted_drafts.tolist()
     return all(count <= most for count, most in zip(counts, numbers, strict=True))
 

@@ -45,7 +45,7 @@ def test_phases_do_not_depend_on_what_is_kept(kind, config, reads):
     assert [one.output for one in full.scheduler.finished] == [one.output for one in other.scheduler.finished]
 
 
-def test_a_drawn_tenth_of_the_iterations_reads_everything_and_finds_what_nobody_counted():
+def test_a_drawn_tenth_of_the_iterations_reads_everything_and_finds_what_no_one_counted():
     def without_a_door(description, sizes, reads):
         pools = Pools.of(description, sizes, reads, door=lambda versions, slots: None)
         return replace(pools, drawn=random.Random(1))

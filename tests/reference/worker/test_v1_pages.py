@@ -99,7 +99,7 @@ def drafting_side_by_side(phase, config, model, pools, verify_slots, operations,
 
 
 ORIGINAL_DRAFT = stepwise.draft
-LEAKED = r"owners of page \d+ = nobody"
+LEAKED = r"owners of page \d+ = no one"
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
     "beams lie side by side": (stepwise, "draft", drafting_side_by_side, "in front of beam 1"),
@@ -112,7 +112,7 @@ FAULTS = {
         handing_over(lambda tree, slots, unfinished, _: {"seq_lens": tree.seq_lens[unfinished]}),
         "seq_lens",
     ),
-    "slots of whoever came first": (
+    "slots of the first request": (
         reclaim,
         "_hand_over",
         handing_over(lambda tree, slots, unfinished, phase: {"out_cache_loc": slots[: len(phase.out_cache_loc)]}),

@@ -44,13 +44,13 @@ def test_a_view_of_many_entries_stands_beside(tmp_path):
     assert read_case(path).arguments["values"].strides == values.strides
 
 
-def test_a_call_that_never_returns_is_told_with_its_views():
+def test_a_call_that_never_returns_is_reported_with_its_views():
     heart = Heart.new()
     given = {"tokens": laid_out("gapped"), "buffers": [laid_out("transposed"), None], "plain": np.arange(3), "k": 2}
     heart.call("fill_bonus_tokens", given)
-    name, told = heart.last_call()
+    name, reported = heart.last_call()
     heart.close()
-    assert (name, told.keys(), told["k"]) == ("fill_bonus_tokens", given.keys(), 2)
-    for one, other in ((told["tokens"], given["tokens"]), (told["buffers"][0], given["buffers"][0])):
+    assert (name, reported.keys(), reported["k"]) == ("fill_bonus_tokens", given.keys(), 2)
+    for one, other in ((reported["tokens"], given["tokens"]), (reported["buffers"][0], given["buffers"][0])):
         assert (one.strides, one.tolist()) == (other.strides, other.tolist())
-    assert told["plain"].tolist() == [0, 1, 2] and told["buffers"][1] is None
+    assert reported["plain"].tolist() == [0, 1, 2] and reported["buffers"][1] is None

@@ -120,7 +120,7 @@ def test_a_trial_that_a_driver_holds_is_given_up(monkeypatch):
     os.waitpid(held[0], 0)
 
 
-def test_workers_are_let_go_where_nobody_can_start_another(monkeypatch):
+def test_workers_are_let_go_where_no_one_can_start_another(monkeypatch):
     with Supervisor(1, READY) as supervised:
         supervised.submit(Job(1, "time:sleep", (100_000,)))
         supervised.start()
@@ -148,7 +148,7 @@ def test_what_a_trial_started_ends_with_it():
     assert not is_there(process)
 
 
-def test_who_cannot_be_made_ready_is_told_apart_from_who_dies():
+def test_who_cannot_be_made_ready_is_distinguished_from_who_dies():
     with Supervisor(1, Job("ready", "os:_exit", ("three",))) as raises, pytest.raises(CannotStart) as raised:
         raises.start()
     with Supervisor(1, Job("ready", "os:_exit", (3,))) as dies, pytest.raises(DiedAtStart, match="exit code 3"):

@@ -73,7 +73,7 @@ def test_axes_are_those_that_a_contract_binds():
         ({"TIES": "lower"}, "mine.TIES is 'lower', but should be \"any\", because nothing else is a choice"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(declared, message):
+def test_what_makes_no_sense_is_reported_in_one_line(declared, message):
     with pytest.raises(BadLimits) as refused:
         limits_of(declared, "mine")
     assert message in str(refused.value) and "\n" not in str(refused.value)

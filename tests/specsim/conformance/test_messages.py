@@ -112,7 +112,7 @@ def test_a_huge_message_of_an_exception_is_cut(ends):
     assert len(message.words) < 20_000 and len(message.trace) < 70_000
 
 
-def test_an_answer_that_is_too_long_is_told(monkeypatch):
+def test_an_answer_that_is_too_long_is_reported(monkeypatch):
     monkeypatch.setattr(messages, "MOST_BYTES", messages.CHUNK + 100)
     assert answered("x" * 1000) == Raised("an answer of 1,003 bytes, but should be at most 100", "")
 
@@ -179,8 +179,8 @@ def test_a_worker_that_writes_garbage_has_crashed_and_the_run_goes_on():
     assert isinstance(second, Done)
 
 
-def refuse(told):
-    raise ValueError(f"{told} is no answer")
+def refuse(reported):
+    raise ValueError(f"{reported} is no answer")
 
 
 def test_an_answer_of_another_type_is_a_crash():
@@ -230,8 +230,8 @@ def test_limits_of_another_process_are_read_again():
             limits_from(wrong)
 
 
-@pytest.mark.parametrize("told", [7, {}, {"code": 7}, {"described": {}}, {"examples": "7"}])
-def test_outcomes_of_another_type_are_refused(told):
+@pytest.mark.parametrize("reported", [7, {}, {"code": 7}, {"described": {}}, {"examples": "7"}])
+def test_outcomes_of_another_type_are_refused(reported):
     for read in (prepared_from, outcome_from):
         with pytest.raises((ValueError, TypeError)):
-            read(told)
+            read(reported)

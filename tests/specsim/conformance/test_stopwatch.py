@@ -35,10 +35,10 @@ def busy_loops(number):
 @pytest.fixture
 def system(monkeypatch):
     """Let a test say what the system tells of a process: CPU seconds, whether it can run, and what it waited."""
-    told = SimpleNamespace(cpu=0.0, is_runnable=False, waited=0.0)
-    monkeypatch.setattr(stopwatch, "look_at", lambda process: (told.cpu, told.is_runnable))
-    monkeypatch.setattr(stopwatch, "seconds_waited", lambda process: told.waited)
-    return told
+    reported = SimpleNamespace(cpu=0.0, is_runnable=False, waited=0.0)
+    monkeypatch.setattr(stopwatch, "look_at", lambda process: (reported.cpu, reported.is_runnable))
+    monkeypatch.setattr(stopwatch, "seconds_waited", lambda process: reported.waited)
+    return reported
 
 
 @pytest.mark.parametrize(

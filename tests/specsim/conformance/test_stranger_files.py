@@ -137,7 +137,7 @@ def test_words_of_strangers_are_cut_and_escaped():
         ({"EMPTY": "x" * 50_000_000}, "but should be True or False"),
     ],
 )
-def test_limits_that_make_no_sense_are_told_with_their_name(declared, words):
+def test_limits_that_make_no_sense_are_reported_with_their_name(declared, words):
     with pytest.raises(BadLimits) as refused:
         limits_of(declared, "m")
     assert words in str(refused.value)

@@ -33,7 +33,7 @@ def test_the_reason_follows_the_unit():
     assert array("x", "int64 [a]", Unit.OFFSET).out_of_range is Reason.COUNT_OUT_OF_RANGE
 
 
-def test_parameters_are_told_apart():
+def test_parameters_are_distinguished():
     spec, scalar = array("x", "int64 [a]", Unit.ANY), ScalarSpec("n")
     contract = Contract(parameters=(spec, scalar), outputs=(array("y", "int64 [a]", Unit.ANY),))
     assert contract.arrays == (spec,)

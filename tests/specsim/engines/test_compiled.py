@@ -115,7 +115,7 @@ def test_operations_of_sglang_reach_sgl_kernel_in_its_forms(lay_out, adapter):
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_is_reached_is_told_with_its_version_and_what_is_not_with_the_reason(lay_out, adapter):
+def test_what_is_reached_is_reported_with_its_version_and_what_is_not_with_the_reason(lay_out, adapter):
     lay_out("sglang", {**SGLANG, "kernels/ops/speculative/tree.py": JIT}, version="0.5.23")
     lay_out("flashinfer", {"sampling.py": FLASHINFER}, version="0.7.2")
     adapter("specsim.engines.sglang")

@@ -1,4 +1,4 @@
-"""Known failures of adapters are told by their causes, and hide no other."""
+"""Known failures of adapters are known by their causes, and hide no other."""
 
 from pathlib import Path
 

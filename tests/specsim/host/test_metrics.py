@@ -124,8 +124,8 @@ def test_meta_info_of_a_request_that_stopped_inside_a_run():
 
 def test_meta_info_is_empty_without_a_verify_and_a_histogram_without_drafts():
     assert meta_info(RequestCounters(), 1, 5) == {}
-    told = meta_info(RequestCounters(2, 0, (2,)), 3, 0)
-    assert told == {"spec_correct_drafts_histogram": [2], "spec_accept_histogram": [2]}
+    reported = meta_info(RequestCounters(2, 0, (2,)), 3, 0)
+    assert reported == {"spec_correct_drafts_histogram": [2], "spec_accept_histogram": [2]}
 
 
 @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -110,7 +110,7 @@ def test_requests_are_answered_by_their_form(request_bytes, status):
     assert status != b"200 OK" or answer.endswith(b"\r\n\r\n/ab=c")
 
 
-def test_an_application_that_raises_is_told_and_the_next_is_answered():
+def test_an_application_that_raises_is_reported_and_the_next_is_answered():
     def raising(environ, start_response):
         raise ValueError("no")
 
@@ -118,7 +118,7 @@ def test_an_application_that_raises_is_told_and_the_next_is_answered():
         assert [ask(port).split(b"\r\n")[0] for _ in range(2)] == [b"HTTP/1.1 500 Internal Server Error"] * 2
 
 
-def test_the_end_of_a_run_waits_for_nobody_who_has_not_asked(monkeypatch):
+def test_the_end_of_a_run_waits_for_no_one_who_has_not_asked(monkeypatch):
     monkeypatch.setattr(scraping, "LONGEST_SILENCE_S", 10 * GENEROUS_S)
     with answering(hello, 0, "127.0.0.1") as port:
         idle = socket.create_connection(("127.0.0.1", port), timeout=GENEROUS_S)

@@ -110,8 +110,8 @@ BROKEN = [
 
 @pytest.mark.parametrize(("answers", "message"), BROKEN, ids=lambda value: str(value)[:40])
 def test_promises_that_contradict_each_other_are_refused_at_registration(answers, message):
-    told = refused(register, "mine", supports_overlap=True, spec_class=answering(**answers))
-    assert message in told
+    reported = refused(register, "mine", supports_overlap=True, spec_class=answering(**answers))
+    assert message in reported
     assert "MINE" not in PLUGINS
 
 
@@ -133,8 +133,8 @@ def test_the_draft_worker_is_asked_where_it_verifies():
 
     register("drafts", spec_class=RootsAlone)(object)
     verifies = Flags(supports_target_verify_for_draft=True)
-    told = refused(register, "mine", spec_class=RootsAlone, flags=verifies)
-    assert "MINE.get_num_tokens_per_bs_for_target_verify(2, True) is 0" in told
+    reported = refused(register, "mine", spec_class=RootsAlone, flags=verifies)
+    assert "MINE.get_num_tokens_per_bs_for_target_verify(2, True) is 0" in reported
 
 
 def test_a_factory_that_cannot_be_called_is_refused():
@@ -186,5 +186,5 @@ def test_overlap_that_is_not_supported_is_refused_when_the_worker_is_made():
     overlapped = replace(plan.worker_request, version="v2", is_overlapped=True)
     config = SpecConfig(3, 2, 4)
     sizes = sizes_for(config, asked(), 2)
-    told = refused(make_custom_worker, PLUGINS["WIDER"], overlapped, config, load_model(MODEL), sizes)
-    assert "WIDER has no overlapped worker" in told
+    reported = refused(make_custom_worker, PLUGINS["WIDER"], overlapped, config, load_model(MODEL), sizes)
+    assert "WIDER has no overlapped worker" in reported

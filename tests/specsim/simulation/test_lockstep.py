@@ -104,7 +104,7 @@ def telling(kind, is_asked=True):
 
 
 @pytest.mark.parametrize("kind", [DraftTeller, LateTeller, NeighbourTeller, RootTeller, TokenLateTeller])
-def test_what_users_are_told_is_compared_where_they_ask(kind):
+def test_reports_to_users_are_compared_where_they_ask(kind):
     for found in telling(kind):
         assert (found.phase, found.field) == ("Request", "logprobs")
     assert list(telling(kind, is_asked=False)) == [None, None]

@@ -1,4 +1,4 @@
-"""What users are told of output tokens is what a prefill of the text before each of them says, on every worker."""
+"""Reports on output tokens say what a prefill of the text before each of them does, on every worker."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -69,13 +69,13 @@ def scored_alone(request):
     for place, token in enumerate(request.output):
         end = len(request.prompt) + place
         worker.prefill([1], [PromptChunk(tuple(text[:end]), start, end)])
-        ((told,),) = worker.told()
-        scored.append((token, dict(told.top)[token], told.top[: request.top_logprobs]))
+        ((reported,),) = worker.told()
+        scored.append((token, dict(reported.top)[token], reported.top[: request.top_logprobs]))
         start = end
     return scored
 
 
-def require_told(request):
+def require_reported(request):
     if request.top_logprobs is None:
         assert request.logprobs == []
         return
@@ -92,28 +92,28 @@ def require_told(request):
 def test_tokens_are_scored_as_plain_decoding_scores_them(name, config):
     requests = asked()
     for request in ran(engine_of(name, config, requests), requests):
-        require_told(request)
+        require_reported(request)
 
 
 @pytest.mark.parametrize("name", ["gpu v1", "gpu v2"])
 def test_the_device_scores_them_alike(name):
     requests = [replace(request, max_new_tokens=3) for request in asked()[:2]]
     for request in ran(engine_of(name, TREE, requests), requests):
-        require_told(request)
+        require_reported(request)
 
 
 @pytest.mark.parametrize("name", ON_REFERENCE)
 def test_asking_changes_no_token(name):
     requests = asked()
-    told = ran(engine_of(name, TREE, requests), requests)
+    reported = ran(engine_of(name, TREE, requests), requests)
     for request in requests:
         request.top_logprobs = None
     silent = ran(engine_of(name, TREE, requests), requests)
-    assert [one.output for one in told] == [one.output for one in silent]
+    assert [one.output for one in reported] == [one.output for one in silent]
 
 
-def test_what_comes_late_or_after_an_end_is_not_told():
-    """Overlapped, in chunks, and with a pool that runs out: results come one turn late, some for nobody."""
+def test_what_comes_late_or_after_an_end_is_not_reported():
+    """Overlapped, in chunks, and with a pool that runs out: results come one turn late, some for no one."""
     requests = [Request(number, [number + 1] * 4, 20, top_logprobs=1) for number in range(6)]
     requests[2].stop_tokens = range(0, 32, 2)
     sizes = replace(sizes_for(CHAIN, requests, 4), num_slots=64)
@@ -121,7 +121,7 @@ def test_what_comes_late_or_after_an_end_is_not_told():
     reach = Reach()
     engine = Engine(ReferenceWorker(CHAIN, load_model(MODEL), sizes), 4, schedule=schedule, observer=reach)
     for request in ran(engine, requests):
-        require_told(request)
+        require_reported(request)
     assert reach.counts[Tag.RETRACT] and reach.counts[Tag.LATE] and reach.counts[Tag.SIDE]
 
 

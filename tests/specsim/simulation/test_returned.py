@@ -49,7 +49,7 @@ FORMS = {
     "shape of num_accepted_tokens that decode returns = (2, 1), but should be (2,)": {
         "decode": lambda one: replace(one, num_accepted_tokens=one.num_accepted_tokens[:, None])
     },
-    "requests that told() tells of = 1, but should be 2": {"told": lambda told: told[:1]},
+    "requests that told() reports on = 1, but should be 2": {"told": lambda reported: reported[:1]},
 }
 HANDED_OVER = {
     "phases of an iteration = 3, but should be 4": lambda phases: phases[:3],

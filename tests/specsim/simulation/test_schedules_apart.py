@@ -101,7 +101,7 @@ class Crediting(Scheduler):
 
 
 class Forgetful(Scheduler):
-    """Allocates ahead for the first of the batch alone, so that the others write where nobody told them to."""
+    """Allocates ahead for the first of the batch alone, so that the others write where they may not."""
 
     def prepare_for_decode(self):
         running, self.running = self.running, self.running[:1]

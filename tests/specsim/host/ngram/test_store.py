@@ -1,4 +1,4 @@
-"""A store forgets what was not said for longest, keeps what it is told exactly, and refuses sizes that cannot be."""
+"""A store forgets what was not said for longest, keeps what it is given exactly, and refuses sizes that cannot be."""
 
 from dataclasses import replace
 

@@ -37,7 +37,7 @@ def test_too_many_are_refused_and_none_is_lost():
 
 
 @pytest.mark.parametrize("freed", [[2, 2], [3], [0]])
-def test_freeing_what_nobody_owns_is_refused(freed):
+def test_freeing_what_no_one_owns_is_refused(freed):
     allocator = SlotAllocator(4)
     allocator.allocate(2)
     before = allocator.owned_pages

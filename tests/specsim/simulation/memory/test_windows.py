@@ -159,5 +159,5 @@ def test_a_range_says_what_its_slots_and_others_have_now():
     memory = memory_of()
     memory.swa.allocate(3)
     memory.swa.evict([2])
-    (told,) = with_swa_slots(memory, [SlotRange(1, 4, 6, (1, 2), remapped=(3, 4))])
-    assert told.swa_slots == (1, 0, 3, 0)
+    (reported,) = with_swa_slots(memory, [SlotRange(1, 4, 6, (1, 2), remapped=(3, 4))])
+    assert reported.swa_slots == (1, 0, 3, 0)

@@ -80,8 +80,8 @@ def test_a_side_without_layers_moves_at_once(kind):
 
 
 def refused_moves():
-    told = describe(HashModel(target_pool=PoolKind.OTHER, draft_pool=PoolKind.OTHER), "numpy")
-    return pool_of(told, Side.TARGET, {"entries": []})
+    facts = describe(HashModel(target_pool=PoolKind.OTHER, draft_pool=PoolKind.OTHER), "numpy")
+    return pool_of(facts, Side.TARGET, {"entries": []})
 
 
 def test_a_pool_without_a_move_refuses_to():
@@ -101,8 +101,8 @@ def test_a_pool_without_a_move_refuses_to():
     ],
 )
 def test_a_worker_refuses_at_once_what_it_would_have_to_move(loop, config, page_size, sides):
-    told = sides_that_move(config.topk, page_size, loop is ReferenceWorkerV1)
-    assert [side.value.lower() for side in told] == sides
+    facts = sides_that_move(config.topk, page_size, loop is ReferenceWorkerV1)
+    assert [side.value.lower() for side in facts] == sides
     for side in ("target", "draft"):
         model = load_model(HashModel(**{f"{side}_pool": PoolKind.OTHER}))
         sizes = replace(SIZES, page_size=page_size)
@@ -118,9 +118,9 @@ def test_a_worker_refuses_at_once_what_it_would_have_to_move(loop, config, page_
 
 
 def test_layers_that_share_kv_are_refused_by_name():
-    told = describe(HashModel(), "numpy")
+    facts = describe(HashModel(), "numpy")
     shared = np.zeros((8, 4), np.int64)
-    pool = pool_of(told, Side.TARGET, {"keys": [shared, shared], "values": [np.zeros((8, 4)), np.zeros((8, 4))]})
+    pool = pool_of(facts, Side.TARGET, {"keys": [shared, shared], "values": [np.zeros((8, 4)), np.zeros((8, 4))]})
     with pytest.raises(SpecRejection) as caught:
         pool.move(np.array([1]), np.array([2]), ORACLE)
     assert caught.value.reason is Reason.SHARED_MEMORY
@@ -138,11 +138,11 @@ def test_the_width_of_an_indexer_key_follows_from_its_pages():
 
 
 def test_indexers_of_different_widths_are_refused_by_name():
-    told = describe(HashModel(target_pool=PoolKind.DSA), "numpy")
-    (indexer,) = (one for one in told.components_of(Side.TARGET) if one.layout is Layout.INDEXER_PAGES)
+    facts = describe(HashModel(target_pool=PoolKind.DSA), "numpy")
+    (indexer,) = (one for one in facts.components_of(Side.TARGET) if one.layout is Layout.INDEXER_PAGES)
     wider = replace(indexer, name="wider", row_shape=(64 * 264,))
     with pytest.raises(SpecRejection, match="'wider'") as refused:
-        Pools.of(replace(told, kv_components=(*told.kv_components, wider)), SIZES)
+        Pools.of(replace(facts, kv_components=(*facts.kv_components, wider)), SIZES)
     assert refused.value.reason is Reason.BAD_CONFIGURATION
 
 

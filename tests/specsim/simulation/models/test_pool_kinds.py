@@ -92,13 +92,13 @@ def test_the_bytes_of_an_indexer_entry_are_those_of_the_specification():
 
 @pytest.mark.parametrize("kind", PoolKind, ids=[kind.value for kind in PoolKind])
 def test_a_model_says_what_its_pool_is_made_of(kind):
-    told = describe(HashModel(target_pool=kind), "numpy")
-    target = told.components_of(Side.TARGET)
-    assert [one.name for one in told.components_of(Side.DRAFT)] == ["keys", "values"]
+    facts = describe(HashModel(target_pool=kind), "numpy")
+    target = facts.components_of(Side.TARGET)
+    assert [one.name for one in facts.components_of(Side.DRAFT)] == ["keys", "values"]
     assert {one.num_layers for one in target} == ({0} if kind is PoolKind.ZERO_LAYER else {2} if target else set())
     assert [one.name for one in target] == [part.name for part in FORMS[kind].parts]
-    assert bool(told.state_components) is (kind in RECURRENT_KINDS)
-    assert told.state_components == state_components(kind, 2)
+    assert bool(facts.state_components) is (kind in RECURRENT_KINDS)
+    assert facts.state_components == state_components(kind, 2)
 
 
 def test_a_draft_has_no_recurrent_state():

@@ -21,7 +21,7 @@ from specsim.simulation.models.protocol import Model, require_model
 CHAIN, SIZES = SpecConfig(1, 2, 3), PoolSizes(8, 2, 8)
 
 
-def told(**changes):
+def facts(**changes):
     model = load_model(HashModel())
     model.description = replace(model.description, **changes)
     return model
@@ -52,18 +52,18 @@ def test_arrays_are_the_workers():
 
 @pytest.mark.parametrize("source", [DraftSource.TARGET_KV, DraftSource.NOTHING])
 def test_a_draft_without_kv_of_its_own_is_for_another_worker(source):
-    assert f"draft_source is {source.name}, but should be HIDDEN or TOKENS" in refusal(told(draft_source=source))
+    assert f"draft_source is {source.name}, but should be HIDDEN or TOKENS" in refusal(facts(draft_source=source))
 
 
 def test_components_of_a_side_have_different_names():
     keys = load_model(HashModel()).description.components_of(Side.DRAFT)[0]
-    message = refusal(told(kv_components=(keys, keys)))
+    message = refusal(facts(kv_components=(keys, keys)))
     assert "DRAFT components is ['keys', 'keys'], but should be different names" in message
 
 
 def test_the_draft_consumes_layers_that_the_target_returns():
-    assert "draft_layers is [5]" in refusal(told(draft_layers=(0, 5, -1), auxiliary_layers=(0, 1)))
-    assert require_model(told(draft_layers=(0, -1), auxiliary_layers=(0,)), "numpy").hidden_layers == (0, -1)
+    assert "draft_layers is [5]" in refusal(facts(draft_layers=(0, 5, -1), auxiliary_layers=(0, 1)))
+    assert require_model(facts(draft_layers=(0, -1), auxiliary_layers=(0,)), "numpy").hidden_layers == (0, -1)
 
 
 @pytest.mark.parametrize("worker", [GpuWorker, GpuWorkerV1])

@@ -10,7 +10,7 @@ from specsim.phases import DraftExtendInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.logprobs import HiddenState, Told, ToldToken
+from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken
 from specsim.simulation.numbers import Steps
 from specsim.simulation.requests import PromptChunk
 from specsim.simulation.worker import Iteration
@@ -21,57 +21,57 @@ States = tuple[HiddenState | None, ...]
 class StaleStates(ReferenceWorker):
     """Hands out of the buffer that the iteration before filled, where it is as large."""
 
-    _before: Told = ()
+    _before: Reported = ()
 
     def decode_from(self, read: Any, rows: Sequence[int], num_steps: Steps = None) -> Iteration:
         """Run one iteration, and keep its states for the next."""
         iteration = super().decode_from(read, rows, num_steps)
-        told = self._told
-        if len(self._before) == len(told):
-            pairs = zip(told, self._before, strict=True)
-            self._told = tuple(_with_states(own, (*_states(old), *_states(own)[len(old) :])) for own, old in pairs)
-        self._before = told
+        reported = self._reported
+        if len(self._before) == len(reported):
+            pairs = zip(reported, self._before, strict=True)
+            self._reported = tuple(_with_states(own, (*_states(old), *_states(own)[len(old) :])) for own, old in pairs)
+        self._before = reported
         return iteration
 
 
 class EarlyStates(ReferenceWorker):
     """Hands a token the state that the token before it in the same iteration was chosen from."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return states one place on; the first token keeps its own."""
-        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._told)
+        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._reported)
 
 
 class LateStates(ReferenceWorker):
     """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return states one place back."""
-        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._told)
+        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._reported)
 
 
 class NeighbourStates(ReferenceWorker):
     """Hands each request the states of the next one of its batch, as far as that has any."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return everybody's states one place on."""
-        return _of_neighbours(self._told)
+        return _of_neighbours(self._reported)
 
 
 class RootStates(ReferenceWorker):
     """Reads rows of a tree as if there were one a request: every token gets the state of the root."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return the first state of each request for all of its tokens."""
-        return tuple(_with_states(own, _states(own)[:1] * len(own)) for own in self._told)
+        return tuple(_with_states(own, _states(own)[:1] * len(own)) for own in self._reported)
 
 
 class NarrowStates(ReferenceWorker):
     """Hands out states that are a word too narrow."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return every state without its last number."""
-        return tuple(_with_states(own, tuple(one and one[:-1] for one in _states(own))) for own in self._told)
+        return tuple(_with_states(own, tuple(one and one[:-1] for one in _states(own))) for own in self._reported)
 
 
 class CompactedStates(ReferenceWorker):
@@ -83,7 +83,7 @@ class CompactedStates(ReferenceWorker):
         extended = require_kind("phase 3", self._phases[3], DraftExtendInput).hidden_states
         paths = vars(self._phases[2])["accept_index"].tolist()
         taken = [tuple(tuple(extended[node].tolist()) for node in path if node >= 0) for path in paths]
-        self._told = tuple(_with_states(own, states) for own, states in zip(self._told, taken, strict=True))
+        self._reported = tuple(_with_states(own, states) for own, states in zip(self._reported, taken, strict=True))
         return iteration
 
 
@@ -91,10 +91,10 @@ class FirstRowStates(ReferenceWorker):
     """Hands the token after a prompt that goes on from cached or earlier positions the state of another row."""
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
-        """Run chunks of prompts, and change what is told of those that do not start at 0."""
+        """Run chunks of prompts, and change what is reported of those that do not start at 0."""
         following = super().prefill(rows, chunks)
-        pairs = zip(self._told, chunks, strict=True)
-        self._told = tuple(_with_states(own, _undone(own)) if chunk.start else own for own, chunk in pairs)
+        pairs = zip(self._reported, chunks, strict=True)
+        self._reported = tuple(_with_states(own, _undone(own)) if chunk.start else own for own, chunk in pairs)
         return following
 
 
@@ -106,11 +106,11 @@ class SilentResumer(ReferenceWorker):
         self._begun: set[tuple[int, ...]] = set()
 
     def prefill(self, rows: Sequence[int], chunks: Sequence[PromptChunk]) -> list[int]:
-        """Run chunks of prompts, and forget what is told of those that go on from a known first token."""
+        """Run chunks of prompts, and forget what is reported of those that go on from a known first token."""
         following = super().prefill(rows, chunks)
         texts = [tuple(chunk.prompt) for chunk in chunks]
         is_known = [any(text[: len(one)] == one for one in self._begun) for text in texts]
-        self._told = tuple(() if known else own for own, known in zip(self._told, is_known, strict=True))
+        self._reported = tuple(() if known else own for own, known in zip(self._reported, is_known, strict=True))
         self._begun |= {(*text, token) for text, token in zip(texts, following, strict=True)}
         return following
 
@@ -118,34 +118,34 @@ class SilentResumer(ReferenceWorker):
 class NeighbourStatesV1(ReferenceWorkerV1):
     """Hands each request the states of the next one of its batch, as far as that has any."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return everybody's states one place on."""
-        return _of_neighbours(self._told)
+        return _of_neighbours(self._reported)
 
 
 class EarlyStatesV1(ReferenceWorkerV1):
     """Hands a token the state that the token before it in the same iteration was chosen from."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return states one place on; the first token keeps its own."""
-        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._told)
+        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._reported)
 
 
 class LateStatesV1(ReferenceWorkerV1):
     """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return states one place back."""
-        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._told)
+        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._reported)
 
 
 class StatesOfTheFirstV1(ReferenceWorkerV1):
     """Hands all requests of a batch the states of its first one, as far as that has any."""
 
-    def told(self) -> Told:
+    def told(self) -> Reported:
         """Return states of the first, and after them the own ones."""
-        first = _states(self._told[0]) if self._told else ()
-        return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in self._told)
+        first = _states(self._reported[0]) if self._reported else ()
+        return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in self._reported)
 
 
 class ShortStatesV1(ReferenceWorkerV1):
@@ -156,29 +156,29 @@ class ShortStatesV1(ReferenceWorkerV1):
         iteration = super().decode(rows, num_steps)
         requests = self._ledger.requests
         kept = [len(one.output) - len(one.hidden_states) - (one.finish is not None) for one in requests]
-        self._told = tuple(own[:count] for own, count in zip(self._told, kept, strict=True))
+        self._reported = tuple(own[:count] for own, count in zip(self._reported, kept, strict=True))
         return iteration
 
 
-def _states(own: Sequence[ToldToken]) -> States:
+def _states(own: Sequence[ReportedToken]) -> States:
     return tuple(one.hidden_state for one in own)
 
 
-def _with_states(own: Sequence[ToldToken], states: Sequence[HiddenState | None]) -> tuple[ToldToken, ...]:
-    """Return what is told of a request with other states, as far as it asks for any."""
+def _with_states(own: Sequence[ReportedToken], states: Sequence[HiddenState | None]) -> tuple[ReportedToken, ...]:
+    """Return what is reported of a request with other states, as far as it asks for any."""
     return tuple(
         one if one.hidden_state is None or state is None else replace(one, hidden_state=state)
         for one, state in zip(own, states, strict=False)
     )
 
 
-def _undone(own: Sequence[ToldToken]) -> States:
+def _undone(own: Sequence[ReportedToken]) -> States:
     """Return states whose numbers stand in another order."""
     return tuple(one.hidden_state and one.hidden_state[::-1] for one in own)
 
 
-def _of_neighbours(told: Told) -> Told:
-    everyone = (*told, *told[:1])
+def _of_neighbours(reported: Reported) -> Reported:
+    everyone = (*reported, *reported[:1])
     return tuple(_with_states(own, (*_states(other), *_states(own)[len(other) :])) for own, other in pairwise(everyone))
 
 
@@ -191,7 +191,7 @@ _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-3105", "States are a word too narrow.", NarrowStates),
     ("OWN-3106", "States are read by node number after the compaction.", CompactedStates),
     ("OWN-3107", "After a prefix that is there already, the state is not the prompt's.", FirstRowStates),
-    ("OWN-3108", "Nothing is told of the first token of a request that resumes.", SilentResumer),
+    ("OWN-3108", "Nothing is reported of the first token of a request that resumes.", SilentResumer),
 )
 
 _WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (

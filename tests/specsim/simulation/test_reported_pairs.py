@@ -1,4 +1,4 @@
-"""What two engines tell of the same requests is compared token by token, within rounding, as it grows."""
+"""What two engines report of the same requests is compared token by token, within rounding, as it grows."""
 
 from dataclasses import replace
 
@@ -7,19 +7,21 @@ import pytest
 from specsim.host.stopping import Finish, FinishReason
 from specsim.reference.models import load_model
 from specsim.simulation.history import Divergence
-from specsim.simulation.logprobs import ToldToken
+from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.models.hash_model import HashModel
+from specsim.simulation.reported_pairs import ReportedPairs
 from specsim.simulation.requests import Request
-from specsim.simulation.told_pairs import ToldPairs
 
-FIRST = ToldToken(7, -0.5, ((7, -0.5), (3, -1.5)))
-SECOND = ToldToken(3, -2.0, ((9, -0.25), (7, -1.75)))
-NEXT_FLOAT = ToldToken(3, -2.0000002, ((9, -0.25), (7, -1.7499999)))
+FIRST = ReportedToken(7, -0.5, ((7, -0.5), (3, -1.5)))
+SECOND = ReportedToken(3, -2.0, ((9, -0.25), (7, -1.75)))
+NEXT_FLOAT = ReportedToken(3, -2.0000002, ((9, -0.25), (7, -1.7499999)))
 
 
 def pair(expected, got, top_logprobs=2):
-    requests = [Request(5, (1, 2), 8, top_logprobs=top_logprobs, logprobs=list(told)) for told in (expected, got)]
-    pairs = ToldPairs(load_model(HashModel(32)).description)
+    requests = [
+        Request(5, (1, 2), 8, top_logprobs=top_logprobs, logprobs=list(reported)) for reported in (expected, got)
+    ]
+    pairs = ReportedPairs(load_model(HashModel(32)).description)
     pairs.add(*requests)
     return pairs, *requests
 
@@ -40,7 +42,7 @@ def test_the_same_but_for_rounding_is_no_difference():
     ],
     ids=["token", "score", "order of alternatives", "score of an alternative", "fewer alternatives", "not a number"],
 )
-def test_a_difference_is_told_with_its_place(wrong):
+def test_a_difference_is_reported_with_its_place(wrong):
     found = pair([FIRST, SECOND], [FIRST, wrong])[0].first_divergence(3)
     assert found == Divergence(3, "Request", "logprobs", (5, 1), SECOND, wrong)
 

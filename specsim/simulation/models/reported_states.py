@@ -10,17 +10,17 @@ from specsim.simulation.models.description import FINAL_LAYER, ModelDescription
 ArrayT = TypeVar("ArrayT")
 
 
-def layers_to_ask(description: ModelDescription, is_told: bool) -> tuple[int, ...]:
+def layers_to_ask(description: ModelDescription, wants_report: bool) -> tuple[int, ...]:
     """Return the layers that a target forward is asked for: the draft's, and the final one if a user is handed it.
 
     Where the draft consumes the final one anyway, nothing is added.
     """
     layers = description.hidden_layers
-    return layers if not is_told or FINAL_LAYER in layers else (*layers, FINAL_LAYER)
+    return layers if not wants_report or FINAL_LAYER in layers else (*layers, FINAL_LAYER)
 
 
 def part_states(
-    description: ModelDescription, output: TargetOutput[ArrayT], is_told: bool, select: ArrayT | None = None
+    description: ModelDescription, output: TargetOutput[ArrayT], wants_report: bool, select: ArrayT | None = None
 ) -> TargetOutput[ArrayT]:
     """Return the output with hidden states of the draft's layers alone, and what users are handed beside them.
 
@@ -28,7 +28,7 @@ def part_states(
     ----------
     output : TargetOutput
         As the target returned it, with the layers of ``layers_to_ask`` side by side.
-    is_told : bool
+    wants_report : bool
         Whether a user is handed hidden states.
     select : int64 [row] or None
         The tokens whose logits were asked for; None for all.
@@ -42,9 +42,9 @@ def part_states(
     -----
     Source: semantics C.8.
     """
-    if not is_told:
+    if not wants_report:
         return output
-    layers, width = layers_to_ask(description, is_told), description.hidden_width
+    layers, width = layers_to_ask(description, wants_report), description.hidden_width
     everything: Any = require_present("hidden states of the target", output.hidden_states)
     got, expected = everything.shape[1], len(layers) * width
     require(got == expected, f"width of the hidden states of {description.name}", got, expected)
@@ -54,5 +54,5 @@ def part_states(
     return replace(
         output,
         hidden_states=everything[:, :num_drafted] if num_drafted else None,
-        told_states=final if select is None else final[select],
+        reported_states=final if select is None else final[select],
     )

@@ -1,4 +1,4 @@
-"""What a request has to be told of its output tokens: how probable each was, and from which state it was chosen."""
+"""What has to be reported of output tokens: how probable each was, and from which state it was chosen."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
 
 
-def check_told(model: HashModel, request: Request) -> None:
-    """Raise AssertionError unless a request is told one score and one state a token, those of the text before it.
+def check_reported(model: HashModel, request: Request) -> None:
+    """Raise AssertionError unless a request gets one score and one state a token, those of the text before it.
 
     Of a request whose logits are changed only tokens and hidden states are looked at.
     """
@@ -31,10 +31,10 @@ def check_told(model: HashModel, request: Request) -> None:
         ranked = np.argsort(-row, kind="stable")[: request.top_logprobs]
         require([token for token, _ in one.top] == ranked.tolist(), f"best of {what} at {place}", one.top, ranked)
         require([token for token, _ in one.listed] == listed, f"listed tokens of {what} at {place}", one.listed, listed)
-        told = np.array([one.logprob, *(score for _, score in (*one.top, *one.listed))], dtype=np.float64)
+        reported = np.array([one.logprob, *(score for _, score in (*one.top, *one.listed))], dtype=np.float64)
         expected = row[[one.token, *ranked, *listed]]
-        is_close = is_rounded_logprob(expected, told, len(row)).all()
-        require(bool(is_close), f"{what} at {place}", told.tolist(), expected.tolist())
+        is_close = is_rounded_logprob(expected, reported, len(row)).all()
+        require(bool(is_close), f"{what} at {place}", reported.tolist(), expected.tolist())
 
 
 def _scores(model: HashModel, request: Request) -> Array:
@@ -49,13 +49,13 @@ def _scores(model: HashModel, request: Request) -> Array:
 
 
 def _check_states(model: LanguageModel, request: Request) -> None:
-    what, told = f"hidden_states of request {request.request_id}", request.hidden_states
+    what, reported = f"hidden_states of request {request.request_id}", request.hidden_states
     if not request.returns_hidden_states:
-        require(told == [], what, told, [])
+        require(reported == [], what, reported, [])
         return
     expected = [tuple(row) for row in _states(model, request).tolist()] if request.output else []
-    require(len(told) == len(expected), f"number of {what}", len(told), len(expected))
-    for place, (got, wanted) in enumerate(zip(told, expected, strict=True)):
+    require(len(reported) == len(expected), f"number of {what}", len(reported), len(expected))
+    for place, (got, wanted) in enumerate(zip(reported, expected, strict=True)):
         require(got == wanted, f"{what} at {place}", got, wanted)
 
 

@@ -14,18 +14,18 @@ from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.host.choice import TokenChoice
 from specsim.host.ngram import NgramParameters
-from specsim.properties.laws.support.told import check_told
+from specsim.properties.laws.support.reported import check_reported
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Reach, Tag
-from specsim.simulation.logprobs import check_told as check_asked
+from specsim.simulation.logprobs import check_reported as check_asked
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.batches import TargetOutput
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource
 from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.models.told_states import layers_to_ask, part_states
+from specsim.simulation.models.reported_states import layers_to_ask, part_states
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
@@ -69,7 +69,7 @@ def test_each_token_comes_with_its_state(name, config):
     requests = asked()
     done = ran(make(config, load(MODEL), sizes_for(config, requests, 3)), requests)
     for request in done:
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
     assert [len(one.hidden_states) for one in done] == [7, 6, 0, 0, len(done[4].output)]
     silent = [replace(one, returns_hidden_states=False, top_logprobs=None, token_ids_logprob=()) for one in requests]
     again = ran(make(config, load(MODEL), sizes_for(config, requests, 3)), silent)
@@ -81,20 +81,20 @@ def test_the_device_hands_them_over_alike(name):
     make, load = WORKERS[name]
     requests = [replace(request, max_new_tokens=2) for request in asked()[:2]]
     for request in ran(make(TREE, load(MODEL), sizes_for(TREE, requests, 2)), requests, 2):
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
 
 
 @pytest.mark.parametrize("make", [loop_of("ngram"), loop_of("ngram_v2")])
 def test_drafts_of_a_store_change_no_state(make):
     parameters, requests = NgramParameters(3, 3, num_draft_tokens=5), asked()
     for request in ran(make(parameters, load_model(MODEL), sizes_for(parameters.config, requests, 3)), requests):
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
 
 
 def test_drafts_over_the_keys_of_the_target_change_no_state():
     model, requests = replace(MODEL, kv_sharing=(1, 0)), asked()
     for request in ran(loop_of("frozen_kv_mtp")(TREE, load_model(model), sizes_for(TREE, requests, 3)), requests):
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_workers_of_other_algorithms_hand_them_over_on_the_device(make, drafting
     config = drafting if isinstance(drafting, SpecConfig) else drafting.config
     worker = make(drafting, load_on_device(replace(MODEL, **differs)), sizes_for(config, requests, 2))
     for request in ran(worker, requests, 2):
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
 
 
 def test_requests_that_lose_their_slots_keep_what_they_were_handed():
@@ -122,7 +122,7 @@ def test_requests_that_lose_their_slots_keep_what_they_were_handed():
     for request in ran(
         ReferenceWorker(CHAIN, load_model(MODEL), sizes), requests, 4, schedule=schedule, observer=reach
     ):
-        check_told(MODEL, request)
+        check_reported(MODEL, request)
     assert reach.counts[Tag.RETRACT] and reach.counts[Tag.LATE] and reach.counts[Tag.SIDE]
 
 
@@ -154,15 +154,15 @@ def runs_of_one_layer_wide_states(make, source, layers):
 
 def test_a_model_that_returns_other_layers_is_named():
     description = load_model(MODEL).description
-    assert layers_to_ask(replace(description, draft_layers=(0,)), is_told=True) == (0, FINAL_LAYER)
+    assert layers_to_ask(replace(description, draft_layers=(0,)), wants_report=True) == (0, FINAL_LAYER)
     wrong = TargetOutput(np.zeros((1, 32)), np.zeros((1, 2), dtype=np.int64))
-    assert part_states(description, wrong, is_told=False) is wrong
+    assert part_states(description, wrong, wants_report=False) is wrong
     with pytest.raises(AssertionError, match="width of the hidden states of HashModel = 2, but should be 3"):
-        part_states(description, wrong, is_told=True)
+        part_states(description, wrong, wants_report=True)
 
 
 @pytest.mark.parametrize(
-    ("choice", "is_told", "reason"),
+    ("choice", "wants_report", "reason"),
     [
         (TokenChoice(returns_hidden_states=True), False, Reason.BAD_CONFIGURATION),
         (TokenChoice(top_logprobs=0, token_ids_logprob=(0, 32)), True, Reason.TOKEN_OUT_OF_RANGE),
@@ -171,7 +171,7 @@ def test_a_model_that_returns_other_layers_is_named():
         (TokenChoice(has_original_logprobs=True), True, Reason.BAD_CONFIGURATION),
     ],
 )
-def test_what_cannot_be_told_is_refused(choice, is_told, reason):
+def test_what_cannot_be_reported_is_refused(choice, wants_report, reason):
     with pytest.raises(SpecRejection) as caught:
-        check_asked(load_model(MODEL).description, is_told, choice)
+        check_asked(load_model(MODEL).description, wants_report, choice)
     assert caught.value.reason is reason

@@ -1,4 +1,4 @@
-"""What two engines tell of the same requests, compared as it grows."""
+"""What two engines report of the same requests, compared as it grows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class _Pair:
         return self.expected.finish is not None and self.got.finish is not None
 
 
-def told_lists(description: ModelDescription) -> dict[str, IsSame]:
-    """Return the lists of a request that its user is told, and when two entries of them are the same.
+def reported_lists(description: ModelDescription) -> dict[str, IsSame]:
+    """Return the lists that are reported to the user of a request, and when two entries of them are the same.
 
     Tokens and alternatives have to be equal, scores as close as those of two correct softmaxes, and hidden states
     equal but for the rounding of floats.
@@ -42,8 +42,8 @@ def told_lists(description: ModelDescription) -> dict[str, IsSame]:
     }
 
 
-class ToldPairs:
-    """Requests of an engine that is believed and of one that is tried, those alone that asked to be told.
+class ReportedPairs:
+    """Requests of an engine that is believed and of one that is tried, those alone that want reports.
 
     Parameters
     ----------
@@ -52,24 +52,24 @@ class ToldPairs:
     """
 
     def __init__(self, description: ModelDescription) -> None:
-        self._lists = told_lists(description)
+        self._lists = reported_lists(description)
         self._pairs: list[_Pair] = []
 
     def add(self, expected: Request, got: Request) -> None:
         """Watch a request from its submission on."""
-        if expected.choice.is_told:
+        if expected.choice.wants_report:
             self._pairs.append(_Pair(expected, got, (0,) * len(self._lists)))
 
     def first_divergence(self, iteration: int) -> Divergence | None:
-        """Return the first difference in what has been told since it was asked last; forget who has ended."""
+        """Return the first difference in what has been reported since the last call; forget who has ended."""
         running: list[_Pair] = []
         for pair in self._pairs:
             places = []
             for (name, is_same), begin in zip(self._lists.items(), pair.places, strict=True):
-                told = vars(pair.expected)[name], vars(pair.got)[name]
-                place = first_difference(*told, begin, is_same)
-                if place < max(map(len, told)):
-                    shown = (one[place] if place < len(one) else "nothing" for one in told)
+                reported = vars(pair.expected)[name], vars(pair.got)[name]
+                place = first_difference(*reported, begin, is_same)
+                if place < max(map(len, reported)):
+                    shown = (one[place] if place < len(one) else "nothing" for one in reported)
                     where = (pair.expected.request_id, place)
                     return Divergence(iteration, "Request", name, where, *shown)
                 places.append(place)

@@ -1,4 +1,4 @@
-"""Batches of nobody, and pools that hold nothing but the dump: what a rank without requests runs its forwards on."""
+"""Idle batches, and pools that hold nothing but the dump: what a rank without requests runs its forwards on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DUMP_SLOTS = 64
 
 
 @dataclass(frozen=True)
-class Nobody:
+class IdleBatches:
     """Empty batches for the forwards of a model, made with ``zeros``.
 
     Notes
@@ -55,15 +55,15 @@ class Nobody:
 
     def extend(self) -> DraftExtendBatch[Any]:
         """Return no token to catch up with."""
-        told = self.description
-        width = told.hidden_width * len(told.hidden_layers)
+        facts = self.description
+        width = facts.hidden_width * len(facts.hidden_layers)
         return DraftExtendBatch(
             req_pool_indices=self._ids(),
             input_ids=self._ids(),
             positions=self._ids(),
             out_cache_loc=self._ids(),
             keys=self._keys(),
-            hidden_states=self.zeros((0, width), told.hidden_dtype) if told.hidden_layers else None,
+            hidden_states=self.zeros((0, width), facts.hidden_dtype) if facts.hidden_layers else None,
             select=self._ids(),
         )
 
@@ -83,9 +83,9 @@ class Nobody:
 
     def features(self) -> FeatureBatch[Any]:
         """Return the features of no position."""
-        told = self.description
-        width = told.hidden_width * len(told.hidden_layers)
-        return FeatureBatch(self._ids(), self._ids(), self.zeros((0, width), told.hidden_dtype))
+        facts = self.description
+        width = facts.hidden_width * len(facts.hidden_layers)
+        return FeatureBatch(self._ids(), self._ids(), self.zeros((0, width), facts.hidden_dtype))
 
     def states(self, *leading: int) -> Mapping[str, list[Any]]:
         """Return recurrent states with these leading axes."""
@@ -99,11 +99,11 @@ class Nobody:
         return self._buffers(self.description.components_of(side))
 
     def _target(self, num_nodes: int | None) -> TargetBatch[Any]:
-        told, window = self.description, None
-        if told.swa_components:
+        facts, window = self.description, None
+        if facts.swa_components:
             table = self.zeros((0, 0), "int64")
-            window = WindowKeys(self._buffers(told.swa_components), self._ids(), table, told.window)
-        parents = num_nodes is not None and told.state_components
+            window = WindowKeys(self._buffers(facts.swa_components), self._ids(), table, facts.window)
+        parents = num_nodes is not None and facts.state_components
         return TargetBatch(
             req_pool_indices=self._ids(),
             input_ids=self._ids(),
@@ -114,7 +114,7 @@ class Nobody:
             tree_mask=None if num_nodes is None else self.zeros((0,), "bool"),
             parents=self.zeros((0, num_nodes or 0), "int64") if parents else None,
             select=self._ids() if num_nodes is None else None,
-            hidden_layers=told.hidden_layers,
+            hidden_layers=facts.hidden_layers,
             is_sampled=False,
             window_keys=window,
         )
@@ -130,8 +130,8 @@ class Nobody:
         return ListedKeys(self.zeros((1,), "int32"), self.zeros((1,), "int32"), 1)
 
     def _hidden(self) -> Any:
-        told = self.description
-        return self.zeros((0, told.draft_hidden_width), told.hidden_dtype) if told.has_draft_hidden else None
+        facts = self.description
+        return self.zeros((0, facts.draft_hidden_width), facts.hidden_dtype) if facts.has_draft_hidden else None
 
     def _buffers(self, components: Sequence[KVComponent]) -> Mapping[str, list[Any]]:
         return {
