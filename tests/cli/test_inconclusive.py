@@ -88,7 +88,9 @@ def test_soak_and_matrix(specsim, monkeypatch):
     assert (got.exit_code, json.loads(got.stdout)["inconclusive_because"]) == (1, [])
 
     monkeypatch.setattr(matrix_command, "engine_workers", no_workers)
-    monkeypatch.setattr(MatrixRun, "plan", lambda self, profile, cells: Plan((cells[0],), (cells[0],), {}, ()))
+    monkeypatch.setattr(
+        MatrixRun, "plan", lambda self, profile, cells, is_whole: Plan((cells[0],), (cells[0],), {}, ())
+    )
     monkeypatch.setattr(MatrixRun, "run", lambda *ignored: Result(7, inconclusive_because=BECAUSE))
     assert both(specsim, "matrix", "--seed", 7) == (f"inconclusive: 0 cells, 0 histories, seed 7{ENDS}", BECAUSE)
 
