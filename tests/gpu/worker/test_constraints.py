@@ -80,14 +80,11 @@ def test_changing_steps_lose_nothing_and_change(use_graphs):
     assert simulate(worker, requests, max_batch=2, adaptive=AdaptiveController(1, ADAPTIVE)).lossless
 
 
-def test_a_tree_keeps_its_steps():
+def test_no_controller_chooses_the_steps_of_trees():
     requests = [Request(0, [1], 2)]
     worker = GpuWorker(TREE, load_on_device(MODEL), sizes_for(TREE, requests, 1), use_graphs=False)
     with pytest.raises(SpecRejection) as caught:
         Engine(worker, 1, adaptive=AdaptiveController(1, ADAPTIVE))
-    assert caught.value.reason is Reason.BAD_CONFIGURATION
-    with pytest.raises(SpecRejection) as caught:
-        worker.decode([1], num_steps=1)
     assert caught.value.reason is Reason.BAD_CONFIGURATION
 
 

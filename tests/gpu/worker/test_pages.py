@@ -169,7 +169,7 @@ ORIGINAL_NODES, ORIGINAL_MOVE = reclaim.evicted_nodes, reclaim._move_to_the_fron
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "draft_kv"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
-    "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = no one"),
+    "kept one too many": (reclaim, "evicted_nodes", keeping_a_page_more, r"owners of page \d+ = none"),
     "slots of the first request": (reclaim, "_move_to_the_front", taking_the_first, "out_cache_loc"),
 }
 

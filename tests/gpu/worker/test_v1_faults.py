@@ -67,7 +67,7 @@ def swapped(self, other):
     return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
 
 
-LEAKED = r"owners of slot \d+ = no one"
+LEAKED = r"owners of slot \d+ = none"
 
 FAULTS = {
     "freed one too many": (reclaim, "evicted_nodes", evicting(False), "DOUBLE_FREE: freed slots"),

@@ -99,7 +99,7 @@ def drafting_side_by_side(phase, config, model, pools, verify_slots, operations,
 
 
 ORIGINAL_DRAFT = stepwise.draft
-LEAKED = r"owners of page \d+ = no one"
+LEAKED = r"owners of page \d+ = none"
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
     "beams lie side by side": (stepwise, "draft", drafting_side_by_side, "in front of beam 1"),
