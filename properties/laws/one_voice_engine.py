@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import start
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads

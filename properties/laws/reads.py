@@ -1,7 +1,8 @@
 """Laws of what a worker keeps of its pools: whatever is written is read again."""
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import Scenario, play, start, tree_scenarios
 from specsim.properties.property import Property

@@ -5,7 +5,8 @@ from math import isinf
 
 from hypothesis import strategies as st
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from specsim.conformance.arrays import Array
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.counts import beam_stride, floor_to
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import (

@@ -14,8 +14,8 @@ from typing import Any
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.assertion import require
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Completed
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.counts import ceil_to
 from specsim.properties.distribution import Outcome
 from specsim.properties.laws.sampled_engine import ALPHA, EFFECT_OF_RUNS, SEEDS_IN_A_BATCH

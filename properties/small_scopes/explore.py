@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.conformance.direct import Direct
 from specsim.properties.small_scopes.canonical import canonical
 from specsim.properties.small_scopes.copies import Copies

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.assertion import require
-from specsim.conformance.backend import Completed
+from specsim.conformance.completed import Completed
 from specsim.phases import Phase
 from specsim.properties.soak.loops import reference_loop
 from specsim.properties.soak.setups import Setup, config_of

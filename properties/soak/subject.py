@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from specsim.algorithms import Drafter
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.properties.laws.support.histories import model_for
 from specsim.properties.laws.support.padded_runs import padding_for
 from specsim.properties.soak.loops import reference_loop

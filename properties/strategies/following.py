@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from specsim.host.grammar import BITS_PER_WORD
+from specsim.host.logit_rules import NO_TOKEN
 from specsim.properties.composite import composite
 from specsim.properties.strategies.arrays import MAX_REQUESTS, Arguments, Array, Bulk, bulk
 from specsim.properties.strategies.compact import accepted
@@ -14,8 +15,6 @@ from specsim.properties.strategies.topologies import TREE_KINDS, batch, tree_of_
 
 VOCABULARIES = (2, 3, 5, 1, 33, 65)
 """In the small ones tails agree with bad words by chance."""
-
-NO_TOKEN = -1
 
 
 @composite

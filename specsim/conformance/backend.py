@@ -3,7 +3,6 @@
 import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -28,7 +27,7 @@ from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
 from specsim.conformance.isolation.heartbeat import begin_call, end_call, stay
 from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of, missing_of
-from specsim.conformance.outside import OutsideLimits, require_inside
+from specsim.conformance.outside import require_inside
 from specsim.conformance.plain_text import said, words_of
 from specsim.conformance.raised import Undefined
 from specsim.contracts.contract import ArraySpec, ScalarSpec
@@ -294,35 +293,6 @@ class Backend(CallsByName):
         if isinstance(value, list | tuple):
             return [self._fetch(entry) for entry in value]
         return self.arrays.to_numpy(value)
-
-
-@dataclass(frozen=True)
-class Completed(CallsByName):
-    """An implementation whose missing operations another one supplies."""
-
-    first: Backend
-    other: Backend
-
-    def has(self, name: str) -> bool:
-        """Return whether one of the two defines a callable."""
-        return self.first.has(name) or self.other.has(name)
-
-    def call(self, name: str, /, *positional: Any, **named: Any) -> Any:
-        """Call an operation where it is defined; the other one takes what lies outside of the limits of the first."""
-        if name in CATALOGUE and CATALOGUE[name].record is None:
-            return self.host(name)(*positional, **named)
-        with suppress(OutsideLimits):
-            if self.first.has(name):
-                return self.first.call(name, *positional, **named)
-        return self.other.call(name, *positional, **named)
-
-    def host(self, name: str) -> Callable[..., Any]:
-        """Return a function of the host from where it is defined; one of ours calls what the first one brings."""
-        function = (self.first if self.first.has(name) else self.other).host(name)
-        return bound(name, function, self._found, self.host)
-
-    def _found(self, name: str) -> Callable[..., Any] | None:
-        return self.first.functions.get(name, self.other.functions.get(name))
 
 
 def load(name: str) -> Backend:

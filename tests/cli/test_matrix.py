@@ -85,7 +85,7 @@ def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_p
     asked = ("matrix", "cutting_cells", *ONE[1:], "--replays", 20)
     got = specsim(*asked)
     assert got.exit_code == 1
-    assert f"FAILURE: {CELL}, as it is, history 0: draft_kv[0] of request" in got.stdout
+    assert f"FAILURE: {CELL}, as it is, history 0: lockstep: iteration 0, Request.output[0, 0] = " in got.stdout
     assert f"Shortest history 0 of {CELL}: " in got.stdout
     assert "  1. admit Asked(" in got.stdout
     assert f"replay: specsim matrix cutting_cells --seed 7 --cell {CELL} --history 0" in got.stdout

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.counts import path_width
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveController, AdaptiveSlot
 from specsim.host.grammar import TableGrammar

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, Completed, load
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.counts import count_candidates, path_width
 from specsim.properties.composite import composite
 from specsim.reference.models import load_model

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from specsim.config import PoolSizes
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.properties.laws.support.histories import model_for
 from specsim.reference.models import load_model
 from specsim.simulation.models.hash_model import HashModel

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, Completed, load
+from specsim.conformance.backend import EAGLE_V1, EAGLE_V2, Backend, load
+from specsim.conformance.completed import Completed
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.constrained_runs import Automaton, automata
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, model_for, models

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.counts import path_width
 from specsim.host.dflash import DflashParameters
 from specsim.host.ngram import NgramParameters

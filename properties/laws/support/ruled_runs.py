@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.host.logit_rules import NO_RULES, LogitRules
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.histories import (

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import Distribution, Outcome, autoregressive, require_same_law
 from specsim.properties.laws.support.checks import require

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from specsim.conformance.backend import Backend, Completed
+from specsim.conformance.backend import Backend
 from specsim.conformance.calls import CallsByName
+from specsim.conformance.completed import Completed
 from specsim.operations import RECORDS
 from specsim.operations.signature import name_arguments
 from specsim.properties.distribution import EVERYTHING, Coins, Distribution, Outcome, enumerate_cells

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specsim.config import PoolSizes
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scenario, configurations, models, own_worker

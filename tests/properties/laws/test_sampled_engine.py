@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
+from specsim.conformance.completed import Completed
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.distribution import NOTHING, autoregressive, cut, enumerate_cells
 from specsim.properties.laws.sampled_engine import (

@@ -7,7 +7,8 @@ from itertools import cycle, islice
 import numpy as np
 import pytest
 
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
+from specsim.conformance.completed import Completed
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.host.stopping import FinishReason
 from specsim.host.truncation import truncate_at_stop

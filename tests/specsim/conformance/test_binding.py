@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
 from specsim.conformance.binding import asked_by, bound, ours, reached_by
 from specsim.conformance.catalogue import CATALOGUE
+from specsim.conformance.completed import Completed
 from specsim.simulation.memory import DecodeSizes
 
 REFERENCE = load("specsim.reference")

@@ -9,8 +9,9 @@ import pytest
 
 import specsim
 from specsim import reference
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
+from specsim.conformance.completed import Completed
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.conformance.stub import STUB, host_stub
 from specsim.operations import MODEL_TABLE, TABLE

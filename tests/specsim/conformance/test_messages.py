@@ -223,9 +223,13 @@ def _folder_of(process):
 
 def test_limits_of_another_process_are_read_again():
     declared = limits_of({"LIMITS": {"build_tree": {"node": (4, 64), "topk": [1, 4]}}, "EMPTY": False}, "m")
-    assert limits_from(messages.msgspec.to_builtins(declared.told())) == declared
-    assert limits_from(NO_LIMITS.told()) == NO_LIMITS
-    for wrong in ({}, {**NO_LIMITS.told(), "takes_empty": 7}, {**NO_LIMITS.told(), "values": {"no_operation": {}}}):
+    assert limits_from(messages.msgspec.to_builtins(declared.as_plain())) == declared
+    assert limits_from(NO_LIMITS.as_plain()) == NO_LIMITS
+    for wrong in (
+        {},
+        {**NO_LIMITS.as_plain(), "takes_empty": 7},
+        {**NO_LIMITS.as_plain(), "values": {"no_operation": {}}},
+    ):
         with pytest.raises(ValueError):
             limits_from(wrong)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specsim.conformance.backend import Backend, Completed, load
+from specsim.conformance.backend import Backend, load
+from specsim.conformance.completed import Completed
 from specsim.conformance.limits import Limits, limits_of
 from specsim.conformance.outcomes import Observation, first_difference
 from specsim.conformance.outside import OutsideLimits, why_outside

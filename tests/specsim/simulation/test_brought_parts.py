@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from specsim.config import SpecConfig
-from specsim.conformance.backend import Completed, load
+from specsim.conformance.backend import load
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
+from specsim.conformance.completed import Completed
 from specsim.host.grammar import TableGrammar
 from specsim.properties.soak.setups import Setup
 from specsim.properties.soak.sides import engine_around
