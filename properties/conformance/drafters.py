@@ -15,6 +15,8 @@ OF_EAGLE_ALONE = frozenset(
     (
         "clipped_engine.chains_are_as_deep_as_the_context_allows",
         "clipped_engine.nothing_is_written_behind_the_context",
+        "numbered_engine.drafts_go_on_as_if_no_request_had_rested",
+        "numbered_engine.nodes_beyond_a_number_are_no_drafts",
         "pool_kinds.a_pool_that_cannot_move_is_refused",
         "resting_engine.drafts_go_on_as_if_there_had_been_no_rest",
         "resting_engine.rests_draft_nothing_and_change_no_output",

@@ -12,6 +12,7 @@ from specsim.properties.composite import composite
 from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.histories import Scenario, own_worker, parts_of, tree_scenarios
 from specsim.properties.laws.support.reported import check_reported
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import is_telling
@@ -50,7 +51,10 @@ def tokens_are_told_of_as_plain_decoding_would(backend: Backend, run: ReportedRu
     for schedule in run.schedules:
         worker = own_worker(backend, scenario)
         if not is_telling(worker):
-            return
+            because = f"{worker.name} has no told()"
+            raise WorkerRefusal(
+                SpecRejection(Reason.BAD_CONFIGURATION, what="top_logprobs", got=0, expected="None", because=because)
+            )
         operations = parts_of(backend)
         engine = Engine(worker, scenario.max_batch, scenario.shuffle_seed, schedule=schedule, operations=operations)
         asking = zip(run.asked, run.listed, run.originals, run.temperatures, strict=True)

@@ -38,8 +38,6 @@ _READ = (*_CALLED, "traverse_tree")
 def numbers_of_drafts_change_no_output(backend: Backend, run: NumberedRun) -> None:
     """Outputs are those of plain decoding, no one accepts more than it drafts, and slots have one owner."""
     numbers, worker = run.numbers(), run.own_worker(backend)
-    if worker is None:
-        return
     engine = run.engine(backend, worker, numbers)
     for number, iteration in enumerate(_play(engine)):
         engine.scheduler.check_ledger()
@@ -57,8 +55,6 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
     A chain is as wide as its widest request, and figures are over the drafts that there were.
     """
     numbers, worker = run.numbers(), run.own_worker(backend)
-    if worker is None:
-        return
     engine, positions = run.engine(backend, worker, numbers), PositionCounters()
     for number, iteration in enumerate(_play(engine)):
         phase, own = require_kind("phase", worker.phases()[1], VerifyInput), numbers.noted[number]
@@ -86,8 +82,6 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
 def drafts_go_on_as_if_no_request_had_rested(backend: Backend, run: NumberedRun) -> None:
     """After every iteration both caches, and what starts the next drafts, are those of a fresh prefill."""
     worker = run.own_worker(backend)
-    if worker is None:
-        return
     engine, scenario = run.engine(backend, worker, run.numbers()), run.scenario
     for _ in _play(engine):
         state = worker.state()
@@ -104,8 +98,6 @@ def drafts_go_on_as_if_no_request_had_rested(backend: Backend, run: NumberedRun)
 def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: NumberedRun) -> None:
     """A request with a grammar outputs what plain decoding does under it, whatever its neighbours draft."""
     worker = run.own_worker(backend)
-    if worker is None:
-        return
     engine = run.engine(backend, worker, run.numbers())
     for _ in _play(engine):
         engine.scheduler.check_ledger()
@@ -120,8 +112,6 @@ def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: Number
 def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: NumberedRun) -> None:
     """Every phase of every iteration hands over what the reference's does, request by request."""
     worker = run.own_worker(backend)
-    if worker is None:
-        return
     schedule = Schedule(
         run.is_overlapped, stream_seed=run.scenario.shuffle_seed, num_drafts=PatternNumbers(run.pattern)
     )

@@ -15,7 +15,7 @@ from specsim.properties.laws.support.pool_runs import (
     unmovable_runs,
 )
 from specsim.properties.laws.worker import check_tags_at, expected_tags
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, WorkerRefusal
 from specsim.simulation.history import first_divergence
 from specsim.simulation.models.ground_truth import Prefix, greedy_decode
 from specsim.simulation.models.pool_kinds import CONVOLUTION_WIDTH, PoolKind, tags_of
@@ -76,6 +76,8 @@ def a_pool_that_cannot_move_is_refused(backend: Backend, run: PoolRun) -> None:
     try:
         engine = run.engine(backend)
     except SpecRejection as refusal:
+        if isinstance(refusal, WorkerRefusal) and refusal.reason is not Reason.NO_MOVE:
+            raise
         require(refusal.reason is Reason.NO_MOVE, "reason of the refusal", refusal.reason, Reason.NO_MOVE)
         require(run.must_be_refused, "a pool that nothing moves", "refused", "taken")
         return

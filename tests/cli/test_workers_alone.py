@@ -1,5 +1,6 @@
 """A module that brings a worker and nothing else: each command runs that worker, and finds what is wrong with it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,15 @@ def test_each_command_runs_a_worker_that_stands_alone(specsim, tmp_path, kind, i
         assert got.stdout.splitlines()[-1].startswith("conforms: " if is_right else "fails: ")
         if is_right:
             assert f"ran of {name}: workers " in got.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "what"), [("my_worker", "workers"), ("my_drafter", "workers"), ("my_scheduler", "schedulers")]
+)
+def test_what_the_pages_show_whole_conforms(specsim, tmp_path, name, what):
+    shutil.copy(Path(EXAMPLES, f"{name}.py"), tmp_path)
+    got = specsim("check", name, "--examples", 2, "--seed", 1, "--jobs", 1)
+    assert got.exit_code == 0, (got.stdout, got.stderr)
+    assert got.stdout.splitlines()[-1].startswith("conforms: ")
+    assert f"ran of {name}: {what} " in got.stdout

@@ -15,14 +15,16 @@ from specsim.properties.laws.support.histories import VOCABULARY, Arrival, Scena
 from specsim.properties.laws.support.padded_runs import V1_WORKERS, V2_WORKERS, PaddedRun, run_of
 from specsim.properties.reach.counting import reached
 from specsim.reference.models import load_model
+from specsim.rejection import SpecRejection, WorkerRefusal
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
+from specsim.simulation.fitting import require_schedule
 from specsim.simulation.loops import loop_of
 from specsim.simulation.numbers import NumDrafts
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.scheduler import Scheduler
-from specsim.simulation.worker import Worker, is_mixing
+from specsim.simulation.worker import Worker
 
 MOST = 1 << 16
 """Stands in a pattern for as many steps as there are."""
@@ -87,15 +89,22 @@ class NumberedRun:
             request.grammar = None if grammar is None else grammar.start
         return asked
 
-    def own_worker(self, backend: Backend) -> Worker | None:
+    def own_worker(self, backend: Backend) -> Worker:
         """Return the implementation's own worker, or the reference's loop on its operations if it has none.
 
-        None if its own worker drafts one number of steps for all requests.
+        Raises
+        ------
+        WorkerRefusal
+            Its own worker drafts one number of steps for all requests.
         """
         run, model = self.run, self.scenario.model
         if run.base_name in backend.workers:
             own: Worker = backend.build_worker(run.base_name, run.parameters, model_for(backend, model), run.sizes())
-            return own if is_mixing(own) else None
+            try:
+                require_schedule(own, Schedule(num_drafts=self.numbers()))
+            except SpecRejection as refusal:
+                raise WorkerRefusal(refusal) from refusal
+            return own
         operations = Completed(backend, load("specsim.reference"))
         return run.worker_on(load_model(model, operations), operations=operations)
 
