@@ -57,6 +57,7 @@ CANNOT_RUN = {
 
 SMALLER = (
     (r"^(specsim check my_drafter).*", r"\1 --examples 2 --property engine.output_equals_autoregressive_decoding"),
+    (r"^(specsim check my_scheduler).*", r"\1 --examples 2 --property scheduled_engine.schedules_change_no_token"),
     (r"^(specsim matrix my_drafter).*", r"\1 --histories 1 --cell repeat-v2-page4-topk1-mha --seed 1"),
     (r"^(specsim check \S+)(.*) --profile ci", r"\1 --examples 2 --operation fill_bonus_tokens\2"),
     (r"--examples 100\b", "--examples 2 --operation fill_bonus_tokens"),
