@@ -3,8 +3,7 @@
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import ConstrainedRun, constrained_runs
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
-from specsim.simulation.models.ground_truth import Prefix
+from specsim.properties.laws.support.histories import require_decoded_alone
 
 _READ = ("traverse_tree", "truncate_at_stop")
 _WALKED = ("apply_logit_processors", "traverse_tree", "truncate_at_stop", "verify_tree_greedy", "waits_for_result")
@@ -17,11 +16,7 @@ def constrained_output_is_that_of_plain_decoding(backend: Backend, run: Constrai
         engine.step()
         engine.scheduler.check_ledger()
     for request in engine.scheduler.finished:
-        matcher = None if request.grammar is None else request.grammar()
-        decoder = ExactDecoder(Prefix(run.scenario.model), request.choice_alone(matcher))
-        output, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
-        require(request.output == output, f"output of request {request.request_id}", request.output, output)
-        require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+        require_decoded_alone(run.scenario.model, request)
 
 
 def matchers_read_the_output_and_nothing_else(backend: Backend, run: ConstrainedRun) -> None:

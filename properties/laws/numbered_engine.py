@@ -1,7 +1,6 @@
 """Laws of whole runs whose requests draft numbers of steps of their own, 0 included: outputs do not depend on them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from specsim.counts import path_width
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.phases import VerifyInput
 from specsim.properties.laws.support.checks import require, require_equal, require_kind, state_of_runs
+from specsim.properties.laws.support.histories import iterations_of, require_decoded_alone
 from specsim.properties.laws.support.numbered_runs import (
     NumberedRun,
     PatternNumbers,
@@ -17,19 +17,11 @@ from specsim.properties.laws.support.numbered_runs import (
     numbered_runs,
     numbered_runs_of_eagle,
 )
-from specsim.properties.laws.worker import check_tags, expected_tags
+from specsim.properties.laws.worker import check_goes_on
 from specsim.properties.property import OF_ENGINES
-from specsim.reference.models import load_model
-from specsim.reference.worker.pools import CARRIED
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
-from specsim.simulation.engine import Engine
 from specsim.simulation.lockstep import find_divergence
-from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.ground_truth import Prefix, greedy_decode
-from specsim.simulation.requests import PromptChunk
+from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.schedule import Schedule
-from specsim.simulation.worker import Iteration
 
 _CALLED = ("argmax_target_predict", "target_verify_metadata", "verify_tree_greedy")
 _READ = (*_CALLED, "traverse_tree")
@@ -39,7 +31,7 @@ def numbers_of_drafts_change_no_output(backend: Backend, run: NumberedRun) -> No
     """Outputs are those of plain decoding, no one accepts more than it drafts, and slots have one owner."""
     numbers, worker = run.numbers(), run.own_worker(backend)
     engine = run.engine(backend, worker, numbers)
-    for number, iteration in enumerate(_play(engine)):
+    for number, iteration in enumerate(iterations_of(engine)):
         engine.scheduler.check_ledger()
         own, drafts = numbers.noted[number], iteration.num_accepted_drafts.tolist()
         is_possible = all(0 <= count <= most for count, most in zip(drafts, own, strict=True))
@@ -56,7 +48,7 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
     """
     numbers, worker = run.numbers(), run.own_worker(backend)
     engine, positions = run.engine(backend, worker, numbers), PositionCounters()
-    for number, iteration in enumerate(_play(engine)):
+    for number, iteration in enumerate(iterations_of(engine)):
         phase, own = require_kind("phase", worker.phases()[1], VerifyInput), numbers.noted[number]
         width = phase.num_draft_tokens
         if run.scenario.config.topk == 1:
@@ -82,31 +74,19 @@ def nodes_beyond_a_number_are_no_drafts(backend: Backend, run: NumberedRun) -> N
 def drafts_go_on_as_if_no_request_had_rested(backend: Backend, run: NumberedRun) -> None:
     """After every iteration both caches, and what starts the next drafts, are those of a fresh prefill."""
     worker = run.own_worker(backend)
-    engine, scenario = run.engine(backend, worker, run.numbers()), run.scenario
-    for _ in _play(engine):
-        state = worker.state()
-        for request in engine.scheduler.running:
-            tags = expected_tags(scenario.model, [*request.prompt, *request.output])
-            for name, of_pool in zip(("target_kv", "draft_kv"), tags, strict=True):
-                check_tags(name, state[name], request, of_pool)
-            expected = _state_of(run, request.fill[:-1], worker.sizes)
-            for name in (name for name in CARRIED if name in expected):
-                got, wanted = state[name][request.row].tolist(), expected[name][1].tolist()
-                require(got == wanted, f"{name} of request {request.request_id}", got, wanted)
+    engine = run.engine(backend, worker, run.numbers())
+    for _ in iterations_of(engine):
+        check_goes_on(engine, run.scenario)
 
 
 def grammars_read_the_drafts_of_their_own_requests(backend: Backend, run: NumberedRun) -> None:
     """A request with a grammar outputs what plain decoding does under it, whatever its neighbours draft."""
     worker = run.own_worker(backend)
     engine = run.engine(backend, worker, run.numbers())
-    for _ in _play(engine):
+    for _ in iterations_of(engine):
         engine.scheduler.check_ledger()
     for request in engine.scheduler.finished:
-        matcher = None if request.grammar is None else request.grammar()
-        decoder = ExactDecoder(Prefix(run.scenario.model), request.choice_alone(matcher))
-        output, finish = decode_alone(decoder, request.prompt, request.rules, matcher)
-        require(request.output == output, f"output of request {request.request_id}", request.output, output)
-        require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+        require_decoded_alone(run.scenario.model, request)
 
 
 def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: NumberedRun) -> None:
@@ -126,14 +106,6 @@ def numbers_are_taken_as_the_reference_takes_them(backend: Backend, run: Numbere
     require(divergence is None, "first divergence", divergence, "none")
 
 
-def _play(engine: Engine) -> Iterator[Iteration]:
-    """Run an engine to the end, and yield after every iteration."""
-    while engine.has_work:
-        iteration = engine.step()
-        if iteration is not None:
-            yield iteration
-
-
 def _reached(next_token: Sequence[int], next_sibling: Sequence[int]) -> Iterator[int]:
     """Yield the nodes that a walk from the root reaches, the root left out."""
     waiting = [next_token[0]]
@@ -142,15 +114,6 @@ def _reached(next_token: Sequence[int], next_sibling: Sequence[int]) -> Iterator
         if node >= 0:
             yield node
             waiting += [next_token[node], next_sibling[node]]
-
-
-def _state_of(run: NumberedRun, committed: Sequence[int], sizes: Any) -> dict[str, Any]:
-    """Return the state of a worker that has prefilled some tokens in row 1."""
-    fresh = ReferenceWorker(run.scenario.config, load_model(run.scenario.model), sizes)
-    slots = tuple(range(1, len(committed) + 1))
-    fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-    fresh.prefill([1], [PromptChunk.whole(committed)])
-    return fresh.state()
 
 
 PROPERTIES = tuple(

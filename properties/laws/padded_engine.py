@@ -176,7 +176,7 @@ def _require_requests(what: str, got: list[Request], expected: list[Request]) ->
     def reported(requests: list[Request]) -> list[Any]:
         return sorted((one.request_id, tuple(one.output), one.finish_reason, one.counters) for one in requests)
 
-    require(reported(got) == reported(expected), f"what requests of {what} came to", reported(got), reported(expected))
+    require(reported(got) == reported(expected), f"what requests of {what} output", reported(got), reported(expected))
 
 
 @composite

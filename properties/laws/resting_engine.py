@@ -1,22 +1,14 @@
 """Laws of whole runs that draft nothing for a while: what is output and kept is that of runs that never rested."""
 
-from collections.abc import Iterator
-
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.laws.engine import SPINE
 from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.histories import iterations_of
 from specsim.properties.laws.support.resting_runs import RestingRun, resting_runs
-from specsim.properties.laws.worker import check_tags, expected_tags
+from specsim.properties.laws.worker import check_goes_on
 from specsim.properties.property import OF_ENGINES, Property
-from specsim.reference.models import load_model
-from specsim.reference.worker.pools import CARRIED
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.engine import Engine
-from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import greedy_decode
-from specsim.simulation.requests import PromptChunk
-from specsim.simulation.worker import Iteration
 
 
 def rests_draft_nothing_and_change_no_output(backend: Backend, run: RestingRun) -> None:
@@ -26,7 +18,7 @@ def rests_draft_nothing_and_change_no_output(backend: Backend, run: RestingRun) 
     autoregressive decoding, and slots have one owner.
     """
     engine = run.engine(backend)
-    for number, iteration in enumerate(_play(engine)):
+    for number, iteration in enumerate(iterations_of(engine)):
         engine.scheduler.check_ledger()
         num_steps, drafts = run.num_steps(number), iteration.num_accepted_drafts.tolist()
         num_nodes = len(vars(engine.worker.phases()[1])["draft_token"])
@@ -41,30 +33,9 @@ def rests_draft_nothing_and_change_no_output(backend: Backend, run: RestingRun) 
 
 def drafts_go_on_as_if_there_had_been_no_rest(backend: Backend, run: RestingRun) -> None:
     """Both caches, and what starts the next draft, are those of a fresh prefill, at rest and after it."""
-    engine, scenario = run.engine(backend), run.scenario
-    for _ in _play(engine):
-        state = engine.worker.state()
-        for request in engine.scheduler.running:
-            tags = expected_tags(scenario.model, [*request.prompt, *request.output])
-            for name, of_pool in zip(("target_kv", "draft_kv"), tags, strict=True):
-                check_tags(name, state[name], request, of_pool)
-            fresh = ReferenceWorker(scenario.config, load_model(scenario.model), engine.worker.sizes)
-            committed = request.fill[:-1]
-            slots = tuple(range(1, len(committed) + 1))
-            fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-            fresh.prefill([1], [PromptChunk.whole(committed)])
-            expected = fresh.state()
-            for name in (name for name in CARRIED if name in expected):
-                got, wanted = state[name][request.row].tolist(), expected[name][1].tolist()
-                require(got == wanted, f"{name} of request {request.request_id}", got, wanted)
-
-
-def _play(engine: Engine) -> Iterator[Iteration]:
-    """Run an engine to the end, and yield after every iteration."""
-    while engine.has_work:
-        iteration = engine.step()
-        if iteration is not None:
-            yield iteration
+    engine = run.engine(backend)
+    for _ in iterations_of(engine):
+        check_goes_on(engine, run.scenario)
 
 
 PROPERTIES = tuple(

@@ -11,13 +11,13 @@ from specsim.host.logit_rules import NO_RULES, LogitRules, ruled_logits
 from specsim.properties.composite import composite
 from specsim.properties.distribution import Outcome, Row, autoregressive, require_same_law
 from specsim.properties.laws.sampled_engine import SampledRun, emitted, lawful_runs
-from specsim.properties.laws.support.checks import require, require_present, state_of_runs
+from specsim.properties.laws.support.checks import require_present, state_of_runs
+from specsim.properties.laws.support.histories import require_decoded_alone
 from specsim.properties.laws.support.ruled_runs import RuledRun, handed_on_runs, ruled_runs
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
 from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.models.ground_truth import Prefix
 
 _CALLED = ("apply_penalties", "commit_output_tokens", "forbid_tokens", "prepare_logits")
@@ -26,10 +26,7 @@ _CALLED = ("apply_penalties", "commit_output_tokens", "forbid_tokens", "prepare_
 def ruled_output_is_that_of_plain_decoding(backend: Backend, run: RuledRun) -> None:
     """Each request outputs what its model chooses token by token when its rules are evaluated on the output so far."""
     for request in run.play(backend).scheduler.finished:
-        decoder = ExactDecoder(Prefix(run.scenario.model), request.choice_alone())
-        output, finish = decode_alone(decoder, request.prompt, request.rules)
-        require(request.output == output, f"output of request {request.request_id}", request.output, output)
-        require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+        require_decoded_alone(run.scenario.model, request)
 
 
 def rows_are_handed_on_without_what_they_knew(backend: Backend, run: RuledRun) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from specsim.config import PoolSizes
 from specsim.conformance.backend import EAGLE_V2, Backend
 from specsim.hashing import digest
 from specsim.properties.laws.engine import SPINE
@@ -21,7 +22,9 @@ from specsim.properties.laws.support.histories import (
     trees_or_any_scenario,
 )
 from specsim.reference.models import load_model
+from specsim.reference.worker.pools import CARRIED
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.ground_truth import Prefix
@@ -97,16 +100,34 @@ def proposals_depend_on_the_committed_tokens_only(backend: Backend, scenario: Sc
     for _ in play([engine], scenario):
         state = engine.worker.state()
         for request in engine.scheduler.running:
-            fresh = ReferenceWorker(scenario.config, load_model(scenario.model), engine.worker.sizes)
-            committed = [*request.prompt, *request.output][:-1]
-            slots = tuple(range(1, len(committed) + 1))
-            fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
-            bonus = fresh.prefill([1], [PromptChunk.whole(committed)])
+            bonus, expected = _prefilled(scenario, [*request.prompt, *request.output][:-1], engine.worker.sizes)
             require(bonus == request.output[-1:], "bonus token", request.output[-1], bonus[0])
-            expected = fresh.state()
-            for name in ("seq_lens", "bonus_tokens", "topk_p", "topk_index", "hidden_states"):
-                one, other = state[name][request.row].tolist(), expected[name][1].tolist()
-                require(one == other, f"{name} of request {request.request_id}", one, other)
+            _check_carried(state, request, expected)
+
+
+def check_goes_on(engine: Engine, scenario: Scenario) -> None:
+    """Raise AssertionError unless caches and what starts the next drafts are those of a fresh prefill."""
+    state = engine.worker.state()
+    for request in engine.scheduler.running:
+        tags = expected_tags(scenario.model, [*request.prompt, *request.output])
+        for name, of_pool in zip(("target_kv", "draft_kv"), tags, strict=True):
+            check_tags(name, state[name], request, of_pool)
+        _check_carried(state, request, _prefilled(scenario, request.fill[:-1], engine.worker.sizes)[1])
+
+
+def _prefilled(scenario: Scenario, committed: list[int], sizes: PoolSizes) -> tuple[list[int], dict[str, Any]]:
+    """Return the bonus token and the state of a worker that has prefilled some tokens in row 1."""
+    fresh = ReferenceWorker(scenario.config, load_model(scenario.model), sizes)
+    slots = tuple(range(1, len(committed) + 1))
+    fresh.assign_slots([SlotRange(row=1, start=0, end=len(committed), slots=slots)])
+    bonus = fresh.prefill([1], [PromptChunk.whole(committed)])
+    return bonus, fresh.state()
+
+
+def _check_carried(state: dict[str, Any], request: Request, expected: dict[str, Any]) -> None:
+    for name in (name for name in CARRIED if name in expected):
+        got, wanted = state[name][request.row].tolist(), expected[name][1].tolist()
+        require(got == wanted, f"{name} of request {request.request_id}", got, wanted)
 
 
 def draft_starts_from_the_committed_length(backend: Backend, scenario: Scenario) -> None:

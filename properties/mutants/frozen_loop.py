@@ -41,10 +41,10 @@ class LayersInTurn(FrozenSide):
     """Gives the layers of the draft those of the target from the next one on."""
 
     def _forward(self, batch: Drafts, pools: Pools) -> DraftOutput[Array]:
-        reported = self.facts.description
+        description = self.facts.description
         num_layers = len(next(iter(pools.kv[Side.TARGET].values())))
-        others = {layer: (target + 1) % num_layers for layer, target in reported.target_layer_of.items()}
-        kv = shared_kv(replace(reported, target_layer_of=others), pools.kv[Side.TARGET])
+        others = {layer: (target + 1) % num_layers for layer, target in description.target_layer_of.items()}
+        kv = shared_kv(replace(description, target_layer_of=others), pools.kv[Side.TARGET])
         return self._model.draft_frozen(batch, kv)
 
 

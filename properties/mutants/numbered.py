@@ -27,7 +27,7 @@ Build = Callable[..., Worker]
 Cut = Callable[[VerifyInput, Sequence[int]], VerifyInput]
 Renumber = Callable[[list[int], int], Steps]
 Spoil = Callable[[Any, Sequence[int], list[int], Callable[[], Iteration]], Iteration]
-"""Takes a worker, rows, their numbers and what runs an iteration of them, and returns what the iteration comes to."""
+"""Takes a worker, rows, their numbers and what runs an iteration of them, and returns the iteration."""
 
 PROPOSALS = ("topk_p", "topk_index", "hidden_states")
 """What a draft starts from, beside its root and its place."""

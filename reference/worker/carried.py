@@ -87,9 +87,9 @@ class WaitingBatch:
 
 def idle_input(facts: SideFacts) -> DraftInput:
     """Return a draft input of no request, which others can merge with."""
-    reported = facts.description
-    width = reported.draft_hidden_width if reported.has_draft_hidden else None
-    return facts.draft_input.create_idle_input(facts.num_candidates, width, reported.hidden_dtype)
+    description = facts.description
+    width = description.draft_hidden_width if description.has_draft_hidden else None
+    return facts.draft_input.create_idle_input(facts.num_candidates, width, description.hidden_dtype)
 
 
 def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:

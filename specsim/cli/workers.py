@@ -40,7 +40,7 @@ def plan_for(
 ) -> ExecutionPlan:
     """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
 
-    The rules assume a CUDA device, and of a draft model beside the target where the algorithm has one.
+    The rules assume a CUDA device, and a draft model beside the target where the algorithm has one.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def plan_for(
 
 def _settings_of(drafter: Drafter, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:
     """Return the settings of a server that only some drafters have; the rules have defaults of their own for some."""
-    if drafter.parameters and not drafter.has_draft_path:
+    if drafter.algorithm.is_ngram():
         given = {"topk": None, "num_steps": None, "num_draft_tokens": given_draft_tokens}
         return given | {"ngram_max_bfs_breadth": sizes[0]}
     settings: dict[str, Any] = {"draft_model_path": DRAFT_PATH} if drafter.has_draft_path else {}

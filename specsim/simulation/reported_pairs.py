@@ -1,7 +1,7 @@
 """What two engines report of the same requests, compared as it grows."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from specsim.simulation.history import Divergence
@@ -12,17 +12,29 @@ from specsim.simulation.scored import is_same_score, is_same_state
 IsSame = Callable[[Any, Any], bool]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A request of each engine, and how many entries of each list of them have been compared."""
+@dataclass
+class Pair:
+    """A request of each engine, and how many entries of each of their lists have been compared."""
 
     expected: Request
     got: Request
-    places: tuple[int, ...]
+    places: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
+        """Whether both have ended."""
         return self.expected.finish is not None and self.got.finish is not None
+
+    def difference(self, turn: int, lists: Mapping[str, IsSame], is_whole: bool = True) -> Divergence | None:
+        """Return the first new difference of two lists; those that are not whole yet may differ in length."""
+        for name, is_same in lists.items():
+            one, other = vars(self.expected)[name], vars(self.got)[name]
+            place = first_difference(one, other, self.places.get(name, 0), is_same)
+            if place < (max if is_whole else min)(len(one), len(other)):
+                shown = (entries[place] if place < len(entries) else "nothing" for entries in (one, other))
+                return Divergence(turn, "Request", name, (self.expected.request_id, place), *shown)
+            self.places[name] = place
+        return None
 
 
 def reported_lists(description: ModelDescription) -> dict[str, IsSame]:
@@ -53,29 +65,20 @@ class ReportedPairs:
 
     def __init__(self, description: ModelDescription) -> None:
         self._lists = reported_lists(description)
-        self._pairs: list[_Pair] = []
+        self._pairs: list[Pair] = []
 
     def add(self, expected: Request, got: Request) -> None:
         """Watch a request from its submission on."""
         if expected.choice.wants_report:
-            self._pairs.append(_Pair(expected, got, (0,) * len(self._lists)))
+            self._pairs.append(Pair(expected, got))
 
     def first_divergence(self, iteration: int) -> Divergence | None:
         """Return the first difference in what has been reported since the last call; forget who has ended."""
-        running: list[_Pair] = []
         for pair in self._pairs:
-            places = []
-            for (name, is_same), begin in zip(self._lists.items(), pair.places, strict=True):
-                reported = vars(pair.expected)[name], vars(pair.got)[name]
-                place = first_difference(*reported, begin, is_same)
-                if place < max(map(len, reported)):
-                    shown = (one[place] if place < len(one) else "nothing" for one in reported)
-                    where = (pair.expected.request_id, place)
-                    return Divergence(iteration, "Request", name, where, *shown)
-                places.append(place)
-            if not pair.is_over:
-                running.append(_Pair(pair.expected, pair.got, tuple(places)))
-        self._pairs = running
+            divergence = pair.difference(iteration, self._lists)
+            if divergence is not None:
+                return divergence
+        self._pairs = [pair for pair in self._pairs if not pair.is_over]
         return None
 
 

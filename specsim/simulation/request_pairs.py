@@ -4,38 +4,26 @@ Rows, slots, batches and the turn in which something happens are a scheduler's o
 what is reported to its user and what it counts are not, nor is what is free when all have ended.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import Divergence
 from specsim.simulation.memory import Memory
 from specsim.simulation.models.description import ModelDescription
-from specsim.simulation.reported_pairs import first_difference, reported_lists
+from specsim.simulation.reported_pairs import Pair, reported_lists
 from specsim.simulation.requests import Request
 from specsim.simulation.scheduler_protocol import SchedulerProtocol
 
 MOST_IDLE_TURNS = 4
 """Turns in a row in which nothing happens to any request of an engine; each of ours does something."""
 
-
 MOST_TIMES_AS_LONG, MOST_TURNS_MORE = 10, 100
 """How much longer a scheduler may take than ours: so many times as many turns, and so many more."""
 
 
 @dataclass
-class _Pair:
-    """A request of each engine, and how many entries of each of their lists have been compared."""
-
-    expected: Request
-    got: Request
-    places: dict[str, int] = field(default_factory=dict)
+class _Pair(Pair):
     was_aborted: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.expected.finish is not None and self.got.finish is not None
 
     @property
     def is_undisturbed(self) -> bool:
@@ -92,19 +80,13 @@ class RequestPairs:
         if not (pair.expected.is_greedy or is_repeatable):
             return None
         is_whole = pair.is_over and not pair.was_aborted
-        number = pair.expected.request_id
-        for name, is_same in self._lists.items():
-            one, other = vars(pair.expected)[name], vars(pair.got)[name]
-            place = first_difference(one, other, pair.places.get(name, 0), is_same)
-            if place < (max if is_whole else min)(len(one), len(other)):
-                return Divergence(turn, "Request", name, (number, place), _shown(one, place), _shown(other, place))
-            pair.places[name] = place
-        if not is_whole:
-            return None
+        divergence = pair.difference(turn, self._lists, is_whole)
+        if divergence is not None or not is_whole:
+            return divergence
         for name in ("finish", *["counters"] * (is_repeatable and pair.expected.is_greedy)):
             one, other = vars(pair.expected)[name], vars(pair.got)[name]
             if one != other:
-                return Divergence(turn, "Request", name, (number,), one, other)
+                return Divergence(turn, "Request", name, (pair.expected.request_id,), one, other)
         return None
 
 
@@ -161,7 +143,3 @@ def _progress_of(engine: Engine) -> object:
         for one in (*scheduler.holders, *scheduler.waiting)
     ]
     return live, engine.num_iterations, engine.num_in_flight, len(scheduler.finished)
-
-
-def _shown(entries: Sequence[Any], place: int) -> Any:
-    return entries[place] if place < len(entries) else "nothing"

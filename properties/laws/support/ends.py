@@ -17,14 +17,14 @@ from specsim.properties.laws.support.histories import (
     believed_worker,
     own_worker,
     parts_of,
+    require_decoded_alone,
 )
 from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
 from specsim.properties.reach.ends import End, Reuse
 from specsim.properties.reach.sizes import Place, place_of
-from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.ground_truth import Prefix, greedy_decode
+from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.request_pairs import RequestPairs
 from specsim.simulation.requests import TOKEN_TEXT, Request
@@ -142,17 +142,13 @@ def ending_requests(run: EndingRun) -> list[Request]:
 
 
 def check_ended(run: EndingRun, request: Request) -> None:
-    """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it came to."""
+    """Raise AssertionError unless a request output what it outputs alone, an aborted one as much as it has."""
     end, what, scenario = run.ends[request.request_id], f"output of request {request.request_id}", run.scenario
     if end is End.ABORT:
         whole = greedy_decode(scenario.model, request.prompt, len(request.output))
         require(request.output == whole, what, request.output, whole)
         return
-    matcher = None if request.grammar is None else request.grammar()
-    decoder = ExactDecoder(Prefix(scenario.model), request.choice_alone(matcher))
-    output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
-    require(request.output == output, what, request.output, output)
-    require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
+    require_decoded_alone(scenario.model, request)
 
 
 class RowHistory:

@@ -15,11 +15,14 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
 from specsim.counts import count_candidates, path_width
 from specsim.properties.composite import composite
+from specsim.properties.laws.support.checks import require
 from specsim.reference.models import load_model
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import WorkerRefusal
+from specsim.simulation.autoregressive import ExactDecoder, decode_alone
 from specsim.simulation.engine import Engine
+from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.needs import fields_for
 from specsim.simulation.models.protocol import Model
@@ -282,6 +285,23 @@ def play(
         elif _all_idle(engines):
             return
         yield [engine.step() for engine in engines]
+
+
+def iterations_of(engine: Engine) -> Iterator[Iteration]:
+    """Run an engine to the end, and yield after every iteration."""
+    while engine.has_work:
+        iteration = engine.step()
+        if iteration is not None:
+            yield iteration
+
+
+def require_decoded_alone(model: HashModel, request: Request) -> None:
+    """Raise AssertionError unless an ended request has output, and ended, as plain decoding does under its rules."""
+    matcher = None if request.grammar is None else request.grammar()
+    decoder = ExactDecoder(Prefix(model), request.choice_alone(matcher))
+    output, finish = decode_alone(decoder, request.prompt, request.fresh().rules, matcher)
+    require(request.output == output, f"output of request {request.request_id}", request.output, output)
+    require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
 
 
 def _all_idle(engines: Sequence[Engine]) -> bool:

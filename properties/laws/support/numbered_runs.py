@@ -33,7 +33,7 @@ PATTERNS = ((0, MOST, 1), (0, 0, MOST, 1, MOST), (1, 0, MOST, 2), (MOST, 0), (0,
 """Numbers that follow each other; neighbours are at different places, so that batches mix them."""
 
 TAGS = Tag.MIXED, Tag.RESTING, Tag.NARROWER, Tag.WIDER
-"""What every run comes to whose requests draft numbers of their own."""
+"""What every run reaches whose requests draft numbers of their own."""
 
 ALL_WORKERS = (*V1_WORKERS, *V2_WORKERS)
 """Every drafter on both loops, by the names of their workers."""
@@ -115,7 +115,7 @@ class NumberedRun:
         return worker
 
     def engine(self, backend: Backend, worker: Worker, numbers: NumDrafts) -> Engine:
-        """Return an engine with all requests waiting, which counts what it comes to."""
+        """Return an engine with all requests waiting, which counts what it reaches."""
         scenario = self.scenario
         schedule = Schedule(self.is_overlapped, stream_seed=scenario.shuffle_seed, num_drafts=numbers)
         engine = Engine(

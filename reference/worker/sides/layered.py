@@ -66,12 +66,12 @@ class LayeredSide(ExtendedSide):
 
     def __init__(self, setting: Setting) -> None:
         config, sizes = setting.drafting, setting.sizes
-        reported = require_layered(setting.model, config, "numpy")
-        super().__init__(setting, SideFacts(reported, config.num_steps, borrows=False))
+        description = require_layered(setting.model, config, "numpy")
+        super().__init__(setting, SideFacts(description, config.num_steps, borrows=False))
         self._num_layers = config.num_steps
         self._model: LayeredModel[Array] = setting.model
-        width = len(reported.hidden_layers) * reported.hidden_width
-        self._pool = np.zeros((sizes.num_rows, self._num_layers - 1, width), dtype=reported.hidden_dtype)
+        width = len(description.hidden_layers) * description.hidden_width
+        self._pool = np.zeros((sizes.num_rows, self._num_layers - 1, width), dtype=description.hidden_dtype)
         self._firsts = np.zeros(sizes.num_rows, dtype=np.int64)
         self._joining: set[int] = set()
 

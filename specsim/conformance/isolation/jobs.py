@@ -65,7 +65,7 @@ def run_function(function: str, arguments: tuple[Any, ...]) -> Any:
 
 
 class Fate(StrEnum):
-    """How a job ends that comes to no answer: RAISED leaves its process as it is, CUT is no one's fault."""
+    """How a job ends without an answer: RAISED leaves its process as it is, CUT is no one's fault."""
 
     CRASHED = "CRASHED"
     TIMED_OUT = "TIMED OUT"
