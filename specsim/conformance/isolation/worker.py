@@ -42,6 +42,10 @@ class Surroundings:
     folder: str
 
 
+SECONDS_OF_A_THREAD = 1e-5
+"""How long a thread that a module has left keeps the interpreter, for whose lock a call asks again and again."""
+
+
 def live(surroundings: Surroundings, parent: int, connection: int, heart: int, output: int) -> NoReturn:
     """Be a worker until the other end of the connection is closed; never return into the process that was forked."""
     try:
@@ -72,6 +76,7 @@ def _settle(surroundings: Surroundings, parent: int, output: int) -> None:
     os.environ.clear()
     os.environ.update(surroundings.environment)
     sys.path[:] = surroundings.path
+    sys.setswitchinterval(SECONDS_OF_A_THREAD)
     os.chdir(surroundings.folder)
 
 
