@@ -115,7 +115,7 @@ def check_goes_on(engine: Engine, scenario: Scenario) -> None:
         _check_carried(state, request, _prefilled(scenario, request.fill[:-1], engine.worker.sizes)[1])
 
 
-def _prefilled(scenario: Scenario, committed: list[int], sizes: PoolSizes) -> tuple[list[int], dict[str, Any]]:
+def _prefilled(scenario: Scenario, committed: Sequence[int], sizes: PoolSizes) -> tuple[list[int], dict[str, Any]]:
     """Return the bonus token and the state of a worker that has prefilled some tokens in row 1."""
     fresh = ReferenceWorker(scenario.config, load_model(scenario.model), sizes)
     slots = tuple(range(1, len(committed) + 1))
