@@ -1,13 +1,15 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
+import torch
+
 from specsim.counts import count_tokens, path_width
 from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Launch
-from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.launching.mode import choose_block, chunks_to_fill
+from specsim.gpu.launching.plan import Plan, Size
 
 TREE = ("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
 COINS = ("uniform_samples", "uniform_samples_for_final_sampling")
@@ -19,6 +21,9 @@ TILE = 1024
 
 VOCAB_BLOCK = 4096
 """Probabilities that the last draw adds up at a time: sixteen a thread of eight warps, in float64."""
+
+CHAIN_BLOCK = 2048
+"""Probabilities of a row that a program adds up at a time: sixteen a thread of four warps, in float64."""
 
 
 @operation
@@ -85,45 +90,57 @@ def tree_speculative_sampling_target_only(call: Call) -> Launch | None:
 
 
 @operation
-def chain_speculative_sampling(call: Call) -> Launch | None:
-    """Accept ragged chains by rejection sampling; one program a request.
+def chain_speculative_sampling(call: Call) -> list[Launch]:
+    """Accept ragged chains by rejection sampling in two launches: the row after the accepted drafts is split.
 
-    A draft costs two probabilities; the last token reads two rows once, and one block of them again.
+    A program of the first decides by two probabilities a draft, and adds up its blocks of two rows; one of the second
+    reads the block that the coin falls into. Blocks depend on the vocabulary alone, hence so do the sums.
     """
     axes, target_probs, draft_probs = call.axes, call.arguments["target_probs"], call.arguments["draft_probs"]
-    if axes["request"] == 0:
-        return None
-    has_draft, vocab = draft_probs is not None, axes["vocab"]
-    block = choose_block(vocab, VOCAB_BLOCK)
-    draft_axes = ("draft_row", "draft_token")
-    return Launch(
-        Plan(
-            kernels._chain_speculative_sampling_kernel,
-            grid=(axes["request"],),
-            sizes={
-                "num_drafted": axes["drafted"],
-                "vocab": vocab,
-                "max_num_drafts": axes["max_num_drafts"],
-                **(strides_of(draft_probs, *draft_axes) if has_draft else {f"{one}_stride": 0 for one in draft_axes}),
-                **strides_of(target_probs, "target_row", "target_token"),
-            },
-            constants={
-                "HAS_DRAFT": has_draft,
-                "WIDTH": power_of_two(count_tokens(axes["max_num_drafts"])),
-                "BLOCKS": power_of_two(ceil_div(vocab, block)),
-                **({} if has_draft else {"draft_probs_ptr": None}),
-            },
-            tunables={"BLOCK": block},
-            num_warps=_num_warps(block),
-        ),
-        inputs={
-            **call.contiguous("draft_tokens", "cu_num_drafts"),
-            **call.contiguous("uniform_samples", "uniform_samples_for_final_sampling"),
-            "target_probs": target_probs,
-            **({"draft_probs": draft_probs} if has_draft else {}),
-        },
-        outputs=call.returned(),
+    num_requests, vocab = axes["request"], axes["vocab"]
+    if num_requests == 0:
+        return []
+    has_draft = draft_probs is not None
+    block = choose_block(vocab, CHAIN_BLOCK)
+    num_blocks = ceil_div(vocab, block)
+    programs = chunks_to_fill(num_requests, num_blocks)
+    sizes: dict[str, Size] = {
+        "num_drafted": axes["drafted"],
+        "vocab": vocab,
+        "max_num_drafts": axes["max_num_drafts"],
+        "draft_strides": draft_probs.stride() if has_draft else (0, 0),
+        "target_strides": target_probs.stride(),
+        "num_blocks": num_blocks,
+    }
+    constants = {"HAS_DRAFT": has_draft, **({} if has_draft else {"draft_probs_ptr": None})}
+    accept = Plan(
+        kernels._accept_chain_kernel,
+        grid=(num_requests, programs),
+        sizes={**sizes, "blocks_per_program": ceil_div(num_blocks, programs)},
+        constants={**constants, "WIDTH": power_of_two(count_tokens(axes["max_num_drafts"]))},
+        tunables={"BLOCK": block},
+        num_warps=max(1, min(4, block // 256)),
     )
+    last = Plan(
+        kernels._draw_after_chain_kernel,
+        grid=(num_requests,),
+        sizes=sizes,
+        constants={**constants, "BLOCKS": power_of_two(num_blocks)},
+        tunables={"BLOCK": block},
+        num_warps=_num_warps(block),
+    )
+    inputs = {
+        **call.contiguous("draft_tokens", "cu_num_drafts"),
+        **call.contiguous("uniform_samples", "uniform_samples_for_final_sampling"),
+        "target_probs": target_probs,
+        **({"draft_probs": draft_probs} if has_draft else {}),
+    }
+    scratch = {
+        "rejected_token": call.scratch(num_requests, dtype=torch.int64),
+        "block_mass": call.scratch(num_requests, num_blocks, dtype=torch.float64),
+    }
+    outputs = call.returned()
+    return [Launch(plan, inputs, outputs, scratch) for plan in (accept, last)]
 
 
 @operation

@@ -1,14 +1,18 @@
 """Probabilities: from raw logits to the target's distribution of every row."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 
 from specsim.gpu.kernels import probabilities as kernels
+from specsim.gpu.kernels import renormalise
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Launch
 from specsim.gpu.launching.mode import choose_block
-from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.launching.plan import Plan, Size, strides_of
 from specsim.host.grammar import BITS_PER_WORD
 
 TILE = 1024
@@ -23,6 +27,16 @@ CHUNK = 8192
 LAG = 8
 """Rows that are read before the first of them is written: the next programs have no one to wait for, and 8 rows of
 128,256 logits in float32 are 4 MB, which the cache of 50 MB still holds."""
+
+MAXIMA = 128
+"""Largest entries that a program takes of a chunk of 8,192: of 128,256 tokens 2,048, among them nearly all of the first
+hundred."""
+
+SLOTS = 4096
+"""Entries of a row whose place in the order may have to be found: of flat rows under top-p 1,600, of others a few."""
+
+LISTED = {renormalise.TOP_K.value: 512, renormalise.TOP_P.value: 2048, renormalise.MIN_P.value: 512}
+"""Listed entries that a program looks at together: of flat rows top-p lists a thousand, top-k few more than k."""
 
 LARGEST_PRECISE = 4096
 """Vocabulary up to which weights are in float64. In float32 the rounding of an exponent of 69, beyond which weights
@@ -62,42 +76,81 @@ def prepare_logits(call: Call) -> Launch | None:
 
 
 @operation
-def top_k_renorm(call: Call) -> Launch | None:
-    """Keep the k most probable tokens of a row; a program owns whole rows and sorts none of them."""
-    return _renormalise(call, "top_k", kernels.TOP_K.value)
+def top_k_renorm(call: Call) -> list[Launch]:
+    """Keep the k most probable tokens of a row: at least k reach the k-th of the chunks' largest entries."""
+    return _renormalise(call, "top_k", renormalise.TOP_K.value)
 
 
 @operation
-def top_p_renorm(call: Call) -> Launch | None:
-    """Keep the most probable tokens whose mass reaches p; a program owns whole rows and sorts none of them."""
-    return _renormalise(call, "top_p", kernels.TOP_P.value)
+def top_p_renorm(call: Call) -> list[Launch]:
+    """Keep the most probable tokens whose mass reaches p: the masses above a few thresholds say where to look."""
+    return _renormalise(call, "top_p", renormalise.TOP_P.value)
 
 
 @operation
-def min_p_renorm(call: Call) -> Launch | None:
-    """Keep the tokens that reach a share of the most probable one; a program owns whole rows."""
-    return _renormalise(call, "min_p", kernels.MIN_P.value)
+def min_p_renorm(call: Call) -> list[Launch]:
+    """Keep the tokens that reach a share of the most probable one."""
+    return _renormalise(call, "min_p", renormalise.MIN_P.value)
 
 
-def _renormalise(call: Call, parameter: str, kind: int) -> Launch | None:
-    """Filter the rows of a call by one of its arguments."""
+def _renormalise(call: Call, parameter: str, kind: int) -> list[Launch]:
+    """Filter the rows of a call by one of its arguments in five launches, over chunks of rows or over rows.
+
+    Two of them bracket the threshold, one lists what lies in the bracket, one settles the threshold, one writes.
+    """
     probabilities = call.arguments["probabilities"]
     num_rows, vocab = call.outputs.shape
     if num_rows == 0:
-        return None
-    rows, block = _blocks(num_rows, vocab)
-    return Launch(
-        Plan(
-            kernels._renormalise_kernel,
-            grid=(ceil_div(num_rows, rows),),
-            sizes={"num_rows": num_rows, "vocab": vocab, **strides_of(probabilities, "row", "column")},
-            constants={"FILTER": kind},
-            tunables={"ROWS": rows, "BLOCK": block},
-            num_warps=_num_warps(rows, block),
+        return []
+    chunk = choose_block(vocab, CHUNK)
+    rows = choose_block(num_rows, 1, max(1, LARGEST_TILE // chunk))
+    num_groups, num_chunks = ceil_div(num_rows, rows), ceil_div(vocab, chunk)
+    is_top_p = kind == renormalise.TOP_P.value
+    lanes = renormalise.WAYS.value if is_top_p else min(chunk, MAXIMA)
+    slots = choose_block(vocab, SLOTS, SLOTS)
+    filtered = {"FILTER": kind, "CHUNKS": power_of_two(num_chunks)}
+    sizes: dict[str, Size] = {"num_rows": num_rows, "num_chunks": num_chunks, "vocab": vocab}
+    by_row: dict[str, Size] = {**sizes, "strides": probabilities.stride()}
+    tile = {"ROWS": rows, "CHUNK": chunk}
+
+    def over_chunks(kernel: Any, constants: Mapping[str, Any], **tunables: int) -> Plan:
+        num_warps = max(1, min(8, rows * chunk // 256))
+        return Plan(kernel, (num_groups * num_chunks,), by_row, constants, {**tile, **tunables}, num_warps)
+
+    def over_rows(kernel: Any, given: Mapping[str, Size], **tunables: int) -> Plan:
+        return Plan(kernel, (num_groups,), given, filtered, {"ROWS": rows, **tunables}, num_warps=8)
+
+    def sketch(is_fine: bool) -> Plan:
+        constants = {**filtered, "IS_FINE": is_fine}
+        return over_chunks(renormalise._sketch_chunks_kernel, constants, LANES=lanes)
+
+    plans = [
+        sketch(False),
+        sketch(True) if is_top_p else over_rows(renormalise._bracket_by_maxima_kernel, sizes, LANES=lanes),
+        over_chunks(renormalise._list_chunks_kernel, filtered, SLOTS=slots, TILE=choose_block(chunk, ROW_BLOCK)),
+        over_rows(
+            renormalise._settle_rows_kernel,
+            by_row,
+            SLOTS=slots,
+            LISTED=choose_block(slots, LISTED[kind]),
+            BLOCK=choose_block(vocab, ROW_BLOCK),
         ),
-        inputs={"probabilities": probabilities, "filter": call.arguments[parameter].contiguous()},
-        outputs={"renormalised": call.outputs},
-    )
+        over_chunks(renormalise._write_shares_kernel, {}),
+    ]
+    parts = (num_rows, num_chunks)
+    scratch = {
+        "sketch": call.scratch(*parts, lanes, dtype=torch.float32),
+        "fine_sketch": call.scratch(*parts, lanes, dtype=torch.float32),
+        "total": call.scratch(*parts, dtype=torch.float64),
+        "above": call.scratch(*parts, dtype=torch.float64),
+        "bracket": call.scratch(num_rows, 2, dtype=torch.float64),
+        "count": call.scratch(num_rows, dtype=torch.int32),
+        "listed": call.scratch(num_rows, slots, dtype=torch.float32),
+        "settled": call.scratch(num_rows, 2, dtype=torch.float64),
+    }
+    inputs = {"probabilities": probabilities, "filter": call.arguments[parameter].contiguous()}
+    outputs = {"renormalised": call.outputs}
+    return [Launch(plan, inputs, outputs, scratch) for plan in plans]
 
 
 @operation

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.device.drawing import draw
+from specsim.gpu.kernels.device.drawing import draw, pick, residual_of
 from specsim.gpu.kernels.device.hashing import GOLDEN, mix
 from specsim.gpu.kernels.device.trying import try_siblings
 from specsim.host import sampling, simulated
@@ -140,83 +140,136 @@ def _tree_speculative_sampling_kernel(
     tl.store(num_accepted_drafts_ptr + request, num_drafts)
 
 
-@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts"])
-def _chain_speculative_sampling_kernel(
+@triton.jit
+def _first_draft(cu_num_drafts_ptr, request, num_drafted):
+    """Where the drafts of a request begin among those of all requests."""
+    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
+    return tl.minimum(tl.maximum(start, 0), num_drafted)
+
+
+@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts", "num_blocks", "blocks_per_program"])
+def _accept_chain_kernel(
     draft_tokens_ptr,
     cu_num_drafts_ptr,
     uniform_samples_ptr,
+    draft_probs_ptr,
+    target_probs_ptr,
+    output_tokens_ptr,
+    num_accepted_drafts_ptr,
+    rejected_token_ptr,
+    block_mass_ptr,
+    num_drafted,
+    vocab,
+    max_num_drafts,
+    draft_strides,
+    target_strides,
+    num_blocks,
+    blocks_per_program,
+    HAS_DRAFT: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Accept one request's drafts up to the first rejection, and add up some blocks of the row that is drawn from.
+
+    Every program of a request decides for itself, from all drafts at once: that takes as long as one draft, and no
+    program waits for another. The first of them writes down what was decided.
+    """
+    draft_row_stride, draft_token_stride = draft_strides
+    target_row_stride, target_token_stride = target_strides
+    request = tl.program_id(0).to(tl.int64)
+    start = _first_draft(cu_num_drafts_ptr, request, num_drafted)
+    end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
+    length = tl.minimum(end - start, max_num_drafts).to(tl.int32)
+    place = tl.arange(0, WIDTH)
+    draft = start + place
+    is_draft = place < length
+    token = tl.load(draft_tokens_ptr + draft, mask=is_draft, other=-1)
+    is_token = (token >= 0) & (token < vocab)
+    target_row = (draft + request) * target_row_stride
+    target = tl.load(target_probs_ptr + target_row + token * target_token_stride, mask=is_token, other=0.0)
+    proposal = tl.full([WIDTH], 1.0, dtype=tl.float32)
+    if HAS_DRAFT:
+        draft_row = draft * draft_row_stride
+        proposal = tl.load(draft_probs_ptr + draft_row + token * draft_token_stride, mask=is_token, other=0.0)
+    proposal = proposal.to(tl.float64)
+    coin = tl.load(uniform_samples_ptr + draft, mask=is_draft, other=0.0).to(tl.float64)
+    is_accepted = is_token & (proposal > 0) & (coin * proposal < target.to(tl.float64))
+    num_drafts = tl.min(tl.where(is_accepted, WIDTH, place), 0)
+    # NOTE: a place without a draft holds -1, as a padded draft does; neither of them is a rejection.
+    rejected = tl.max(tl.where(place == num_drafts, token, -1), 0)
+    if tl.program_id(1) == 0:
+        output = tl.where(place < num_drafts, token, -1).to(tl.int32)
+        tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + place, output, mask=place <= max_num_drafts)
+        tl.store(num_accepted_drafts_ptr + request, num_drafts)
+        tl.store(rejected_token_ptr + request, rejected)
+
+    row_ptr = target_probs_ptr + (start + num_drafts + request) * target_row_stride
+    other_ptr = target_probs_ptr
+    if HAS_DRAFT:
+        other_ptr = draft_probs_ptr + (start + num_drafts) * draft_row_stride
+    first = tl.program_id(1) * blocks_per_program
+    for block in range(first, tl.minimum(first + blocks_per_program, num_blocks)):
+        lane = block * BLOCK + tl.arange(0, BLOCK)
+        weight = residual_of(
+            row_ptr,
+            target_token_stride,
+            other_ptr,
+            draft_token_stride,
+            lane,
+            lane < vocab,
+            rejected >= 0,
+            rejected,
+            HAS_DRAFT,
+        )
+        tl.store(block_mass_ptr + request * num_blocks + block, tl.sum(weight, 0))
+
+
+@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts", "num_blocks"])
+def _draw_after_chain_kernel(
+    cu_num_drafts_ptr,
     uniform_samples_for_final_sampling_ptr,
     draft_probs_ptr,
     target_probs_ptr,
     output_tokens_ptr,
     num_accepted_drafts_ptr,
+    rejected_token_ptr,
+    block_mass_ptr,
     num_drafted,
     vocab,
     max_num_drafts,
-    draft_row_stride,
-    draft_token_stride,
-    target_row_stride,
-    target_token_stride,
+    draft_strides,
+    target_strides,
+    num_blocks,
     HAS_DRAFT: tl.constexpr,
-    WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """Accept one request's drafts up to the first rejection, then draw one more token."""
+    """Draw the token after one request's accepted drafts."""
+    draft_row_stride, draft_token_stride = draft_strides
+    target_row_stride, target_token_stride = target_strides
     request = tl.program_id(0).to(tl.int64)
-    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
-    start = tl.minimum(tl.maximum(start, 0), num_drafted)
-    end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
-    length = tl.minimum(end - start, max_num_drafts).to(tl.int32)
-    place = tl.arange(0, WIDTH)
-    output = tl.full([WIDTH], -1, dtype=tl.int32)
-    num_drafts = tl.full([], 0, dtype=tl.int32)
-    token = tl.full([], -1, dtype=tl.int64)
-    is_rejected = num_drafts < 0
-    is_walking = num_drafts < length
-    while is_walking:
-        draft = start + num_drafts
-        token = tl.load(draft_tokens_ptr + draft)
-        is_token = (token >= 0) & (token < vocab)
-        target = tl.load(
-            target_probs_ptr + (draft + request) * target_row_stride + token * target_token_stride,
-            mask=is_token,
-            other=0.0,
-        ).to(tl.float64)
-        proposal = tl.full([], 1.0, dtype=tl.float64)
-        if HAS_DRAFT:
-            proposal = tl.load(
-                draft_probs_ptr + draft * draft_row_stride + token * draft_token_stride, mask=is_token, other=0.0
-            ).to(tl.float64)
-        coin = tl.load(uniform_samples_ptr + draft).to(tl.float64)
-        is_accepted = is_token & (proposal > 0) & (coin * proposal < target)
-        is_rejected = (token >= 0) & (is_accepted == 0)
-        output = tl.where((place == num_drafts) & is_accepted, token.to(tl.int32), output)
-        num_drafts += is_accepted.to(tl.int32)
-        is_walking = is_accepted & (num_drafts < length)
-
-    row = start + num_drafts
+    num_drafts = tl.load(num_accepted_drafts_ptr + request)
+    rejected = tl.load(rejected_token_ptr + request)
+    row = _first_draft(cu_num_drafts_ptr, request, num_drafted) + num_drafts
     other_ptr = target_probs_ptr
-    other_row = row * 0
     if HAS_DRAFT:
-        other_ptr = draft_probs_ptr
-        other_row = row * draft_row_stride
-    last = draw(
+        other_ptr = draft_probs_ptr + row * draft_row_stride
+    place = tl.arange(0, BLOCKS)
+    last = pick(
+        tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0),
         target_probs_ptr + (row + request) * target_row_stride,
         target_token_stride,
-        other_ptr + other_row,
+        other_ptr,
         draft_token_stride,
-        is_rejected,
-        token,
+        rejected >= 0,
+        rejected,
         tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         HAS_DRAFT,
         BLOCK,
         BLOCKS,
     )
-    output = tl.where(place == num_drafts, last, output)
-    tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + place, output, mask=place <= max_num_drafts)
-    tl.store(num_accepted_drafts_ptr + request, num_drafts)
+    tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + num_drafts, last)
 
 
 @triton.jit(do_not_specialize=["num_requests", "simulated_num_tokens", "num_nodes", "width"])

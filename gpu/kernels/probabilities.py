@@ -18,10 +18,6 @@ from specsim.gpu.kernels.device.filters import (
 )
 from specsim.gpu.kernels.from_logits.thresholds import LOG2_E
 
-TOP_K = tl.constexpr(0)
-TOP_P = tl.constexpr(1)
-MIN_P = tl.constexpr(2)
-
 
 @triton.jit(do_not_specialize=["num_rows", "num_nodes"])
 def _prepare_logits_kernel(
@@ -58,62 +54,6 @@ def _prepare_logits_kernel(
         word = tl.load(vocab_mask_ptr + row * num_words + token // 32, mask=inside, other=0)
         logit = tl.where((word >> (token % 32)) & 1 == 1, logit, float("-inf"))
     tl.store(prepared_logits_ptr + row * vocab + token, logit, mask=inside)
-
-
-@triton.jit(do_not_specialize=["num_rows"])
-def _renormalise_kernel(
-    probabilities_ptr,
-    filter_ptr,
-    renormalised_ptr,
-    num_rows,
-    vocab,
-    row_stride,
-    column_stride,
-    FILTER: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Filter whole rows by one filter; rows past the last one repeat it."""
-    row = tl.minimum(tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None], num_rows - 1)
-    row_ptr = probabilities_ptr + row * row_stride
-    list_ptr = renormalised_ptr + row * vocab
-    num_blocks = tl.cdiv(vocab, BLOCK)
-    best = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
-    total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
-    for block in range(num_blocks):
-        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
-        best = tl.maximum(best, entry)
-        total += entry.to(tl.float64)
-    largest = tl.max(best, 1, keep_dims=True)
-    parameter = tl.load(filter_ptr + row)
-    if FILTER == MIN_P:
-        threshold = parameter.to(tl.float64) * largest.to(tl.float64)
-        bound = threshold
-    elif FILTER == TOP_P:
-        goal = goal_of_top_p(parameter.to(tl.float64), tl.sum(total, 1, keep_dims=True))
-        least = bound_of_top_p(parameter.to(tl.float64), tl.sum(total, 1, keep_dims=True), vocab)
-        bound = least.to(tl.float64)
-    else:
-        goal = parameter
-        least = tl.maximum(least_of_best(best, parameter), 0.0)
-        bound = least.to(tl.float64)
-
-    length = tl.zeros([ROWS, 1], dtype=tl.int32)
-    for block in range(num_blocks):
-        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
-        length = append(list_ptr, length, entry, (token < vocab) & (entry.to(tl.float64) >= bound))
-    tl.debug_barrier()
-    if FILTER != MIN_P:
-        threshold = search(list_ptr, length, least, largest, goal, FILTER == TOP_P, ROWS, BLOCK)
-    mass = measure(list_ptr, length, threshold, ROWS, BLOCK)[1]
-    mass = tl.where(mass > 0, mass, 1.0)
-    tl.debug_barrier()
-    for block in range(num_blocks):
-        token = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        entry = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=0.0)
-        tl.store(list_ptr + token, shares(entry, threshold, mass), mask=token < vocab)
 
 
 @triton.jit

@@ -7,6 +7,7 @@ from specsim import gpu
 from specsim.conformance.backend import load
 from specsim.contracts.rounding import is_rounded
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
+from specsim.gpu.launching.blocks import power_of_two
 from specsim.gpu.switches import poisoned
 from specsim.rejection import Reason
 
@@ -46,15 +47,6 @@ def test_filters(agrees, kind, num_rows, vocab):
     shares = cycled([0.5, 1, 0.95, 0.125, 1e-7, 1 - 2**-24], num_rows, np.float32)
     agrees("top_p_renorm", probabilities=drawn, top_p=shares)
     agrees("min_p_renorm", probabilities=drawn, min_p=cycled([0.5, 0, 1, 0.01], num_rows, np.float32))
-
-
-def test_filters_of_several_blocks(agrees, cut):
-    cut(block=lambda size, most, interpreted: min(most, 16))
-    for kind in ("random", "ties", "peaked"):
-        drawn = rows(kind, 4, 70)
-        agrees("top_k_renorm", probabilities=drawn, top_k=np.array([1, 5, 17, 69], np.int32))
-        agrees("top_p_renorm", probabilities=drawn[:3], top_p=np.array([0.9, 0.3, 1.0], np.float32))
-        agrees("min_p_renorm", probabilities=drawn[:3], min_p=np.array([0.3, 0.0, 0.9], np.float32))
 
 
 def test_ties_at_the_threshold_are_kept():
@@ -107,6 +99,29 @@ def test_target_of_several_blocks(agrees, cut):
         min_p=np.array([0, 0, 0.1], np.float32),
         num_draft_tokens=2,
     )
+
+
+def split_rows(source, num_rows, vocab):
+    """Return rows of every kind that a bracket can meet: flat, peaked, tied, with few tokens, of a large mass."""
+    peaked, ties = rows("peaked", num_rows, vocab), source.integers(0, 4, (num_rows, vocab)).astype(np.float32) / 8
+    few = np.where(source.random((num_rows, vocab)) < 0.1, source.random((num_rows, vocab)), 0).astype(np.float32)
+    drawn = np.concatenate([rows("random", num_rows, vocab), peaked, ties, few, peaked * 1e3, peaked * 1e-30])
+    drawn[:, 0] += drawn.sum(axis=1) == 0
+    return drawn.astype(np.float32)
+
+
+@pytest.mark.parametrize(("chunk", "slots"), [(16, 16), (64, 32)])
+def test_renormalised_rows_of_several_chunks(agrees, cut, chunk, slots):
+    sizes = {8192: chunk, 4096: slots, 1: 1}
+    cut(block=lambda size, most, interpreted: min(power_of_two(size), sizes.get(most, 16)))
+    source = np.random.default_rng(0)
+    drawn = split_rows(source, 1, 70)
+    num_rows = len(drawn)
+    top_k = source.choice([1, 2, 5, 40, 69, 70, 2**31 - 1], num_rows).astype(np.int32)
+    agrees("top_k_renorm", probabilities=drawn, top_k=top_k)
+    top_p = source.choice([1e-6, 0.1, 0.5, 0.9, 0.999, 1], num_rows).astype(np.float32)
+    agrees("top_p_renorm", probabilities=drawn, top_p=top_p)
+    agrees("min_p_renorm", probabilities=drawn, min_p=source.choice([0, 0.01, 0.5, 1], num_rows).astype(np.float32))
 
 
 def mixed_requests(num_requests, num_nodes, vocab, kind="random"):

@@ -33,11 +33,7 @@ def draw(
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """Draw a token from a residual: sums of blocks first, then the one block that the coin falls into.
-
-    NOTE: tokens and blocks without weight are passed over by name, because prefix sums of a parallel scan may differ
-    in their last bit where nothing is added.
-    """
+    """Draw a token from a residual: sums of blocks first, then the one block that the coin falls into."""
     lane = tl.arange(0, BLOCK)
     place = tl.arange(0, BLOCKS)
     block_mass = tl.zeros([BLOCKS], dtype=tl.float64)
@@ -47,6 +43,44 @@ def draw(
             row_ptr, row_stride, other_ptr, other_stride, token, token < vocab, is_rejected, excluded, HAS_OTHER
         )
         block_mass = tl.where(place == block, tl.sum(weight, 0), block_mass)
+    return pick(
+        block_mass,
+        row_ptr,
+        row_stride,
+        other_ptr,
+        other_stride,
+        is_rejected,
+        excluded,
+        coin,
+        vocab,
+        HAS_OTHER,
+        BLOCK,
+        BLOCKS,
+    )
+
+
+@triton.jit
+def pick(
+    block_mass,
+    row_ptr,
+    row_stride,
+    other_ptr,
+    other_stride,
+    is_rejected,
+    excluded,
+    coin,
+    vocab,
+    HAS_OTHER: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """Draw a token from a residual whose blocks have been added up.
+
+    NOTE: tokens and blocks without weight are passed over by name, because prefix sums of a parallel scan may differ
+    in their last bit where nothing is added.
+    """
+    lane = tl.arange(0, BLOCK)
+    place = tl.arange(0, BLOCKS)
     end = tl.cumsum(block_mass, 0)
     limit = coin * tl.sum(tl.where(place == BLOCKS - 1, end, 0.0), 0)
     reached = tl.min(tl.where((block_mass > 0) & (end > limit), place, BLOCKS), 0)
