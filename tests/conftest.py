@@ -3,6 +3,7 @@
 import gc
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from specsim.cli.device import choose_device
@@ -20,3 +21,22 @@ gc.set_threshold(50_000, 20, 20)
 def pytest_collection_finish():
     """Leave what lives as long as the tests out of every walk."""
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Let each process begin with its share of the tests that take longest, so that none of them is left for the end.
+
+    ``--dist worksteal`` gives each process a run of neighbours in this order.
+    """
+    num_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if item.get_closest_marker("first")]
+    if not long:
+        return
+    rest = [item for item in items if not item.get_closest_marker("first")]
+    ends = [len(items) * (number + 1) // num_workers for number in range(num_workers)]
+    items.clear()
+    for number, end in enumerate(ends):
+        items += long[number::num_workers]
+        taken, rest = rest[: end - len(items)], rest[end - len(items) :]
+        items += taken

@@ -1,4 +1,6 @@
-"""Environments made from nothing, by the install step of docs/examples/kernels-ci.yml; a list pins what they get.
+"""Environments made by the install step of docs/examples/kernels-ci.yml; a list pins what they get.
+
+That of the newest releases is made from nothing, and others take its torch where they pin the same.
 
 ``python -m tests.installed newest`` makes that of ``constraints-newest.txt``, and prints the folder that it lies in.
 """
@@ -21,6 +23,9 @@ WORKFLOW = ROOT / "docs" / "examples" / "kernels-ci.yml"
 JOB = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]["specsim"]
 STEPS = {step["name"]: step["run"] for step in JOB["steps"] if "run" in step}
 INDEX_OF_CPU_BUILDS = " --index-url https://download.pytorch.org/whl/cpu"
+FROM_NOTHING = "newest"
+"""The list whose environment shares no file with another one."""
+
 WHEEL_IS_MADE_OF = ("specsim", "reference", "gpu", "properties", "pyproject.toml", "setup.py", "MANIFEST.in")
 
 
@@ -68,9 +73,32 @@ def install(name: str) -> Installed:
         if not made.exists() or made.stat().st_mtime < changed:
             shutil.rmtree(folder, ignore_errors=True)
             venv.create(folder / "venv", with_pip=True)
+            if name != FROM_NOTHING:
+                _link_torch(folder, pins)
             _copy(sources, folder / "specsim-source")
             made.write_text(json.dumps(asdict(_installed(folder, pins))))
     return Installed(**json.loads(made.read_text()))
+
+
+def _link_torch(folder: Path, pins: Path) -> None:
+    """Link the files of torch from the environment made from nothing, where that has the release that is pinned.
+
+    The install step finds torch there, and installs what torch needs; to unpack it again would try nothing else.
+    """
+    there = folder.with_name(FROM_NOTHING)
+    with FileLock(f"{there}.lock"):
+        for found in there.glob(f"venv/lib/*/site-packages/{_torch_of(pins).replace('==', '-')}*.dist-info"):
+            record = (found / "RECORD").read_text().splitlines()
+            for part in {line.partition("/")[0] for line in record} - {".."}:
+                here = folder / (found.parent / part).relative_to(there)
+                if (found.parent / part).is_dir():
+                    shutil.copytree(found.parent / part, here, copy_function=os.link, dirs_exist_ok=True)
+
+
+def _torch_of(pins: Path) -> str:
+    """Return the line of a list that pins torch."""
+    (torch,) = (line for line in pins.read_text().splitlines() if line.startswith("torch=="))
+    return torch
 
 
 def _tracked() -> list[Path]:
@@ -90,8 +118,7 @@ def _installed(folder: Path, pins: Path) -> Installed:
     """Run the install step; the index of torch's CPU builds is left out where pip finds the build without it."""
     environment = Installed(str(folder), {})
     options = {"PIP_CONSTRAINT": str(pins), "PIP_COMPILE": "0", "PIP_QUIET": "1"}
-    (torch,) = (line for line in pins.read_text().splitlines() if line.startswith("torch=="))
-    is_here = environment.run(f"python -m pip install --dry-run --no-deps '{torch}+cpu'", folder, **options)
+    is_here = environment.run(f"python -m pip install --dry-run --no-deps '{_torch_of(pins)}+cpu'", folder, **options)
     script = STEPS["Install"].replace(INDEX_OF_CPU_BUILDS, "" if is_here.returncode == 0 else INDEX_OF_CPU_BUILDS)
     downloads = {}
     for number, line in enumerate(script.splitlines()):

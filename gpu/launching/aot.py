@@ -1,14 +1,15 @@
-"""Compile every kernel ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot [80|90|100 …]``.
+"""Compile kernels ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot [80|90|100 …] [KERNEL …]``.
 
-What is compiled are the launches of the example calls, as they would start on a GPU. Interpreted functions cannot be
-compiled, so the command starts itself again with the interpreter off where it is on.
+All kernels are compiled for all compute capabilities, unless some are named. What is compiled are the launches of the
+example calls, as they would start on a GPU. Interpreted functions cannot be compiled, so the command starts itself
+again with the interpreter off where it is on.
 """
 
 import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +105,8 @@ def features_of(launch: Launch) -> set[tuple[str, Any]]:
     return features
 
 
-def compile_all(targets: Sequence[int] = TARGETS) -> Iterator[Compiled]:
-    """Compile every recorded launch for each compute capability.
+def compile_all(targets: Sequence[int] = TARGETS, named: Collection[str] = ()) -> Iterator[Compiled]:
+    """Compile every recorded launch for each compute capability, of the kernels that are named or of all.
 
     Raises
     ------
@@ -114,8 +115,9 @@ def compile_all(targets: Sequence[int] = TARGETS) -> Iterator[Compiled]:
     """
     if INTERPRETED:
         raise RuntimeError("TRITON_INTERPRET is set, but kernels compile only without it")
-    for name, launches in record_launches().items():
-        for place, launch in enumerate(launches):
+    recorded = record_launches()
+    for name in named or recorded:
+        for place, launch in enumerate(recorded[name]):
             for target in targets:
                 yield Compiled(name, place, target, len(compile_launch(launch, target).asm["cubin"]))
 
@@ -134,14 +136,17 @@ def compile_launch(launch: Launch, target: int) -> Any:
 
 
 def main() -> None:
-    """Compile everything for the compute capabilities that are named, all by default; print one line a compilation."""
-    named = sys.argv[1:]
-    if not {*named} <= {*map(str, TARGETS)}:
-        sys.exit(f"compute capabilities are {TARGETS}, but got {' '.join(named)}")
+    """Compile what is named on the command line, or everything; print one line a compilation."""
+    targets = [one for one in sys.argv[1:] if one.isdigit()]
+    named = [one for one in sys.argv[1:] if not one.isdigit()]
+    if not {*targets} <= {*map(str, TARGETS)}:
+        sys.exit(f"compute capabilities are {TARGETS}, but got {' '.join(targets)}")
+    if unknown := [one for one in named if one not in all_kernels()]:
+        sys.exit(f"kernels have names such as {min(all_kernels())}, but got {' '.join(unknown)}")
     if INTERPRETED:
-        arguments = [sys.executable, "-m", "specsim.gpu.launching.aot", *named]
+        arguments = [sys.executable, "-m", "specsim.gpu.launching.aot", *targets, *named]
         os.execve(sys.executable, arguments, {**os.environ, "TRITON_INTERPRET": "0"})
-    for compiled in compile_all([*map(int, named)] or TARGETS):
+    for compiled in compile_all([*map(int, targets)] or TARGETS, named):
         print(f"{compiled.kernel}[{compiled.variant}] sm_{compiled.target} {compiled.num_bytes} bytes", flush=True)
 
 

@@ -33,6 +33,7 @@ def numbers_of(random):
 
 
 @pytest.mark.slow
+@pytest.mark.first
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("implementation", "num_calls", "num_valid"), [("specsim.reference", 25_000, 60), ("specsim.gpu", 2_000, 12)]

@@ -140,6 +140,7 @@ def test_a_failure_names_the_run():
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_the_tours_come_to_every_class():
     with counting_reach() as counts:
         for one in PROPERTIES:
