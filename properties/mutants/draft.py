@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+from specsim.properties.mutants.record import Mutant, Named, given, instead, mutants_of, returning, unchecked
 
 Array = Any
 
@@ -168,58 +168,40 @@ def _any_topk(values: Array, k: int) -> tuple[Array, Array]:
 
 
 MUTANTS = (
-    Mutant("OWN-01", "fast_topk", "Equal values are taken from the right.", instead(_ties_by_higher_index)),
-    Mutant("OWN-02", "fast_topk", "The chosen entries stay in column order.", instead(_in_column_order)),
-    Mutant(
-        "OWN-03", "fast_topk", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)
+    *mutants_of(
+        "fast_topk",
+        ("OWN-01", "Equal values are taken from the right.", instead(_ties_by_higher_index)),
+        ("OWN-02", "The chosen entries stay in column order.", instead(_in_column_order)),
+        ("OWN-03", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)),
+        ("OWN-04", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
+        ("G11", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
+        ("OWN-124", "Negative zero ranks below zero.", instead(_negative_zero_below_zero)),
+        ("OWN-05", "NaN scores are taken for numbers.", unchecked(_any_topk)),
     ),
-    Mutant("OWN-04", "fast_topk", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
-    Mutant("G11", "fast_topk", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
-    Mutant("OWN-124", "fast_topk", "Negative zero ranks below zero.", instead(_negative_zero_below_zero)),
-    Mutant("OWN-05", "fast_topk", "NaN scores are taken for numbers.", unchecked(_any_topk)),
-    Mutant("OWN-06", "select_top_k_tokens", "Probabilities along a path are added.", returning(_scores_add)),
-    Mutant("OWN-07", "select_top_k_tokens", "The score of the path so far is dropped.", given(_scores_forget_the_path)),
-    Mutant(
-        "OWN-08", "select_top_k_tokens", "Scores are those of the first request.", given(_scores_of_the_first_request)
-    ),
-    Mutant(
-        "OWN-09",
+    *mutants_of(
         "select_top_k_tokens",
-        "A beam keeps the hidden state of its place, not of its parent.",
-        returning(_hidden_state_of_the_place),
+        ("OWN-06", "Probabilities along a path are added.", returning(_scores_add)),
+        ("OWN-07", "The score of the path so far is dropped.", given(_scores_forget_the_path)),
+        ("OWN-08", "Scores are those of the first request.", given(_scores_of_the_first_request)),
+        (
+            "OWN-09",
+            "A beam keeps the hidden state of its place, not of its parent.",
+            returning(_hidden_state_of_the_place),
+        ),
+        ("D07", "Rows of one request are read where one row a beam is laid out.", returning(_rows_of_other_requests)),
+        ("OWN-10", "Flat ids are those of the step after.", returning(_ids_of_the_step_after)),
+        ("OWN-11", "Flat ids count within the step.", returning(_ids_within_the_step)),
+        ("OWN-12", "Tokens are those of the first candidates.", returning(_beams_keep_their_place)),
+        ("OWN-13", "Candidates are listed child first.", returning(_candidates_child_first)),
+        ("OWN-14", "Equal scores go to the later beam.", returning(_beams_with_ties_reversed)),
     ),
-    Mutant(
-        "D07",
-        "select_top_k_tokens",
-        "Rows of one request are read where one row a beam is laid out.",
-        returning(_rows_of_other_requests),
-    ),
-    Mutant("OWN-10", "select_top_k_tokens", "Flat ids are those of the step after.", returning(_ids_of_the_step_after)),
-    Mutant("OWN-11", "select_top_k_tokens", "Flat ids count within the step.", returning(_ids_within_the_step)),
-    Mutant(
-        "OWN-12", "select_top_k_tokens", "Tokens are those of the first candidates.", returning(_beams_keep_their_place)
-    ),
-    Mutant("OWN-13", "select_top_k_tokens", "Candidates are listed child first.", returning(_candidates_child_first)),
-    Mutant("OWN-14", "select_top_k_tokens", "Equal scores go to the later beam.", returning(_beams_with_ties_reversed)),
-    Mutant(
-        "SYN4",
+    *mutants_of(
         "organize_draft_results",
-        "Ties at the boundary keep a child and drop its parent.",
-        returning(_ties_cut_children_loose),
-    ),
-    Mutant("OWN-15", "organize_draft_results", "Kept candidates are ordered by score.", returning(_kept_by_score)),
-    Mutant("OWN-16", "organize_draft_results", "Tokens are not gathered.", returning(_tokens_of_the_places)),
-    Mutant(
-        "OWN-17",
-        "organize_draft_results",
-        "Every request keeps the candidates of the first.",
-        returning(_kept_of_the_first_request),
-    ),
-    Mutant(
-        "OWN-18",
-        "organize_draft_results",
-        "The parent list lacks the marker of the root's children.",
-        returning(_parents_without_the_marker),
+        ("SYN4", "Ties at the boundary keep a child and drop its parent.", returning(_ties_cut_children_loose)),
+        ("OWN-15", "Kept candidates are ordered by score.", returning(_kept_by_score)),
+        ("OWN-16", "Tokens are not gathered.", returning(_tokens_of_the_places)),
+        ("OWN-17", "Every request keeps the candidates of the first.", returning(_kept_of_the_first_request)),
+        ("OWN-18", "The parent list lacks the marker of the root's children.", returning(_parents_without_the_marker)),
     ),
     Mutant(
         "OWN-19",
@@ -233,7 +215,10 @@ MUTANTS = (
         "The chain's candidates are counted from 1.",
         returning(_chain_counted_from_one),
     ),
-    Mutant("D04", "map_hot_tokens", "The table's ids are added as if they were offsets.", instead(_tables_of_offsets)),
-    Mutant("G15", "map_hot_tokens", "No row counts as live, and -1 wraps to the last entry.", instead(_all_masked)),
-    Mutant("OWN-21", "map_hot_tokens", "Every row is mapped like the first.", instead(_map_of_the_first_row)),
+    *mutants_of(
+        "map_hot_tokens",
+        ("D04", "The table's ids are added as if they were offsets.", instead(_tables_of_offsets)),
+        ("G15", "No row counts as live, and -1 wraps to the last entry.", instead(_all_masked)),
+        ("OWN-21", "Every row is mapped like the first.", instead(_map_of_the_first_row)),
+    ),
 )

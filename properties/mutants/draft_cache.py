@@ -6,7 +6,7 @@ import numpy as np
 
 from specsim.counts import beam_stride, floor_to, page_size_of_beams
 from specsim.properties.mutants.draft_pages import positions_of
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+from specsim.properties.mutants.record import Mutant, Named, given, instead, mutants_of, returning, unchecked
 
 Array = Any
 BLOCK = 64
@@ -68,10 +68,6 @@ def _narrow_rows(outputs: Named, arguments: Named) -> None:
         width = int(np.max(seq_lens)) + num_steps + topk - 1
         flat = rows[:, None, None] * width + positions_of(arguments)
         outputs["out_cache_loc"] = req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
-
-
-def _viewed_without_transposing(out_cache_loc: Array, topk: int, num_steps: int) -> Array:
-    return out_cache_loc.reshape(num_steps, -1).copy()
 
 
 def _beams_in_reverse(outputs: Named, arguments: Named) -> None:
@@ -166,68 +162,34 @@ def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
     outputs["kv_indices"][:, room:] = 0
 
 
-_ASSIGN = "assign_draft_cache_locs"
-
 MUTANTS = (
-    Mutant("OWN-22", _ASSIGN, "Slots are listed step first.", returning(_step_first)),
-    Mutant("OWN-23", _ASSIGN, "Slots start one position late.", returning(_past_the_bonus)),
-    Mutant("OWN-24", _ASSIGN, "The row is the place in the batch.", given(_rows_of_the_batch)),
-    Mutant(
-        "D11",
-        _ASSIGN,
-        "Positions past the row are clamped to its last slot instead of being refused.",
-        unchecked(_clamped_to_the_row),
-    ),
-    Mutant(
-        "K03",
-        _ASSIGN,
-        "A row is as wide as one beam needs, so beams spill into the next row.",
-        returning(_narrow_rows),
+    *mutants_of(
+        "assign_draft_cache_locs",
+        ("OWN-22", "Slots are listed step first.", returning(_step_first)),
+        ("OWN-23", "Slots start one position late.", returning(_past_the_bonus)),
+        ("OWN-24", "The row is the place in the batch.", given(_rows_of_the_batch)),
+        (
+            "D11",
+            "Positions past the row are clamped to its last slot instead of being refused.",
+            unchecked(_clamped_to_the_row),
+        ),
+        ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", returning(_narrow_rows)),
     ),
     Mutant(
         "OWN-25",
         "per_step_draft_out_cache_loc",
         "Slots are viewed step-major without a transposition.",
-        instead(_viewed_without_transposing),
+        instead(lambda out_cache_loc, topk, num_steps: out_cache_loc.reshape(num_steps, -1).copy()),
     ),
     Mutant("OWN-26", "per_step_draft_out_cache_loc", "Beams come in reverse.", returning(_beams_in_reverse)),
-    Mutant(
-        "OWN-27",
+    *mutants_of(
         "generate_draft_decode_kv_indices",
-        "Launched for one step less, so beams lie too close.",
-        instead(_launched_one_short),
-    ),
-    Mutant(
-        "D01",
-        "generate_draft_decode_kv_indices",
-        "Every block of the prefix repeats the first block.",
-        instead(_blocks_repeat_the_first),
-    ),
-    Mutant(
-        "OWN-28", "generate_draft_decode_kv_indices", "A beam misses its newest entry.", instead(_own_entries_left_out)
-    ),
-    Mutant(
-        "OWN-29",
-        "generate_draft_decode_kv_indices",
-        "The committed length has advanced with the steps.",
-        instead(_prefix_grows_with_the_step),
-    ),
-    Mutant(
-        "OWN-30",
-        "generate_draft_decode_kv_indices",
-        "Lists start where one beam a request would put them.",
-        instead(_starts_without_topk),
-    ),
-    Mutant(
-        "G01",
-        "generate_draft_decode_kv_indices",
-        "The buffer holds one beam a request, and what lies past it is lost.",
-        returning(_buffer_without_topk),
-    ),
-    Mutant(
-        "OWN-731",
-        "generate_draft_decode_kv_indices",
-        "Beams of a paged tree are read side by side.",
-        instead(_beams_side_by_side),
+        ("OWN-27", "Launched for one step less, so beams lie too close.", instead(_launched_one_short)),
+        ("D01", "Every block of the prefix repeats the first block.", instead(_blocks_repeat_the_first)),
+        ("OWN-28", "A beam misses its newest entry.", instead(_own_entries_left_out)),
+        ("OWN-29", "The committed length has advanced with the steps.", instead(_prefix_grows_with_the_step)),
+        ("OWN-30", "Lists start where one beam a request would put them.", instead(_starts_without_topk)),
+        ("G01", "The buffer holds one beam a request, and what lies past it is lost.", returning(_buffer_without_topk)),
+        ("OWN-731", "Beams of a paged tree are read side by side.", instead(_beams_side_by_side)),
     ),
 )

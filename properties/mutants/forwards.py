@@ -5,13 +5,9 @@ from typing import Any
 import numpy as np
 
 from specsim.hashing import MASK, digest
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, with_arguments, wrapped
 
 Array = Any
-
-
-def _mask_ignored(arguments: Named) -> None:
-    arguments["tree_mask"] = None
 
 
 def _squares(arguments: Named) -> Array | None:
@@ -165,16 +161,12 @@ def _lists_of_the_first_length(arguments: Named) -> None:
         arguments["kv_indptr"] = (np.arange(count + 1) * step).astype(np.int32)
 
 
-def _position_not_advanced(arguments: Named) -> None:
-    arguments["positions"] = np.zeros_like(arguments["positions"])
-
-
 _TARGET = "target_forward"
 _EXTEND = "draft_extend_forward"
 _DECODE = "draft_decode_forward"
 
 MUTANTS = (
-    Mutant("OWN-88", _TARGET, "The tree mask is ignored.", given(_mask_ignored)),
+    Mutant("OWN-88", _TARGET, "The tree mask is ignored.", with_arguments(tree_mask=None)),
     Mutant("OWN-89", _TARGET, "The tree mask is transposed.", given(_mask_transposed)),
     Mutant("OWN-90", _TARGET, "Every request has the mask of the first.", given(_mask_of_the_first)),
     Mutant("OWN-91", _TARGET, "Every new token sees every other.", given(_everything_new_visible)),
@@ -199,6 +191,6 @@ MUTANTS = (
     Mutant("D03", _DECODE, "The saved state is carried on instead of the new one.", returning(_saved_state_returned)),
     Mutant("OWN-107", _DECODE, "A beam does not see its newest entry.", given(_newest_entry_unseen)),
     Mutant("OWN-108", _DECODE, "All lists are equally long.", given(_lists_of_the_first_length)),
-    Mutant("OWN-109", _DECODE, "Positions do not advance.", given(_position_not_advanced)),
+    Mutant("OWN-109", _DECODE, "Positions do not advance.", with_arguments(positions=np.zeros_like)),
     Mutant("OWN-110", _DECODE, "Padding writes the last slot.", returning(_dump_slot_wraps)),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, returning
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, returning, with_outputs
 
 _IDLE = "idle_attention_metadata"
 
@@ -26,10 +26,6 @@ def _no_new_key(outputs: Named, arguments: Named) -> None:
 
 def _always_a_new_key(outputs: Named, arguments: Named) -> None:
     outputs["cache_seqlens"] = np.asarray(arguments["seq_lens"], dtype=np.int32) + np.int32(1)
-
-
-def _no_query(outputs: Named, _: Named) -> None:
-    outputs["cu_seqlens_q"] = np.zeros_like(outputs["cu_seqlens_q"])
 
 
 def _queries_are_keys(outputs: Named, _: Named) -> None:
@@ -59,7 +55,7 @@ MUTANTS = (
     Mutant("OWN-2350", _IDLE, "The row is the place in the batch.", given(_rows_of_the_batch)),
     Mutant("OWN-2351", _IDLE, "A draft of a chain adds no key.", returning(_no_new_key)),
     Mutant("OWN-2352", _IDLE, "A backend without steps has a key more.", returning(_always_a_new_key)),
-    Mutant("OWN-2353", _IDLE, "Dummy rows have no query.", returning(_no_query)),
+    Mutant("OWN-2353", _IDLE, "Dummy rows have no query.", with_outputs(cu_seqlens_q=np.zeros_like)),
     Mutant("OWN-2354", _IDLE, "Every key is a query.", returning(_queries_are_keys)),
     Mutant("OWN-2355", _IDLE, "Key offsets leave new keys out.", returning(_offsets_without_new_keys)),
     Mutant("OWN-2356", _IDLE, "Key offsets are one request late.", returning(_ends_for_starts)),

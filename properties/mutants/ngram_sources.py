@@ -46,10 +46,6 @@ def _seen(change: Callable[[list[Continuation]], list[Continuation]]) -> Method:
     return anchors
 
 
-def _oldest_first(children: list[Continuation]) -> list[Continuation]:
-    return children[::-1]
-
-
 def _as_deep_as_a_store(correct: Method, self: Any, context: Any) -> list[Anchor]:
     """Follow a context no further than a path reaches."""
     depth = self._parameters.max_depth
@@ -193,7 +189,7 @@ def _root_in_the_budget(correct: Function, arguments: Named) -> Any:
 
 
 _CORPUS: tuple[tuple[int, str, dict[str, Method]], ...] = (
-    (0, "What comes first in a corpus is the most recent.", {"_anchors": _seen(_oldest_first)}),
+    (0, "What comes first in a corpus is the most recent.", {"_anchors": _seen(lambda children: children[::-1])}),
     (1, "A corpus is followed no deeper than a store.", {"_anchors": _as_deep_as_a_store}),
     (2, "The shortest end that a corpus has comes first.", {"_anchors": _shortest_first}),
     (3, "The longest end that a corpus has is followed alone.", {"_anchors": _longest_alone}),

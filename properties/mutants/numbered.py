@@ -93,10 +93,6 @@ def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
     return partial(_around, iterate=iterate)
 
 
-def _whole(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
-    return phase
-
-
 def _stale(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
     return replace(cut_drafts(phase, own_steps), draft_token=phase.draft_token)
 
@@ -241,7 +237,7 @@ def _all(change: Callable[[type[Loop]], Any]) -> dict[str, Any]:
 
 _FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _both(_cutting(_stale))),
-    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(_whole))),
+    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(lambda phase, own_steps: phase))),
     ("OWN-1512", "A request accepts one draft more than its number.", _all(_cutting(_linked))),
     ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _both(_cutting(_by_nodes))),
     ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _all(_renumbering(_none_is_all))),

@@ -172,10 +172,6 @@ def _one_row_early(before: ForwardBatch, _: ForwardOutput) -> slice:
     return slice(max(before.num_tokens - 1, 0))
 
 
-def _one_row_late(before: ForwardBatch, _: ForwardOutput) -> slice:
-    return slice(before.num_tokens + 1)
-
-
 def _hidden_states_of_last_tokens(correct: Function, arguments: Named) -> Any:
     batch, output = correct(**arguments)
     hidden = output.hidden_states
@@ -248,7 +244,7 @@ MUTANTS = (
     Mutant("X11", _TRIM, "Every forward yields one row a request.", _output(_rows_of_requests)),
     Mutant("OWN-2325", _TRIM, "The last rows are kept.", _output(_rows_at_the_end)),
     Mutant("OWN-2326", _TRIM, "The last live row is cut off.", _output(_one_row_early)),
-    Mutant("OWN-2327", _TRIM, "A row of padding is kept.", _output(_one_row_late)),
+    Mutant("OWN-2327", _TRIM, "A row of padding is kept.", _output(lambda before, _: slice(before.num_tokens + 1))),
     Mutant("OWN-2328", _TRIM, "Hidden states are cut to one a request.", answering(_hidden_states_of_last_tokens)),
     Mutant("OWN-2329", _TRIM, "Forwards without hidden states crash.", answering(_crash_without_hidden_states)),
 )

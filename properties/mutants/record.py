@@ -56,6 +56,11 @@ class Mutant:
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 
+def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Function]]) -> tuple[Mutant, ...]:
+    """Return the mutants of one operation, of each its number, what is wrong, and what injects that."""
+    return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
+
+
 def unchanged(correct: Function) -> Function:
     """Inject nothing: the fault is in a worker or a scheduler."""
     return correct
@@ -91,6 +96,20 @@ def given(change: Callable[[Named], None]) -> Callable[[Function], Function]:
         return wrapped(correct, call)
 
     return inject
+
+
+def with_arguments(**changes: Any) -> Callable[[Function], Function]:
+    """Inject a fault that hands other values of some arguments over: each a value, or a function of the own one."""
+    return given(lambda arguments: arguments.update(_changed(arguments, changes)))
+
+
+def with_outputs(**changes: Any) -> Callable[[Function], Function]:
+    """Inject a fault that returns other values of some outputs: each a value, or a function of the correct one."""
+    return returning(lambda outputs, arguments: outputs.update(_changed(outputs, changes)))
+
+
+def _changed(values: Named, changes: Named) -> Named:
+    return {name: change(values[name]) if callable(change) else change for name, change in changes.items()}
 
 
 def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Function]:

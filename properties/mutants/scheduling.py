@@ -1,6 +1,6 @@
 """Faults in what a scheduler decides: chunks, late results, and the order of streams."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -75,10 +75,6 @@ def _aborted_by_length(arguments: Named) -> None:
     ]
 
 
-def _never(is_constrained: Sequence[bool]) -> bool:
-    return False
-
-
 def _out_of_launch_order(event: StreamEvent, other: StreamEvent) -> bool:
     return event.writes_slots and other.writes_slots and event.launch != other.launch
 
@@ -113,6 +109,6 @@ MUTANTS = (
         "OWN-617",
         "waits_for_result",
         "The next masks are built before the grammar went on.",
-        unchecked(_never),
+        unchecked(lambda is_constrained: False),
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning, with_outputs
 from specsim.topology import Topology
 
 Array = Any
@@ -145,10 +145,6 @@ def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
     outputs["accept_index"] = np.where(accept_index >= 0, accept_index % width, -1).astype(np.int32)
 
 
-def _tail_of_zeros(outputs: Named, arguments: Named) -> None:
-    outputs["accept_index"] = np.maximum(outputs["accept_index"], 0)
-
-
 def _keyed_by_the_child(outputs: Named, arguments: Named) -> None:
     predict = np.zeros_like(outputs["predict"])
     for row in outputs["accept_index"].tolist():
@@ -230,52 +226,49 @@ def _rows_of_the_batch(arguments: Named) -> None:
     arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
 
 
-_VERIFY = "verify_tree_greedy"
-_METADATA = "target_verify_metadata"
-_ARGMAX = "argmax_target_predict"
-
 MUTANTS = (
-    Mutant("V16", _VERIFY, "The first draft is accepted unverified.", instead(_first_draft_unverified)),
-    Mutant("V03", _VERIFY, "A child is tested against its own row, not its parent's.", instead(_row_of_the_child)),
-    Mutant("V22", _VERIFY, "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
-    Mutant("M05", _VERIFY, "Every matching node counts as accepted.", returning(_all_matches_counted)),
-    Mutant("PV05", _VERIFY, "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
-    Mutant("OWN-48", _VERIFY, "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
-    Mutant("OWN-391", _VERIFY, "Siblings are tried by ascending number.", instead(_siblings_ascend)),
-    Mutant("OWN-392", _VERIFY, "A link to a smaller number is taken for the end.", instead(_links_lead_on)),
-    Mutant(
-        "OWN-397", _VERIFY, "A sibling with a larger token ends the search.", instead(_larger_tokens_end_the_search)
+    *mutants_of(
+        "verify_tree_greedy",
+        ("V16", "The first draft is accepted unverified.", instead(_first_draft_unverified)),
+        ("V03", "A child is tested against its own row, not its parent's.", instead(_row_of_the_child)),
+        ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
+        ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
+        ("PV05", "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
+        ("OWN-48", "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
+        ("OWN-391", "Siblings are tried by ascending number.", instead(_siblings_ascend)),
+        ("OWN-392", "A link to a smaller number is taken for the end.", instead(_links_lead_on)),
+        ("OWN-397", "A sibling with a larger token ends the search.", instead(_larger_tokens_end_the_search)),
+        ("OWN-49", "Only the first child is tried.", instead(_first_child_only)),
+        ("OWN-50", "The walk ends one step early.", _one_step_fewer),
+        ("OWN-51", "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)),
+        ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
+        ("OWN-53", "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
+        ("OWN-54", "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
     ),
-    Mutant("OWN-49", _VERIFY, "Only the first child is tried.", instead(_first_child_only)),
-    Mutant("OWN-50", _VERIFY, "The walk ends one step early.", _one_step_fewer),
-    Mutant(
-        "OWN-51", _VERIFY, "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)
+    *mutants_of(
+        "argmax_target_predict",
+        ("V30", "The best block's local index is kept.", instead(_largest_of_blocks)),
+        ("V19", "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
+        ("OWN-55", "Ties go to the higher id.", instead(_ties_by_higher_id)),
     ),
-    Mutant("OWN-52", _VERIFY, "Rows are padded with node 0.", returning(_tail_of_zeros)),
-    Mutant("OWN-53", _VERIFY, "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
-    Mutant("OWN-54", _VERIFY, "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
-    Mutant("V30", _ARGMAX, "The best block's local index is kept.", instead(_largest_of_blocks)),
-    Mutant("V19", _ARGMAX, "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
-    Mutant("OWN-55", _ARGMAX, "Ties go to the higher id.", instead(_ties_by_higher_id)),
-    Mutant("G10", _METADATA, "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
-    Mutant(
-        "OWN-56", _METADATA, "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)
+    *mutants_of(
+        "target_verify_metadata",
+        ("G10", "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
+        ("OWN-56", "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)),
+        ("G09", "The longest of no requests is asked for.", given(_largest_of_nothing)),
+        (
+            "PV12",
+            "A verify adds one position, however many tokens it holds.",
+            returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
+        ),
+        (
+            "OWN-57",
+            "Lengths have already advanced.",
+            returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
+        ),
+        ("OWN-58", "Key offsets start after the first request.", returning(_keys_start_late)),
+        ("OWN-59", "Slots stand where pages should.", returning(_slots_for_pages)),
+        ("OWN-60", "Every position is read as a page of its own.", returning(_every_position_a_page)),
+        ("OWN-61", "The row is the place in the batch.", given(_rows_of_the_batch)),
     ),
-    Mutant("G09", _METADATA, "The longest of no requests is asked for.", given(_largest_of_nothing)),
-    Mutant(
-        "PV12",
-        _METADATA,
-        "A verify adds one position, however many tokens it holds.",
-        returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
-    ),
-    Mutant(
-        "OWN-57",
-        _METADATA,
-        "Lengths have already advanced.",
-        returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
-    ),
-    Mutant("OWN-58", _METADATA, "Key offsets start after the first request.", returning(_keys_start_late)),
-    Mutant("OWN-59", _METADATA, "Slots stand where pages should.", returning(_slots_for_pages)),
-    Mutant("OWN-60", _METADATA, "Every position is read as a page of its own.", returning(_every_position_a_page)),
-    Mutant("OWN-61", _METADATA, "The row is the place in the batch.", given(_rows_of_the_batch)),
 )
