@@ -11,10 +11,9 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
@@ -176,16 +175,14 @@ def _sizes(run: DflashRun, asked: list[Request]) -> Any:
 
 
 PROPERTIES = (
-    Property(
-        "dflash_engine.blocks_stand_on_what_was_committed",
-        "P48",
-        OPERATIONS,
-        dflash_runs,
+    state_of_runs(
+        "dflash_engine",
         blocks_stand_on_what_was_committed,
-        is_slow=True,
-        fills_missing=True,
+        dflash_runs,
+        OPERATIONS,
+        "P48",
+        tuple(LOOPS),
         least_examples=3,
         weight=2,
-        plays=("dflash", "dflash_v2"),
     ),
 )

@@ -115,15 +115,13 @@ def _worker(backend: Backend, scenario: Scenario) -> Any:
 
 
 PROPERTIES = (
-    replace(
-        state_of_runs(
-            "draft_sides_engine",
-            drafts_are_right_as_far_as_they_know,
-            sided_scenarios,
-            (*SPINE, "map_hot_tokens"),
-            "P06",
-            (*OF_EAGLE, "standalone_v1", "standalone_v2"),
-        ),
+    state_of_runs(
+        "draft_sides_engine",
+        drafts_are_right_as_far_as_they_know,
+        sided_scenarios,
+        (*SPINE, "map_hot_tokens"),
+        "P06",
+        (*OF_EAGLE, "standalone_v1", "standalone_v2"),
         weight=2,
     ),
 )

@@ -12,10 +12,9 @@ from hypothesis.strategies import DrawFn
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -179,17 +178,7 @@ def _finished(run: FrozenRun, backend: Backend, name: str) -> list[Request]:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"frozen_engine.{law.__name__}",
-        catalogue,
-        OPERATIONS,
-        frozen_runs,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        least_examples=3,
-        plays=("frozen_kv_mtp", "frozen_kv_mtp_v2"),
-    )
+    state_of_runs("frozen_engine", law, frozen_runs, OPERATIONS, catalogue, tuple(LOOPS), least_examples=3)
     for catalogue, law in (
         ("P06", a_draft_over_committed_keys_loses_nothing),
         ("P31", a_draft_does_not_see_its_neighbours),

@@ -11,10 +11,9 @@ from hypothesis.strategies import DrawFn
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
@@ -179,16 +178,14 @@ class FreshPrefills:
 
 
 PROPERTIES = (
-    Property(
-        "multi_layer_engine.drafts_are_those_of_a_fresh_prefill",
-        "P48",
-        OPERATIONS,
-        layered_runs,
+    state_of_runs(
+        "multi_layer_engine",
         drafts_are_those_of_a_fresh_prefill,
-        is_slow=True,
-        fills_missing=True,
+        layered_runs,
+        OPERATIONS,
+        "P48",
+        tuple(LOOPS),
         least_examples=4,
         weight=2,
-        plays=("multi_layer_eagle_v1", "multi_layer_eagle_v2"),
     ),
 )

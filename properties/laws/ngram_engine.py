@@ -11,7 +11,7 @@ from specsim.assertion import require_present
 from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import (
@@ -22,7 +22,6 @@ from specsim.properties.laws.support.ngram_oracle import (
     created_nodes,
     merged_nodes,
 )
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -147,17 +146,7 @@ def drafts_of_v2_are_those_of_all_that_was_said_a_verify_before(backend: Backend
 
 
 PROPERTIES = tuple(
-    Property(
-        f"ngram_engine.{law.__name__}",
-        "",
-        OPERATIONS,
-        partial(ngram_runs, name=name),
-        law,
-        is_slow=True,
-        fills_missing=True,
-        least_examples=3,
-        plays=(name,),
-    )
+    state_of_runs("ngram_engine", law, partial(ngram_runs, name=name), OPERATIONS, plays=(name,), least_examples=3)
     for law, name in (
         (drafts_are_those_of_all_that_was_said, "ngram"),
         (drafts_of_v2_are_those_of_all_that_was_said_a_verify_before, V2),

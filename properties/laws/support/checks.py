@@ -1,7 +1,6 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -33,6 +32,7 @@ __all__ = [
     "require_rounded",
     "state",
     "state_of_runs",
+    "states",
     "take_blocks",
     "take_requests",
 ]
@@ -120,11 +120,15 @@ def state(
     strategy: Callable[[], SearchStrategy[Any]],
     operations: Sequence[str],
     catalogue: str = "",
-    least_examples: int = 1,
+    **options: Any,
 ) -> Property:
-    """Return the property that a law states, named after its function."""
-    name = f"{group}.{law.__name__}"
-    return Property(name, catalogue, tuple(operations), strategy, law, least_examples=least_examples)
+    """Return the property that a law states, named after its function; ``options`` are further fields of it."""
+    return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law, **options)
+
+
+def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
+    """Return the properties of a group: of each its law, its strategy, its operations, and its number if it has one."""
+    return tuple(state(group, *one) for one in stated)
 
 
 def state_of_runs(
@@ -134,7 +138,8 @@ def state_of_runs(
     operations: Sequence[str],
     catalogue: str = "",
     plays: tuple[str, ...] = OF_EAGLE,
+    **options: Any,
 ) -> Property:
     """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
-    stated = state(group, law, strategy, operations, catalogue)
-    return replace(stated, is_slow=True, fills_missing=True, plays=plays)
+    options = {"is_slow": True, "fills_missing": True, "plays": plays, **options}
+    return state(group, law, strategy, operations, catalogue, **options)
