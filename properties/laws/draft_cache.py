@@ -10,8 +10,8 @@ from specsim.properties.laws.support.checks import (
     arrangements,
     outputs_of,
     require_equal,
+    require_one_by_one,
     states,
-    take_blocks,
     take_requests,
 )
 from specsim.properties.strategies import draft_cache as draft_cache_strategies
@@ -160,12 +160,8 @@ def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's draft slots are the same alone, and in any order of the batch."""
-    num_requests = len(case["seq_lens"])
-    whole = outputs_of(backend, "assign_draft_cache_locs", case)["out_cache_loc"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
-        got = outputs_of(backend, "assign_draft_cache_locs", part)["out_cache_loc"]
-        require_equal(f"the slots of requests {requests}", got, take_blocks(whole, num_requests, requests))
+    names = ("req_pool_indices", "seq_lens")
+    require_one_by_one(backend, _ASSIGN[0], case, names, len(case["seq_lens"]), ["out_cache_loc"])
 
 
 def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:

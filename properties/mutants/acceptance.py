@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.hashing import digest
 from specsim.host.sampling import LEAST_THRESHOLD
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, with_arguments
+from specsim.properties.mutants.record import Mutant, Named, given, instead, of_the_first, returning, with_arguments
 from specsim.topology import Topology
 
 Array = Any
@@ -124,11 +124,6 @@ def _thresholds_swapped(arguments: Named) -> None:
     arguments["threshold_single"], arguments["threshold_acc"] = accumulated, single
 
 
-def _thresholds_of_the_first(arguments: Named) -> None:
-    for name in ("threshold_single", "threshold_acc"):
-        arguments[name] = np.resize(arguments[name][:1], arguments[name].shape)
-
-
 def _bonus_counted(outputs: Named, arguments: Named) -> None:
     outputs["num_accepted_drafts"] = outputs["num_accepted_drafts"] + np.int32(1)
 
@@ -182,7 +177,12 @@ MUTANTS = (
     _fault("SYN6", "Rejected siblings stay in the last token's distribution.", rejected_kept=True),
     Mutant("SYN7", _TREE, "The two thresholds are swapped.", given(_thresholds_swapped)),
     _fault("SYN8", "The prefix sums lose their last digits, and a large coin falls off.", coarse_sums=True),
-    Mutant("SYN12", _TREE, "Every request has the thresholds of the first.", given(_thresholds_of_the_first)),
+    Mutant(
+        "SYN12",
+        _TREE,
+        "Every request has the thresholds of the first.",
+        of_the_first("threshold_single", "threshold_acc"),
+    ),
     _fault("OWN-250", "Every child has a coin of its own.", coin_of_the_child=True),
     _fault("OWN-251", "The coin is that of the depth.", coin_by_depth=True),
     _fault("OWN-252", "A child is tested against its own row.", row_of_the_child=True),

@@ -1,39 +1,43 @@
 """Faults in choosing, pruning and naming the candidates of a draft."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, mutants_of, returning, unchecked
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, mutants_of, returning, unchecked
 
 Array = Any
 
 
-def _topk(values: Array, k: int, order_of: Any) -> tuple[Array, Array]:
-    index = np.array([order_of(row)[:k] for row in values], dtype=np.int64).reshape(len(values), k)
-    return np.take_along_axis(values, index, axis=1), index
+def _topk(order_of: Any) -> Callable[[Array, int], tuple[Array, Array]]:
+    """Return a choice of the first of another order of columns; ``order_of`` takes a row and how many are chosen."""
+
+    def choose(values: Array, k: int) -> tuple[Array, Array]:
+        index = np.array([order_of(row, k)[:k] for row in values], dtype=np.int64).reshape(len(values), k)
+        return np.take_along_axis(values, index, axis=1), index
+
+    return choose
 
 
-def _ties_by_higher_index(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: sorted(range(len(row)), key=lambda column: (-row[column], -column)))
+def _best_first(row: Array, k: int) -> list[int]:
+    return list(np.argsort(-row, kind="stable").tolist())
 
 
-def _in_column_order(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: sorted(np.argsort(-row, kind="stable")[:k].tolist()))
+def _higher_index_first(row: Array, k: int) -> list[int]:
+    return sorted(range(len(row)), key=lambda column: (-row[column], -column))
 
 
-def _index_by_value(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)])
+def _negative_zero_below_zero(row: Array, k: int) -> list[int]:
+    return sorted(range(len(row)), key=lambda place: (-row[place], np.signbit(row[place]), place))
 
 
-def _negative_zero_below_zero(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(
-        values, k, lambda row: sorted(range(len(row)), key=lambda place: (-row[place], np.signbit(row[place]), place))
-    )
+def _first_of_its_value(row: Array, k: int) -> list[int]:
+    return [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)]
 
 
 def _only_the_first_tile(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values[:, : max(k, 4)], k, lambda row: np.argsort(-row, kind="stable").tolist())
+    return _topk(_best_first)(values[:, : max(k, 4)], k)
 
 
 def _scores_add(outputs: Named, arguments: Named) -> None:
@@ -90,7 +94,7 @@ def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
     if step == 0:
         return
     scores = outputs["score_block"].reshape(len(outputs["score_block"]), topk * topk)
-    outputs["next_scores"], chosen = _ties_by_higher_index(scores, topk)
+    outputs["next_scores"], chosen = _topk(_higher_index_first)(scores, topk)
     outputs["parent_block"] = chosen + topk + topk * topk * (step - 1)
     outputs["input_ids"] = np.take_along_axis(outputs["token_block"], chosen, axis=1).reshape(-1)
     if arguments["hidden_states"] is not None:
@@ -98,26 +102,19 @@ def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
         outputs["next_hidden_states"] = arguments["hidden_states"][rows]
 
 
-def _organized(arguments: Named, order_of: Any) -> tuple[Array, Array]:
-    scores = np.concatenate(
-        [block.reshape(len(block), block.shape[1] * block.shape[2]) for block in arguments["score_list"]], axis=1
-    )
-    tokens = np.concatenate(arguments["token_list"], axis=1)
-    count = arguments["num_draft_tokens"] - 1
-    kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)
-    return kept, np.take_along_axis(tokens, kept, axis=1)
+def _organized(order_of: Any) -> Callable[[Function], Function]:
+    """Inject another choice and order of what is kept; ``order_of`` takes the scores of a request and their number."""
 
+    def organize(outputs: Named, arguments: Named) -> None:
+        scores = np.concatenate(
+            [block.reshape(len(block), block.shape[1] * block.shape[2]) for block in arguments["score_list"]], axis=1
+        )
+        tokens = np.concatenate(arguments["token_list"], axis=1)
+        count = arguments["num_draft_tokens"] - 1
+        kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)
+        outputs["top_scores_index"], outputs["draft_tokens"] = kept, np.take_along_axis(tokens, kept, axis=1)
 
-def _ties_cut_children_loose(outputs: Named, arguments: Named) -> None:
-    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
-        arguments, lambda row, count: sorted(sorted(range(len(row)), key=lambda c: (-row[c], -c))[:count])
-    )
-
-
-def _kept_by_score(outputs: Named, arguments: Named) -> None:
-    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
-        arguments, lambda row, count: np.argsort(-row, kind="stable")[:count].tolist()
-    )
+    return returning(organize)
 
 
 def _tokens_of_the_places(outputs: Named, arguments: Named) -> None:
@@ -160,23 +157,23 @@ def _map_of_the_first_row(topk_index: Array, hot_token_id: Array) -> Array:
 def _stride_of_another_vocabulary(values: Array, k: int) -> tuple[Array, Array]:
     rows, columns = values.shape
     places = np.arange(rows)[:, None] * (columns + 1) + np.arange(columns)
-    return _any_topk(values.reshape(-1)[places % max(values.size, 1)] if values.size else values, k)
-
-
-def _any_topk(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: np.argsort(-row, kind="stable").tolist())
+    return _topk(_best_first)(values.reshape(-1)[places % max(values.size, 1)] if values.size else values, k)
 
 
 MUTANTS = (
     *mutants_of(
         "fast_topk",
-        ("OWN-01", "Equal values are taken from the right.", instead(_ties_by_higher_index)),
-        ("OWN-02", "The chosen entries stay in column order.", instead(_in_column_order)),
-        ("OWN-03", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)),
+        ("OWN-01", "Equal values are taken from the right.", instead(_topk(_higher_index_first))),
+        (
+            "OWN-02",
+            "The chosen entries stay in column order.",
+            instead(_topk(lambda row, k: sorted(_best_first(row, k)[:k]))),
+        ),
+        ("OWN-03", "Indices are looked up by value, so equal values share one.", instead(_topk(_first_of_its_value))),
         ("OWN-04", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
         ("G11", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
-        ("OWN-124", "Negative zero ranks below zero.", instead(_negative_zero_below_zero)),
-        ("OWN-05", "NaN scores are taken for numbers.", unchecked(_any_topk)),
+        ("OWN-124", "Negative zero ranks below zero.", instead(_topk(_negative_zero_below_zero))),
+        ("OWN-05", "NaN scores are taken for numbers.", unchecked(_topk(_best_first))),
     ),
     *mutants_of(
         "select_top_k_tokens",
@@ -197,8 +194,16 @@ MUTANTS = (
     ),
     *mutants_of(
         "organize_draft_results",
-        ("SYN4", "Ties at the boundary keep a child and drop its parent.", returning(_ties_cut_children_loose)),
-        ("OWN-15", "Kept candidates are ordered by score.", returning(_kept_by_score)),
+        (
+            "SYN4",
+            "Ties at the boundary keep a child and drop its parent.",
+            _organized(lambda row, count: sorted(_higher_index_first(row, count)[:count])),
+        ),
+        (
+            "OWN-15",
+            "Kept candidates are ordered by score.",
+            _organized(lambda row, count: _best_first(row, count)[:count]),
+        ),
         ("OWN-16", "Tokens are not gathered.", returning(_tokens_of_the_places)),
         ("OWN-17", "Every request keeps the candidates of the first.", returning(_kept_of_the_first_request)),
         ("OWN-18", "The parent list lacks the marker of the root's children.", returning(_parents_without_the_marker)),

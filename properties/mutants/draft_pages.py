@@ -6,6 +6,7 @@ import numpy as np
 
 from specsim.counts import beam_stride, ceil_to, page_size_of_beams
 from specsim.properties.mutants.record import Named, mutants_of, returning
+from specsim.properties.mutants.tables import slots_for_pages
 
 Array = Any
 
@@ -92,10 +93,6 @@ def _pages_of_the_first_beam(outputs: Named, arguments: Named) -> None:
     outputs["expand_page_table"] = np.repeat(table[:: arguments["topk"]], arguments["topk"], axis=0)
 
 
-def _slots_for_pages(outputs: Named, arguments: Named) -> None:
-    outputs["page_table"] = outputs["page_table"] * np.int32(arguments["page_size"])
-
-
 def _one_query_a_request(outputs: Named, arguments: Named) -> None:
     outputs["cu_seqlens_q"] = np.arange(len(outputs["cu_seqlens_q"]), dtype=np.int32)
 
@@ -126,7 +123,7 @@ MUTANTS = (
         ("OWN-733", "The end of the text is not counted among a beam's keys.", returning(_without_the_tail)),
         ("OWN-734", "The first pass reads the end of the text, too.", returning(_tail_read_twice)),
         ("OWN-735", "Every beam reads the pages of the first.", returning(_pages_of_the_first_beam)),
-        ("OWN-736", "Slots stand where pages should.", returning(_slots_for_pages)),
+        ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
         ("OWN-737", "Each request has one query, not one a beam.", returning(_one_query_a_request)),
     ),
 )

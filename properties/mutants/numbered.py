@@ -52,7 +52,7 @@ def _cutting(cut: Cut) -> Callable[[type[Loop]], Any]:
     return changed
 
 
-def _around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
+def around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
     """Return a loop that does something else where it runs an iteration, on the map as it is or was.
 
     ``iterate`` gets the worker, rows, numbers, and what runs the iteration with some numbers.
@@ -79,7 +79,7 @@ def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:
             return run(num_steps)
         return run(renumber(list(num_steps), worker.config.num_steps))
 
-    return partial(_around, iterate=iterate)
+    return partial(around, iterate=iterate)
 
 
 def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
@@ -90,7 +90,7 @@ def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
             return run(num_steps)
         return spoil(worker, rows, list(num_steps), partial(run, num_steps))
 
-    return partial(_around, iterate=iterate)
+    return partial(around, iterate=iterate)
 
 
 def _stale(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
@@ -145,9 +145,7 @@ def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: C
     return iteration
 
 
-def _with_old_proposals(
-    worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]
-) -> Iteration:
+def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
     """Let requests without drafts go on with what they were to start from."""
     before = {name: values.copy() for name, values in worker.state().items() if name in PROPOSALS}
     iteration = run()
@@ -245,7 +243,7 @@ _FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("OWN-1516", "No request drafts more than the first of its batch.", _both(_renumbering(_of_the_first))),
     ("OWN-1517", "Every request drafts one step at least.", _all(_renumbering(_at_least_one))),
     ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _both(_spoiling(_without_ingest))),
-    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(_with_old_proposals))),
+    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(with_old_proposals))),
     ("OWN-1520", "Tokens of narrow results are read by the widest width.", _both(_spoiling(_read_by_the_widest))),
     ("OWN-1521", "Figures count the most drafts for every request.", _both(_spoiling(_counted_as_wide))),
     ("OWN-1522", "A grammar's rows are those of the widest batch.", _both(_with_wide_rows)),

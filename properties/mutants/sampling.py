@@ -6,7 +6,16 @@ import ml_dtypes
 import numpy as np
 
 from specsim.host.sampling import LARGEST_COIN
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, with_arguments, wrapped
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    given,
+    of_the_first,
+    returning,
+    with_arguments,
+    wrapped,
+)
 
 LAST_COIN = np.float32(LARGEST_COIN)
 
@@ -17,21 +26,10 @@ def _boundary_lowered(arguments: Named) -> None:
     arguments["threshold_acc"] = np.ones_like(arguments["threshold_acc"])
 
 
-def _coins_of_the_first_request(arguments: Named) -> None:
-    arguments["uniform_samples"] = np.repeat(
-        arguments["uniform_samples"][:1], len(arguments["uniform_samples"]), axis=0
-    )
-
-
 def _greedy_sampled_beside_others(arguments: Named) -> None:
     temperature = arguments["temperature"]
     if (temperature > 0).any():
         arguments["temperature"] = np.where(temperature == 0, np.float32(1), temperature).astype(np.float32)
-
-
-def _filters_of_the_first_request(arguments: Named) -> None:
-    for name in ("top_k", "top_p", "min_p"):
-        arguments[name] = np.repeat(arguments[name][:1], len(arguments[name]))
 
 
 def _divided_in_half_precision(arguments: Named) -> None:
@@ -83,7 +81,7 @@ MUTANTS = (
     ),
     Mutant("OWN-292", _TREE, "The mass of equal siblings counts each time.", with_arguments(skip_duplicates=False)),
     Mutant("OWN-281", _TREE, "The mass is multiplied by the threshold, not divided.", given(_boundary_lowered)),
-    Mutant("OWN-282", _TREE, "Every request has the coins of the first.", given(_coins_of_the_first_request)),
+    Mutant("OWN-282", _TREE, "Every request has the coins of the first.", of_the_first("uniform_samples")),
     Mutant(
         "OWN-283",
         _FROM_LOGITS,
@@ -91,7 +89,10 @@ MUTANTS = (
         given(_greedy_sampled_beside_others),
     ),
     Mutant(
-        "OWN-284", _FROM_LOGITS, "The filters of the first request hold for all.", given(_filters_of_the_first_request)
+        "OWN-284",
+        _FROM_LOGITS,
+        "The filters of the first request hold for all.",
+        of_the_first("top_k", "top_p", "min_p"),
     ),
     Mutant(
         "OWN-285",

@@ -28,6 +28,7 @@ __all__ = [
     "require",
     "require_equal",
     "require_kind",
+    "require_one_by_one",
     "require_present",
     "require_rounded",
     "state",
@@ -112,6 +113,31 @@ def arrangements(num_requests: int) -> list[list[int]]:
     """Return batches to compare with the whole: reversed, rotated, and each request alone."""
     everyone = list(range(num_requests))
     return [everyone[::-1], everyone[1:] + everyone[:1], *([request] for request in everyone)]
+
+
+def require_one_by_one(
+    backend: Backend,
+    operation: str,
+    case: Case,
+    names: Sequence[str],
+    num_requests: int,
+    outputs: Sequence[str],
+    compare: Callable[[str, Any, Any], None] = require_equal,
+) -> None:
+    """Raise AssertionError unless the outputs of a request are the same alone, and in any order of the batch.
+
+    Parameters
+    ----------
+    names, outputs : sequence of str
+        The request-major arguments, and the outputs that are compared.
+    compare : callable
+        Compares a part of the whole output with that of a batch.
+    """
+    whole = outputs_of(backend, operation, case)
+    for requests in arrangements(num_requests):
+        got = outputs_of(backend, operation, take_requests(case, names, num_requests, requests))
+        for name in outputs:
+            compare(f"{name} of batch {requests}", got[name], take_blocks(whole[name], num_requests, requests))
 
 
 def state(
