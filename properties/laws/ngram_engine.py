@@ -23,7 +23,6 @@ from specsim.properties.laws.support.ngram_oracle import (
     merged_nodes,
 )
 from specsim.simulation.engine import Engine
-from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing
@@ -82,7 +81,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
     pairs = enumerate(zip(run.prompts, run.lengths, strict=True))
     asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
     sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
-    worker = worker_named(run.name, backend, run.parameters, run.model, sizes, loop_of(run.name))
+    worker = worker_named(run.name, backend, run.parameters, run.model, sizes)
     engine = Engine(worker, len(asked), shuffle_seed=1, operations=parts_of(backend))
     plain = PlainStore(run.parameters)
     store = require_present("store", storing(worker)).store

@@ -115,7 +115,7 @@ def _listed(
 def _without_topk(arguments: Named, step: int, row: int) -> int:
     request, beam = divmod(row, arguments["topk"])
     before, length = int(arguments["seq_lens"][:request].sum()), int(arguments["seq_lens"][request])
-    return before + request * int(arguments["topk"]) * (step + 1) + beam * (length + step + 1)
+    return int(before + request * arguments["topk"] * (step + 1) + beam * (length + step + 1))
 
 
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:

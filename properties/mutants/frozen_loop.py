@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,11 +9,10 @@ from specsim.assertion import require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, VerifyInput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
-from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv
@@ -211,13 +209,4 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
 )
 
 
-MUTANTS = tuple(
-    Mutant(
-        number,
-        "prepare_for_frozen_kv_draft",
-        summary,
-        unchanged,
-        workers={"frozen_kv_mtp": partial(ReferenceWorkerV1, make_side=side)},
-    )
-    for number, summary, side in _FAULTS
-)
+MUTANTS = mutants_of_sides("prepare_for_frozen_kv_draft", ["frozen_kv_mtp"], _FAULTS)

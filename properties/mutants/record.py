@@ -2,14 +2,16 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
 from specsim.validation.checking import check_call
@@ -61,6 +63,20 @@ class Mutant:
 def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Function]]) -> tuple[Mutant, ...]:
     """Return the mutants of one operation, of each its number, what is wrong, and what injects that."""
     return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
+
+
+def mutants_of_sides(
+    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, type]]
+) -> tuple[Mutant, ...]:
+    """Return mutants that have a fault in the draft side of some workers; of each number, what is wrong, and a side."""
+    return tuple(
+        Mutant(number, operation, summary, unchanged, workers={name: _with_side(name, side) for name in names})
+        for number, summary, side in faults
+    )
+
+
+def _with_side(name: str, side: type) -> Callable[..., Worker]:
+    return partial(loop_of(name), make_side=side)
 
 
 def unchanged(correct: Function) -> Function:
