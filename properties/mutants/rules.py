@@ -21,7 +21,7 @@ def _blind_to(**values: Any) -> Callable[[Function], Function]:
 
 def _resolving(resolve: Callable[[Function, ServerConfig], ExecutionPlan]) -> Callable[[Function], Function]:
     """Inject a fault that resolves in place of the correct function, which it may ask."""
-    return answering(lambda correct, arguments: resolve(correct, **arguments))
+    return answering(lambda correct, arguments: resolve(correct, arguments["config"]))
 
 
 def _planned(change: Callable[[ServerConfig, ExecutionPlan], ExecutionPlan]) -> Callable[[Function], Function]:
