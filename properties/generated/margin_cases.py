@@ -4,8 +4,8 @@ A decision in floating point has a margin, and below the rounding bound it may f
 implementation differs from another one in such rows or requests only is no failure; it is counted, and reported.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from specsim.conformance.outcomes import Observation, first_difference
 from specsim.properties.generated.ties import AS_RIGHT
+from specsim.properties.inside import having
 from specsim.properties.strategies.limits import limits
 from specsim.reference.margins import MARGINS
 
@@ -30,15 +31,9 @@ class Count:
 _COUNT: ContextVar[Count | None] = ContextVar("margin_cases", default=None)
 
 
-@contextmanager
-def counting() -> Iterator[Count]:
+def counting() -> AbstractContextManager[Count]:
     """Count the margin cases of what runs inside."""
-    count = Count()
-    token = _COUNT.set(count)
-    try:
-        yield count
-    finally:
-        _COUNT.reset(token)
+    return having(_COUNT, Count())
 
 
 def near_boundaries(operation: str, arguments: Mapping[str, Any]) -> NDArray[np.bool_] | None:

@@ -12,7 +12,8 @@ from specsim.properties.laws.support.checks import (
     outputs_of,
     require,
     require_equal,
-    state,
+    require_one_by_one,
+    states,
     take_requests,
 )
 from specsim.properties.laws.support.decided import COIN_STEP, decide_tree, drawn
@@ -210,10 +211,7 @@ def coins_depend_on_seed_and_length_only(backend: Backend, case: Case) -> None:
     wider = outputs_of(backend, "generate_coins", {**case, "num_draft_tokens": min(width + 3, 1024)})
     require_equal("the coins of a wider tree", wider[_COINS[0]][:, :width], whole[_COINS[0]])
     require_equal("the final coins of a wider tree", wider[_COINS[1]], whole[_COINS[1]])
-    for requests in arrangements(count):
-        part = outputs_of(backend, "generate_coins", take_requests(case, ("seeds", "seq_lens"), count, requests))
-        for name in _COINS:
-            require_equal(f"{name} of batch {requests}", part[name], whole[name][requests])
+    require_one_by_one(backend, "generate_coins", case, ("seeds", "seq_lens"), count, _COINS)
     for name, other in (("seeds", case["seeds"] ^ 1), ("seq_lens", case["seq_lens"] ^ 1)):
         changed = outputs_of(backend, "generate_coins", {**case, name: other})
         same = sum(int((changed[part] == whole[part]).sum()) for part in _COINS)
@@ -258,24 +256,19 @@ _TREE = (_SAMPLER,)
 _DRAW = ("generate_coins",)
 _SIMULATED = ("generate_simulated_accept_index",)
 
-PROPERTIES = (
-    state("acceptance", boundaries_fall_as_stated, _exact_trees, _TREE, "P08"),
-    state("acceptance", rejected_children_are_remembered, _trees, _TREE, "P09"),
-    state("acceptance", many_siblings_are_all_tried, _wide_stars, _TREE, "P24"),
-    state("acceptance", sampled_nodes_are_a_path, _trees, _TREE, "P22"),
-    state("acceptance", impossible_tokens_are_never_output, _trees, _TREE, "P07"),
-    state("acceptance", one_hot_rows_decide_like_greedy, _trees, (*_TREE, "verify_tree_greedy"), "P12"),
-    state("acceptance", full_paths_draw_from_the_whole_row, _exact_trees, _TREE, "P22"),
-    state("acceptance", coins_off_the_path_do_not_matter, _trees, _TREE, "P09"),
-    state("acceptance", final_coin_draws_the_last_token_only, _trees, _TREE, "P09"),
-    state("acceptance", trees_are_sampled_one_by_one, _trees, _TREE, "P31"),
-    state("acceptance", coins_are_uniform_multiples, _wide_coins, _DRAW, "P10"),
-    state("acceptance", coins_depend_on_seed_and_length_only, acceptance_strategies.generate_coins, _DRAW, "P10"),
-    state(
-        "acceptance",
-        everybody_pretends_the_same_length,
-        acceptance_strategies.generate_simulated_accept_index,
-        _SIMULATED,
-        "P25",
-    ),
+PROPERTIES = states(
+    "acceptance",
+    (boundaries_fall_as_stated, _exact_trees, _TREE, "P08"),
+    (rejected_children_are_remembered, _trees, _TREE, "P09"),
+    (many_siblings_are_all_tried, _wide_stars, _TREE, "P24"),
+    (sampled_nodes_are_a_path, _trees, _TREE, "P22"),
+    (impossible_tokens_are_never_output, _trees, _TREE, "P07"),
+    (one_hot_rows_decide_like_greedy, _trees, (*_TREE, "verify_tree_greedy"), "P12"),
+    (full_paths_draw_from_the_whole_row, _exact_trees, _TREE, "P22"),
+    (coins_off_the_path_do_not_matter, _trees, _TREE, "P09"),
+    (final_coin_draws_the_last_token_only, _trees, _TREE, "P09"),
+    (trees_are_sampled_one_by_one, _trees, _TREE, "P31"),
+    (coins_are_uniform_multiples, _wide_coins, _DRAW, "P10"),
+    (coins_depend_on_seed_and_length_only, acceptance_strategies.generate_coins, _DRAW, "P10"),
+    (everybody_pretends_the_same_length, acceptance_strategies.generate_simulated_accept_index, _SIMULATED, "P25"),
 )

@@ -6,7 +6,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, state
+from specsim.properties.laws.support.checks import Array, Case, outputs_of, require_equal, states
 from specsim.properties.strategies import compact as compact_strategies
 from specsim.properties.strategies.numbers import generators
 
@@ -197,27 +197,18 @@ _TARGETS = ("fill_accept_target_cache_loc",)
 _COMPACT = ("compact_accepted_to_front",)
 _MOVE = ("move_kv_cache",)
 
-PROPERTIES = (
-    state("compact", gathered_tokens_stop_at_the_sentinel, compact_strategies.gather_accept_tokens, _GATHER, "P37"),
-    state("compact", bonus_is_the_last_output_token, compact_strategies.fill_bonus_tokens, _BONUS, "P25"),
-    state(
-        "compact",
-        bonus_follows_the_last_accepted_node,
-        compact_strategies.gather_accept_tokens,
-        (*_GATHER, *_BONUS),
-        "P25",
-    ),
-    state("compact", sources_are_the_slots_of_the_path, compact_strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
-    state(
-        "compact", targets_are_the_front_of_the_window, compact_strategies.fill_accept_target_cache_loc, _TARGETS, "P41"
-    ),
-    state("compact", front_holds_the_path, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
-    state(
-        "compact", node_numbers_compact_like_their_values, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"
-    ),
-    state("compact", kv_moves_like_its_companions, verified_windows, (*_SOURCES, *_TARGETS, *_COMPACT, *_MOVE), "P41"),
-    state("compact", move_reads_before_it_writes, _moves, _MOVE, "P41"),
-    state("compact", move_leaves_other_slots_alone, _moves, _MOVE, "P41"),
-    state("compact", move_back_restores, permuted_pools, _MOVE, "P41"),
-    state("compact", move_without_layers_does_nothing, _moves, _MOVE, "P32"),
+PROPERTIES = states(
+    "compact",
+    (gathered_tokens_stop_at_the_sentinel, compact_strategies.gather_accept_tokens, _GATHER, "P37"),
+    (bonus_is_the_last_output_token, compact_strategies.fill_bonus_tokens, _BONUS, "P25"),
+    (bonus_follows_the_last_accepted_node, compact_strategies.gather_accept_tokens, (*_GATHER, *_BONUS), "P25"),
+    (sources_are_the_slots_of_the_path, compact_strategies.fill_accept_out_cache_loc, _SOURCES, "P41"),
+    (targets_are_the_front_of_the_window, compact_strategies.fill_accept_target_cache_loc, _TARGETS, "P41"),
+    (front_holds_the_path, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (node_numbers_compact_like_their_values, compact_strategies.compact_accepted_to_front, _COMPACT, "P41"),
+    (kv_moves_like_its_companions, verified_windows, (*_SOURCES, *_TARGETS, *_COMPACT, *_MOVE), "P41"),
+    (move_reads_before_it_writes, _moves, _MOVE, "P41"),
+    (move_leaves_other_slots_alone, _moves, _MOVE, "P41"),
+    (move_back_restores, permuted_pools, _MOVE, "P41"),
+    (move_without_layers_does_nothing, _moves, _MOVE, "P32"),
 )

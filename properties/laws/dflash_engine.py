@@ -1,6 +1,5 @@
 """Whole runs that draft blocks: no token is lost, and each draft stands on the features of what was committed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +10,9 @@ from hypothesis.strategies import DrawFn
 from specsim.conformance.backend import Backend
 from specsim.host.dflash import DflashParameters
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
@@ -40,8 +38,8 @@ OPERATIONS = (
 TOGETHER = 2
 """Requests that join in a step."""
 
-LOOPS: dict[str, Callable[..., Any]] = {"dflash": loop_of("dflash"), "dflash_v2": loop_of("dflash_v2")}
-"""The loops of the reference, by the names of workers; a run is played on both."""
+WORKERS = ("dflash", "dflash_v2")
+"""A run is played on both."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,14 @@ def blocks_stand_on_what_was_committed(backend: Backend, run: DflashRun) -> None
     Its counters are those that it has alone on the oracle: on V1 drafts that were output, and no histogram.
     """
     fresh = _Fresh(run, _requests_of(run))
-    for name in LOOPS:
+    for name in WORKERS:
         _play(backend, run, name, fresh)
 
 
 def _play(backend: Backend, run: DflashRun, name: str, fresh: "_Fresh") -> None:
     """Play a run on the worker of a name; raise AssertionError where it is not what the law says."""
     asked = _requests_of(run)
-    worker = worker_named(name, backend, run.parameters, run.model, _sizes(run, asked), LOOPS[name])
+    worker = worker_named(name, backend, run.parameters, run.model, _sizes(run, asked))
     engine = Engine(worker, 3, shuffle_seed=1, schedule=run.schedule, operations=parts_of(backend))
     waiting = list(asked)
     while engine.has_work or waiting:
@@ -117,7 +115,7 @@ def _play(backend: Backend, run: DflashRun, name: str, fresh: "_Fresh") -> None:
         truth = greedy_decode(run.model, request.prompt, request.max_new_tokens)
         cut = truth[: len(request.output)]
         require(request.output == cut, f"output of request {request.request_id}", request.output, truth)
-        alone = Engine(LOOPS[name](run.parameters, load_model(run.model), _sizes(run, asked)), 1)
+        alone = Engine(loop_of(name)(run.parameters, load_model(run.model), _sizes(run, asked)), 1)
         alone.submit(again)
         alone.run()
         require(
@@ -176,16 +174,14 @@ def _sizes(run: DflashRun, asked: list[Request]) -> Any:
 
 
 PROPERTIES = (
-    Property(
-        "dflash_engine.blocks_stand_on_what_was_committed",
-        "P48",
-        OPERATIONS,
-        dflash_runs,
+    state_of_runs(
+        "dflash_engine",
         blocks_stand_on_what_was_committed,
-        is_slow=True,
-        fills_missing=True,
+        dflash_runs,
+        OPERATIONS,
+        "P48",
+        WORKERS,
         least_examples=3,
         weight=2,
-        plays=("dflash", "dflash_v2"),
     ),
 )

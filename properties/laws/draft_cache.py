@@ -10,8 +10,8 @@ from specsim.properties.laws.support.checks import (
     arrangements,
     outputs_of,
     require_equal,
-    state,
-    take_blocks,
+    require_one_by_one,
+    states,
     take_requests,
 )
 from specsim.properties.strategies import draft_cache as draft_cache_strategies
@@ -160,12 +160,8 @@ def _slots_on(pages: Array, num_keys: int, page_size: int) -> list[int]:
 
 def draft_slots_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
     """A request's draft slots are the same alone, and in any order of the batch."""
-    num_requests = len(case["seq_lens"])
-    whole = outputs_of(backend, "assign_draft_cache_locs", case)["out_cache_loc"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
-        got = outputs_of(backend, "assign_draft_cache_locs", part)["out_cache_loc"]
-        require_equal(f"the slots of requests {requests}", got, take_blocks(whole, num_requests, requests))
+    names = ("req_pool_indices", "seq_lens")
+    require_one_by_one(backend, _ASSIGN[0], case, names, len(case["seq_lens"]), ["out_cache_loc"])
 
 
 def kv_lists_do_not_depend_on_the_batch(backend: Backend, case: Case) -> None:
@@ -194,46 +190,22 @@ _PER_STEP = ("per_step_draft_out_cache_loc",)
 _GENERATE = ("generate_draft_decode_kv_indices",)
 _CASCADE = ("draft_decode_cascade_metadata",)
 
-PROPERTIES = (
-    state("draft_cache", beams_follow_one_another, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P51"),
-    state(
-        "draft_cache",
-        copies_bring_the_end_of_the_text_to_each_beam,
-        draft_cache_strategies.assign_draft_cache_locs,
-        _ASSIGN,
-        "P42",
-    ),
-    state(
-        "draft_cache",
-        draft_slots_do_not_depend_on_the_batch,
-        draft_cache_strategies.assign_draft_cache_locs,
-        _ASSIGN,
-        "P31",
-    ),
-    state("draft_cache", steps_transpose_the_slots, draft_cache_strategies.per_step_draft_out_cache_loc, _PER_STEP),
-    state("draft_cache", kv_indptr_counts_prefix_and_steps, _lists, _GENERATE, "P51"),
-    state("draft_cache", beams_read_the_prefix, _lists, _GENERATE, "P40"),
-    state("draft_cache", beams_read_what_they_wrote, _lists, (*_GENERATE, *_ASSIGN, *_PER_STEP), "P40"),
-    state("draft_cache", kv_lists_do_not_depend_on_the_batch, _lists, _GENERATE, "P31"),
-    state(
-        "draft_cache",
+PROPERTIES = states(
+    "draft_cache",
+    (beams_follow_one_another, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P51"),
+    (copies_bring_the_end_of_the_text_to_each_beam, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P42"),
+    (draft_slots_do_not_depend_on_the_batch, draft_cache_strategies.assign_draft_cache_locs, _ASSIGN, "P31"),
+    (steps_transpose_the_slots, draft_cache_strategies.per_step_draft_out_cache_loc, _PER_STEP),
+    (kv_indptr_counts_prefix_and_steps, _lists, _GENERATE, "P51"),
+    (beams_read_the_prefix, _lists, _GENERATE, "P40"),
+    (beams_read_what_they_wrote, _lists, (*_GENERATE, *_ASSIGN, *_PER_STEP), "P40"),
+    (kv_lists_do_not_depend_on_the_batch, _lists, _GENERATE, "P31"),
+    (
         pages_hold_what_the_list_names,
         draft_cache_strategies.draft_decode_cascade_metadata,
         (*_CASCADE, *_GENERATE, *_ASSIGN),
         "P42",
     ),
-    state(
-        "draft_cache",
-        the_first_pass_has_whole_pages,
-        draft_cache_strategies.draft_decode_cascade_metadata,
-        _CASCADE,
-        "P42",
-    ),
-    state(
-        "draft_cache",
-        passes_do_not_depend_on_the_batch,
-        draft_cache_strategies.draft_decode_cascade_metadata,
-        _CASCADE,
-        "P31",
-    ),
+    (the_first_pass_has_whole_pages, draft_cache_strategies.draft_decode_cascade_metadata, _CASCADE, "P42"),
+    (passes_do_not_depend_on_the_batch, draft_cache_strategies.draft_decode_cascade_metadata, _CASCADE, "P31"),
 )

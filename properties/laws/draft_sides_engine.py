@@ -23,8 +23,6 @@ from specsim.properties.laws.support.histories import (
 )
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.property import OF_EAGLE
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.models.description import DraftSource
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.requests import Request
@@ -110,20 +108,18 @@ def _truth(scenario: Scenario, request: Request) -> list[int]:
 def _worker(backend: Backend, scenario: Scenario) -> Any:
     if scenario.model.draft_source is not DraftSource.TOKENS:
         return own_worker(backend, scenario)
-    name, loop = ("standalone_v1", ReferenceWorkerV1) if scenario.is_v1 else ("standalone_v2", ReferenceWorker)
-    return worker_named(name, backend, scenario.config, scenario.model, sizes_of(scenario), loop)
+    name = "standalone_v1" if scenario.is_v1 else "standalone_v2"
+    return worker_named(name, backend, scenario.config, scenario.model, sizes_of(scenario))
 
 
 PROPERTIES = (
-    replace(
-        state_of_runs(
-            "draft_sides_engine",
-            drafts_are_right_as_far_as_they_know,
-            sided_scenarios,
-            (*SPINE, "map_hot_tokens"),
-            "P06",
-            (*OF_EAGLE, "standalone_v1", "standalone_v2"),
-        ),
+    state_of_runs(
+        "draft_sides_engine",
+        drafts_are_right_as_far_as_they_know,
+        sided_scenarios,
+        (*SPINE, "map_hot_tokens"),
+        "P06",
+        (*OF_EAGLE, "standalone_v1", "standalone_v2"),
         weight=2,
     ),
 )

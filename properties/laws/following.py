@@ -12,8 +12,8 @@ from specsim.properties.laws.support.checks import (
     arrangements,
     outputs_of,
     require_equal,
+    require_one_by_one,
     state,
-    take_blocks,
     take_requests,
 )
 from specsim.properties.strategies import following as strategies
@@ -89,12 +89,7 @@ def nodes_are_roots_of_committed_paths(backend: Backend, case: Case) -> None:
 
 def masks_are_made_one_by_one(backend: Backend, case: Case) -> None:
     """A request's masks are the same alone, and in any order of the batch."""
-    num_requests = len(case["min_tokens"])
-    whole = outputs_of(backend, _FORBID, case)["vocab_mask"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, _BY_REQUEST, num_requests, requests)
-        got = outputs_of(backend, _FORBID, part)["vocab_mask"]
-        require_equal(f"vocab_mask of batch {requests}", got, take_blocks(whole, num_requests, requests))
+    require_one_by_one(backend, _FORBID, case, _BY_REQUEST, len(case["min_tokens"]), ["vocab_mask"])
 
 
 def rows_know_what_was_committed(backend: Backend, case: Case) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,12 +11,10 @@ from hypothesis.strategies import DrawFn
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
-from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import most_positions, sizes_for
@@ -35,11 +32,8 @@ OPERATIONS = (
 SHARINGS = ((0,), (1, 0), (1,), (0, 0, 1))
 """The target's layer of each draft layer: one, both, the upper one, and one of them twice."""
 
-LOOPS: dict[str, Any] = {
-    "frozen_kv_mtp": loop_of("frozen_kv_mtp"),
-    "frozen_kv_mtp_v2": loop_of("frozen_kv_mtp_v2"),
-}
-"""The reference's loop of each worker; a run is played on both."""
+WORKERS = ("frozen_kv_mtp", "frozen_kv_mtp_v2")
+"""A run is played on both."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,7 @@ def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
     largest = max(most_positions(run.config, request, run.page_size) for request in asked)
     if run.schedule.promised == 0:
         sizes = replace(sizes, num_slots=min(sizes.num_slots, 2 * largest + run.page_size))
-    worker = worker_named(name, backend, run.config, run.model, sizes, LOOPS[name])
+    worker = worker_named(name, backend, run.config, run.model, sizes)
     engine = Engine(worker, max_batch, shuffle_seed=1, schedule=run.schedule, operations=parts_of(backend))
     waiting = [asked.pop()] if run.is_last_late and len(asked) > 1 else []
     for request in asked:
@@ -128,7 +122,7 @@ def steps_of(run: FrozenRun, backend: Backend, name: str) -> Iterator[Engine]:
 def a_draft_over_committed_keys_loses_nothing(backend: Backend, run: FrozenRun) -> None:
     """Texts are those of plain decoding, and each verify accepts what the draft promises: all of a perfect one."""
     num_steps, model = run.config.num_steps, run.model
-    for request in [one for name in LOOPS for one in _finished(run, backend, name)]:
+    for request in [one for name in WORKERS for one in _finished(run, backend, name)]:
         expected = greedy_decode(model, request.prompt, request.max_new_tokens, request.eos_token)
         require(request.output == expected, f"output of request {request.request_id}", request.output, expected)
         promised = num_steps if model.num_right is None else min(model.num_right, num_steps)
@@ -142,7 +136,7 @@ def a_draft_over_committed_keys_loses_nothing(backend: Backend, run: FrozenRun) 
 def a_draft_does_not_see_its_neighbours(backend: Backend, run: FrozenRun) -> None:
     """What is accepted of each request, verify by verify, is what is accepted of the request alone."""
     together = replace(run, retractions=(), schedule=replace(run.schedule, promised=Fraction(1)))
-    for name in LOOPS:
+    for name in WORKERS:
         for request in _finished(together, backend, name):
             number = request.request_id
             alone = replace(together, prompts=(run.prompts[number],), lengths=(run.lengths[number],))
@@ -152,7 +146,7 @@ def a_draft_does_not_see_its_neighbours(backend: Backend, run: FrozenRun) -> Non
 
 def a_draft_leaves_no_trace(backend: Backend, run: FrozenRun) -> None:
     """After every step every layer has position and token of all that is committed, however it was drafted."""
-    for name in LOOPS:
+    for name in WORKERS:
         for engine in steps_of(run, backend, name):
             check_committed(engine)
 
@@ -179,17 +173,7 @@ def _finished(run: FrozenRun, backend: Backend, name: str) -> list[Request]:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"frozen_engine.{law.__name__}",
-        catalogue,
-        OPERATIONS,
-        frozen_runs,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        least_examples=3,
-        plays=("frozen_kv_mtp", "frozen_kv_mtp_v2"),
-    )
+    state_of_runs("frozen_engine", law, frozen_runs, OPERATIONS, catalogue, WORKERS, least_examples=3)
     for catalogue, law in (
         ("P06", a_draft_over_committed_keys_loses_nothing),
         ("P31", a_draft_does_not_see_its_neighbours),

@@ -5,12 +5,10 @@ import numpy as np
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import (
     Case,
-    arrangements,
     outputs_of,
     require_equal,
+    require_one_by_one,
     state,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.strategies import frozen_kv as frozen_kv_strategies
 
@@ -35,13 +33,8 @@ def a_beam_stands_at_its_last_key(backend: Backend, case: Case) -> None:
 
 def frozen_drafts_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """The beams of a request are the same alone, and in any order of the batch."""
-    num_requests = len(case["seq_lens"])
-    whole = outputs_of(backend, "prepare_for_frozen_kv_draft", case)
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("req_pool_indices", "seq_lens"), num_requests, requests)
-        got = outputs_of(backend, "prepare_for_frozen_kv_draft", part)
-        for name in _BEAMS:
-            require_equal(f"{name} of {requests}", got[name], take_blocks(whole[name], num_requests, requests))
+    names = ("req_pool_indices", "seq_lens")
+    require_one_by_one(backend, "prepare_for_frozen_kv_draft", case, names, len(case["seq_lens"]), _BEAMS)
 
 
 def the_last_verified_row_ends_its_segment(backend: Backend, case: Case) -> None:

@@ -11,13 +11,11 @@ from specsim.properties.laws.probabilities import allowed_tokens
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require,
     require_equal,
+    require_one_by_one,
     state,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.laws.verify import parents_of
 from specsim.properties.strategies import grammar as grammar_strategies
@@ -51,11 +49,7 @@ def rows_are_those_of_a_fresh_grammar(backend: Backend, case: Case) -> None:
 
 def masks_are_made_one_by_one(backend: Backend, case: Case) -> None:
     """A request's rows are the same alone, and in any order of the batch."""
-    count = len(case["grammar_state"])
-    whole = outputs_of(backend, _MASK, case)["vocab_mask"]
-    for requests in arrangements(count):
-        got = outputs_of(backend, _MASK, take_requests(case, _PER_REQUEST, count, requests))["vocab_mask"]
-        require_equal(f"vocab_mask of batch {requests}", got, take_blocks(whole, count, requests))
+    require_one_by_one(backend, _MASK, case, _PER_REQUEST, len(case["grammar_state"]), ["vocab_mask"])
 
 
 def rows_follow_their_nodes(backend: Backend, case: Case) -> None:

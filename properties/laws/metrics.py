@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from specsim.conformance.backend import Backend
 from specsim.host.metrics import RequestCounters, SpecCounters
-from specsim.properties.laws.support.checks import for_each, require, require_equal, state
+from specsim.properties.laws.support.checks import for_each, require, require_equal, states
 from specsim.properties.strategies.metrics import (
     History,
     RequestLog,
@@ -142,17 +142,12 @@ def _ratio(part: int, whole: int) -> float:
     return float(Fraction(part, whole)) if whole else 0.0
 
 
-PROPERTIES = (
-    state(
-        "metrics",
-        intervals_are_those_of_the_log,
-        histories,
-        ("update_spec_metrics", "report_decode_stats"),
-        "P26",
-    ),
-    state("metrics", rates_have_their_bounds, counted_intervals, ("interval_rates",), "P26"),
-    state("metrics", a_round_proposes_all_nodes_but_the_root, draft_sizes, ("drafts_per_round",), "P26"),
-    state("metrics", for_each(histogram_adds_up), several_logs, ("count_verify",), "P26"),
-    state("metrics", zombies_count_for_the_batch_alone, histories, ("count_batch",), "P26"),
-    state("metrics", for_each(meta_info_is_counted_from_the_log), several_logs, ("meta_info",), "P26"),
+PROPERTIES = states(
+    "metrics",
+    (intervals_are_those_of_the_log, histories, ("update_spec_metrics", "report_decode_stats"), "P26"),
+    (rates_have_their_bounds, counted_intervals, ("interval_rates",), "P26"),
+    (a_round_proposes_all_nodes_but_the_root, draft_sizes, ("drafts_per_round",), "P26"),
+    (for_each(histogram_adds_up), several_logs, ("count_verify",), "P26"),
+    (zombies_count_for_the_batch_alone, histories, ("count_batch",), "P26"),
+    (for_each(meta_info_is_counted_from_the_log), several_logs, ("meta_info",), "P26"),
 )

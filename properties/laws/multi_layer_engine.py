@@ -1,8 +1,7 @@
 """Whole runs of multi-layer drafts: no token is lost, and every draft is that of a text which was prefilled afresh."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,10 +10,9 @@ from hypothesis.strategies import DrawFn
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import SMALL_VOCABULARY, parts_of
 from specsim.properties.laws.support.named_workers import worker_named
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.simulation.engine import Engine
 from specsim.simulation.loops import loop_of
@@ -27,11 +25,8 @@ from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.schedule import Schedule
 
 OPERATIONS = ("assign_new_state", "rotate_input_ids", "assign_hidden_states_pool")
-LOOPS: dict[str, Callable[..., Any]] = {
-    "multi_layer_eagle_v1": loop_of("multi_layer_eagle_v1"),
-    "multi_layer_eagle_v2": loop_of("multi_layer_eagle_v2"),
-}
-"""The loops of the reference, by the names of workers; a run is played on both."""
+WORKERS = ("multi_layer_eagle_v1", "multi_layer_eagle_v2")
+"""A run is played on both."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +95,7 @@ def drafts_are_those_of_a_fresh_prefill(backend: Backend, run: LayeredRun) -> No
     changes a later proposal, which seldom changes how many are accepted.
     """
     fresh = FreshPrefills(run.model, run.config)
-    for name in LOOPS:
+    for name in WORKERS:
         _play(backend, run, name, fresh)
 
 
@@ -109,7 +104,7 @@ def _play(backend: Backend, run: LayeredRun, name: str, fresh: "FreshPrefills") 
     schedule = replace(run.schedule, is_overlapped=run.schedule.is_overlapped and name.endswith("v2"))
     asked = [Request(number, list(prompt), run.lengths[number]) for number, prompt in enumerate(run.prompts)]
     sizes = sizes_for(run.config, asked, run.max_batch, run.page_size, 0, schedule)
-    worker = worker_named(name, backend, run.config, run.model, sizes, LOOPS[name])
+    worker = worker_named(name, backend, run.config, run.model, sizes)
     engine = Engine(worker, run.max_batch, shuffle_seed=3, schedule=schedule, operations=parts_of(backend))
     truths = [greedy_decode(run.model, one.prompt, one.max_new_tokens + run.config.num_steps + 1) for one in asked]
     for request in asked:
@@ -179,16 +174,14 @@ class FreshPrefills:
 
 
 PROPERTIES = (
-    Property(
-        "multi_layer_engine.drafts_are_those_of_a_fresh_prefill",
-        "P48",
-        OPERATIONS,
-        layered_runs,
+    state_of_runs(
+        "multi_layer_engine",
         drafts_are_those_of_a_fresh_prefill,
-        is_slow=True,
-        fills_missing=True,
+        layered_runs,
+        OPERATIONS,
+        "P48",
+        WORKERS,
         least_examples=4,
         weight=2,
-        plays=("multi_layer_eagle_v1", "multi_layer_eagle_v2"),
     ),
 )

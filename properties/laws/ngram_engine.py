@@ -11,7 +11,7 @@ from specsim.assertion import require_present
 from specsim.conformance.backend import Backend
 from specsim.host.ngram import NgramParameters, TreeMode
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import parts_of
 from specsim.properties.laws.support.named_workers import worker_named
 from specsim.properties.laws.support.ngram_oracle import (
@@ -22,9 +22,7 @@ from specsim.properties.laws.support.ngram_oracle import (
     created_nodes,
     merged_nodes,
 )
-from specsim.properties.property import Property
 from specsim.simulation.engine import Engine
-from specsim.simulation.loops import loop_of
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.ngram import storing
@@ -83,7 +81,7 @@ def drafts_are_those_of_all_that_was_said(backend: Backend, run: NgramRun) -> No
     pairs = enumerate(zip(run.prompts, run.lengths, strict=True))
     asked = [Request(number, list(prompt), length) for number, (prompt, length) in pairs]
     sizes = sizes_for(run.parameters.config, asked, len(asked), run.page_size)
-    worker = worker_named(run.name, backend, run.parameters, run.model, sizes, loop_of(run.name))
+    worker = worker_named(run.name, backend, run.parameters, run.model, sizes)
     engine = Engine(worker, len(asked), shuffle_seed=1, operations=parts_of(backend))
     plain = PlainStore(run.parameters)
     store = require_present("store", storing(worker)).store
@@ -147,17 +145,7 @@ def drafts_of_v2_are_those_of_all_that_was_said_a_verify_before(backend: Backend
 
 
 PROPERTIES = tuple(
-    Property(
-        f"ngram_engine.{law.__name__}",
-        "",
-        OPERATIONS,
-        partial(ngram_runs, name=name),
-        law,
-        is_slow=True,
-        fills_missing=True,
-        least_examples=3,
-        plays=(name,),
-    )
+    state_of_runs("ngram_engine", law, partial(ngram_runs, name=name), OPERATIONS, plays=(name,), least_examples=3)
     for law, name in (
         (drafts_are_those_of_all_that_was_said, "ngram"),
         (drafts_of_v2_are_those_of_all_that_was_said_a_verify_before, V2),

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.completed import Completed
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import start
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.support.padded_runs import PaddedRun, padded_runs
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.simulation.requests import Request
 
@@ -112,13 +111,7 @@ def _shared_runs() -> st.SearchStrategy[SharedRun]:
 
 
 PROPERTIES = (
-    Property(
-        "one_voice_engine.ranks_of_one_batch_commit_the_same",
-        "P57",
-        ("OneVoiceModel",),
-        _shared_runs,
-        ranks_of_one_batch_commit_the_same,
-        is_slow=True,
-        fills_missing=True,
+    state_of_runs(
+        "one_voice_engine", ranks_of_one_batch_commit_the_same, _shared_runs, ("OneVoiceModel",), "P57", plays=()
     ),
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specsim.conformance.backend import Backend
 from specsim.properties.composite import composite
-from specsim.properties.laws.support.checks import require, require_equal
+from specsim.properties.laws.support.checks import require, require_equal, state_of_runs
 from specsim.properties.laws.support.histories import (
     Arrival,
     Scenario,
@@ -22,7 +22,6 @@ from specsim.properties.laws.support.histories import (
 )
 from specsim.properties.laws.support.local_ranks import LocalGroup, run_threads
 from specsim.properties.laws.support.padded_runs import V2_WORKERS, PaddedRun, padded_runs, run_of
-from specsim.properties.property import Property
 from specsim.reference.worker.pools import CARRIED
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -209,17 +208,13 @@ _KINDS_OF_DRAFTS = (
 
 _PADS = ("PaddedModel", "pad_inputs_to_size", "post_forward_mlp_sync_batch")
 
-
-def _state(law: Any, strategy: Any, operations: tuple[str, ...], number: str) -> Property:
-    return Property(
-        f"padded_engine.{law.__name__}", number, operations, strategy, law, is_slow=True, fills_missing=True
+PROPERTIES = tuple(
+    state_of_runs("padded_engine", law, strategy, operations, number, plays=())
+    for law, strategy, operations, number in (
+        (padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+        (padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
+        (an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
+        (an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
+        (ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
     )
-
-
-PROPERTIES = (
-    _state(padded_runs_are_plain_runs, padded_runs, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-    _state(padded_drafts_of_each_kind_are_plain_runs, _with_somebody_late, (*_PADS, "plan_mlp_sync_batch"), "P30"),
-    _state(an_idle_batch_runs_every_forward_for_nobody, padded_runs, _PADS, "P32"),
-    _state(an_idle_rank_runs_each_forward, trees_or_any_scenario, _PADS, "P32"),
-    _state(ranks_in_step_are_plain_runs, _ranked_runs, (*_PADS, "Meeting", "plan_mlp_sync_batch"), "P57"),
 )

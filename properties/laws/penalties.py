@@ -9,12 +9,10 @@ from specsim.conformance.backend import Backend
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require_equal,
+    require_one_by_one,
     state,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.strategies import penalties as strategies
 from specsim.properties.strategies.limits import limits
@@ -96,12 +94,8 @@ def greedy_speculation_is_plain_decoding(backend: Backend, case: Case) -> None:
 
 def requests_are_penalised_one_by_one(backend: Backend, case: Case) -> None:
     """A request's logits are the same alone, and in any order of the batch."""
-    num_requests = len(case["token_counts"])
-    whole = outputs_of(backend, _OPERATION, case)["penalised_logits"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, (*_BY_REQUEST, *_STRENGTHS), num_requests, requests)
-        got = outputs_of(backend, _OPERATION, part)["penalised_logits"]
-        require_equal(f"penalised_logits of batch {requests}", got, take_blocks(whole, num_requests, requests))
+    names, num_requests = (*_BY_REQUEST, *_STRENGTHS), len(case["token_counts"])
+    require_one_by_one(backend, _OPERATION, case, names, num_requests, ["penalised_logits"])
 
 
 def _penalised(logit: Any, count: int, frequency: Any, presence: Any, repetition: Any) -> Any:

@@ -16,10 +16,9 @@ from specsim.properties.laws.support.checks import (
     outputs_of,
     require,
     require_equal,
+    require_one_by_one,
     require_rounded,
     state,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.strategies import probabilities as row_strategies
 from specsim.properties.strategies.arrays import bulk, one_of_evenly
@@ -65,12 +64,8 @@ def absent_steps_change_nothing(backend: Backend, case: Case) -> None:
 
 def requests_are_prepared_one_by_one(backend: Backend, case: Case) -> None:
     """A request's logits are the same alone, and in any order of the batch."""
-    num_requests = len(case["logits"]) // case["num_draft_tokens"]
-    whole = outputs_of(backend, "prepare_logits", case)["prepared_logits"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("logits", *_PENALTIES, "vocab_mask"), num_requests, requests)
-        got = outputs_of(backend, "prepare_logits", part)["prepared_logits"]
-        require_equal(f"prepared_logits of batch {requests}", got, take_blocks(whole, num_requests, requests))
+    names, num_requests = ("logits", *_PENALTIES, "vocab_mask"), len(case["logits"]) // case["num_draft_tokens"]
+    require_one_by_one(backend, "prepare_logits", case, names, num_requests, ["prepared_logits"])
 
 
 def top_k_keeps_the_most_probable(backend: Backend, case: Case) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.checks import Array, require_equal, state
+from specsim.properties.laws.support.checks import Array, require_equal, states
 from specsim.properties.strategies.processors import ProcessorCase, processor_cases
 
 
@@ -44,13 +44,8 @@ def _scaled_by(scale: int) -> Callable[[Array], Array]:
     return lambda rows: np.asarray(rows * np.float32(scale))
 
 
-PROPERTIES = (
-    state(
-        "processors",
-        processors_see_the_rows_of_their_requests,
-        processor_cases,
-        ("apply_logit_processors",),
-        "P14",
-    ),
-    state("processors", rows_become_what_their_processor_returns, processor_cases, ("apply_logit_processors",), "P14"),
+PROPERTIES = states(
+    "processors",
+    (processors_see_the_rows_of_their_requests, processor_cases, ("apply_logit_processors",), "P14"),
+    (rows_become_what_their_processor_returns, processor_cases, ("apply_logit_processors",), "P14"),
 )

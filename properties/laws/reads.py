@@ -3,9 +3,8 @@
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.calls import CallsByName
 from specsim.conformance.completed import Completed
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import Scenario, play, start, tree_scenarios
-from specsim.properties.property import Property
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.history import first_divergence
@@ -36,14 +35,4 @@ def kept_reads_are_full_reads(backend: Backend, scenario: Scenario) -> None:
             require(divergence is None, "first difference", divergence, "none")
 
 
-PROPERTIES = (
-    Property(
-        "reads.kept_reads_are_full_reads",
-        "",
-        ("move_kv_cache",),
-        tree_scenarios,
-        kept_reads_are_full_reads,
-        is_slow=True,
-        fills_missing=True,
-    ),
-)
+PROPERTIES = (state_of_runs("reads", kept_reads_are_full_reads, tree_scenarios, ("move_kv_cache",), plays=()),)

@@ -3,11 +3,11 @@
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
 from specsim.properties.laws.engine import SPINE
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.histories import iterations_of
 from specsim.properties.laws.support.resting_runs import RestingRun, resting_runs
 from specsim.properties.laws.worker import check_goes_on
-from specsim.properties.property import OF_ENGINES, Property
+from specsim.properties.property import OF_ENGINES
 from specsim.simulation.models.ground_truth import greedy_decode
 
 
@@ -39,16 +39,7 @@ def drafts_go_on_as_if_there_had_been_no_rest(backend: Backend, run: RestingRun)
 
 
 PROPERTIES = tuple(
-    Property(
-        f"resting_engine.{law.__name__}",
-        number,
-        SPINE,
-        resting_runs,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        plays=OF_ENGINES,
-    )
+    state_of_runs("resting_engine", law, resting_runs, SPINE, number, OF_ENGINES)
     for law, number in (
         (rests_draft_nothing_and_change_no_output, "P01"),
         (drafts_go_on_as_if_there_had_been_no_rest, "P49"),

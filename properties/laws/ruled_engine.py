@@ -16,7 +16,6 @@ from specsim.properties.laws.support.histories import require_decoded_alone
 from specsim.properties.laws.support.ruled_runs import RuledRun, handed_on_runs, ruled_runs
 from specsim.properties.laws.support.sampled_runs import law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
-from specsim.properties.property import Property
 from specsim.properties.strategies.logit_scenes import Filters, exact_row
 from specsim.simulation.models.ground_truth import Prefix
 
@@ -69,14 +68,13 @@ def sampled_runs(draw: st.DrawFn) -> SampledRun:
 
 PROPERTIES = (
     state_of_runs("ruled_engine", ruled_output_is_that_of_plain_decoding, ruled_runs, _CALLED, "P14"),
-    Property(
-        "ruled_engine.engine_emits_the_law_of_its_rules",
-        "P03",
-        ("generate_coins", "verify_tree_sampled_from_logits", *_CALLED),
-        sampled_runs,
+    state_of_runs(
+        "ruled_engine",
         engine_emits_the_law_of_its_rules,
-        is_slow=True,
-        fills_missing=True,
+        sampled_runs,
+        ("generate_coins", "verify_tree_sampled_from_logits", *_CALLED),
+        "P03",
+        plays=(),
     ),
     state_of_runs("ruled_engine", rows_are_handed_on_without_what_they_knew, handed_on_runs, _CALLED, "P15"),
 )

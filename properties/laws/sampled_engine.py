@@ -14,14 +14,14 @@ from specsim.host.logit_rules import LogitRules
 from specsim.host.sampling import SamplingParameters
 from specsim.properties.composite import composite
 from specsim.properties.distribution import NOTHING, Outcome, Row, autoregressive, require_same_law
-from specsim.properties.laws.support.checks import require
+from specsim.properties.laws.support.checks import require, state_of_runs
 from specsim.properties.laws.support.constrained_runs import Automaton, Shifted
 from specsim.properties.laws.support.frequencies import sequential_law
 from specsim.properties.laws.support.histories import build_worker, loop_on, parts_of
 from specsim.properties.laws.support.sampled_law import HALVING
 from specsim.properties.laws.support.sampled_runs import Watched, law_of_runs
 from specsim.properties.laws.support.sampling_cells import slack_from_logits
-from specsim.properties.property import OF_EAGLE, Property
+from specsim.properties.property import OF_EAGLE
 from specsim.properties.strategies.logit_scenes import HALVING_TEMPERATURE
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.ground_truth import greedy_decode
@@ -278,17 +278,8 @@ def _model(draw: st.DrawFn, vocab_size: int) -> HashModel:
 CONSTRAINED = (*OPERATIONS, "apply_logit_processors", "traverse_tree")
 
 PROPERTIES = tuple(
-    Property(
-        f"sampled_engine.{law.__name__}",
-        catalogue,
-        called,
-        strategy,
-        law,
-        is_slow=True,
-        fills_missing=True,
-        # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
-        plays=OF_EAGLE if strategy is seeded_runs else (),
-    )
+    # NOTE: where all coins are tried, they are set at a call of the verify, which the reference's loop makes.
+    state_of_runs("sampled_engine", law, strategy, called, catalogue, plays=OF_EAGLE if strategy is seeded_runs else ())
     for law, strategy, catalogue, called in (
         (engine_emits_the_autoregressive_law, lawful_runs, "P03", OPERATIONS),
         (engine_emits_the_law_of_its_grammar, constrained_runs, "P03", CONSTRAINED),

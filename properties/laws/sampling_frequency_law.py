@@ -16,7 +16,7 @@ from specsim.properties.distribution import EVERYTHING, Distribution, Outcome, R
 from specsim.properties.laws.sampling_chain_law import describe as describe_chain
 from specsim.properties.laws.sampling_chain_law import last_shares
 from specsim.properties.laws.sampling_law import describe as describe_tree
-from specsim.properties.laws.support.checks import require, state
+from specsim.properties.laws.support.checks import require, states
 from specsim.properties.laws.support.frequencies import Inconclusive, detectable_effect, sequential_law
 from specsim.properties.laws.support.sampling_cells import (
     CHAIN_SAMPLER,
@@ -222,21 +222,10 @@ def seeded_chains() -> SearchStrategy[tuple[ChainScene, int]]:
     return st.tuples(drawn_chains(), st.integers(0, 2**32 - 1))
 
 
-PROPERTIES = (
-    state("sampling_frequency_law", tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
-    state("sampling_frequency_law", chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
-    state(
-        "sampling_frequency_law",
-        trees_accept_no_fewer_drafts_than_token_by_token,
-        seeded_trees,
-        (SAMPLER_OF_TREES,),
-        "P63",
-    ),
-    state(
-        "sampling_frequency_law",
-        chains_accept_no_fewer_drafts_than_token_by_token,
-        seeded_chains,
-        (SAMPLER_OF_CHAINS,),
-        "P63",
-    ),
+PROPERTIES = states(
+    "sampling_frequency_law",
+    (tree_frequencies_fit_the_targets_law, seeded_trees, (SAMPLER_OF_TREES,), "P04"),
+    (chain_frequencies_fit_the_targets_law, seeded_chains, (SAMPLER_OF_CHAINS,), "P04"),
+    (trees_accept_no_fewer_drafts_than_token_by_token, seeded_trees, (SAMPLER_OF_TREES,), "P63"),
+    (chains_accept_no_fewer_drafts_than_token_by_token, seeded_chains, (SAMPLER_OF_CHAINS,), "P63"),
 )

@@ -7,6 +7,7 @@ from hypothesis.strategies import SearchStrategy
 
 from specsim.conformance.backend import Backend
 from specsim.properties.laws.engine import SPINE
+from specsim.properties.laws.support.checks import state_of_runs
 from specsim.properties.laws.support.ends import ending_runs, play_ends
 from specsim.properties.laws.support.tours import (
     Tour,
@@ -19,7 +20,7 @@ from specsim.properties.laws.support.tours import (
     runs_of_topk,
 )
 from specsim.properties.laws.worker_v1 import OPERATIONS
-from specsim.properties.property import OF_EAGLE, OF_ENGINES, Property
+from specsim.properties.property import OF_EAGLE, OF_ENGINES
 from specsim.properties.reach.ends import all_reuses
 from specsim.properties.reach.sizes import Dimension, classes_of, largest_power
 from specsim.rejection import WorkerRefusal
@@ -98,15 +99,13 @@ def _reuses(backend: Backend) -> tuple[str, ...]:
 
 
 PROPERTIES = tuple(
-    Property(
-        f"sizes.{law.__name__}",
-        "P24",
-        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
-        tours,
+    state_of_runs(
+        "sizes",
         law,
-        is_slow=True,
-        fills_missing=True,
-        plays=OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
+        tours,
+        tuple(dict.fromkeys((*SPINE, *OPERATIONS))),
+        "P24",
+        OF_ENGINES if law is rows_are_used_again_after_every_end else OF_EAGLE,
         must_reach=wanted,
         weight=RUNS_A_TOUR,
     )

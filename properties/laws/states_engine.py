@@ -93,14 +93,12 @@ ROOM = 80
 """Slots in which three more requests of these runs find place."""
 
 PROPERTIES = (
-    replace(
-        state_of_runs(
-            "states_engine",
-            hidden_states_are_those_of_plain_decoding,
-            handed_runs,
-            ("gather_output_logprobs", "compact_accepted_to_front"),
-            "P28",
-        ),
+    state_of_runs(
+        "states_engine",
+        hidden_states_are_those_of_plain_decoding,
+        handed_runs,
+        ("gather_output_logprobs", "compact_accepted_to_front"),
+        "P28",
         weight=2,
     ),
 )

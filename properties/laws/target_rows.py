@@ -8,14 +8,12 @@ from specsim.contracts.rounding import largest_exponents, rounding_bound
 from specsim.properties.laws.support.checks import (
     Array,
     Case,
-    arrangements,
     outputs_of,
     require,
     require_equal,
+    require_one_by_one,
     require_rounded,
     state,
-    take_blocks,
-    take_requests,
 )
 from specsim.properties.strategies import filters
 from specsim.properties.strategies import probabilities as row_strategies
@@ -75,12 +73,9 @@ def may_keep_any(logits: Array) -> bool:
 
 def requests_are_filtered_one_by_one(backend: Backend, case: Case) -> None:
     """A request's rows are the same alone, and in any order of the batch."""
+    names, outputs = ("logits", *_PARAMETERS), ["target_probs"]
     num_requests = len(case["temperature"])
-    whole = outputs_of(backend, "target_probabilities", case)["target_probs"]
-    for requests in arrangements(num_requests):
-        part = take_requests(case, ("logits", *_PARAMETERS), num_requests, requests)
-        got = outputs_of(backend, "target_probabilities", part)["target_probs"]
-        require_rounded(f"target_probs of batch {requests}", got, take_blocks(whole, num_requests, requests))
+    require_one_by_one(backend, "target_probabilities", case, names, num_requests, outputs, require_rounded)
 
 
 def forbidden_tokens_get_nothing(backend: Backend, case: Case) -> None:

@@ -15,7 +15,7 @@ from specsim.properties.laws.support.checks import (
     outputs_of,
     require,
     require_equal,
-    state,
+    states,
     take_requests,
 )
 from specsim.properties.laws.support.links import closure_of, depths_of, parents_by_links
@@ -227,23 +227,18 @@ def _built() -> SearchStrategy[Case]:
 _BUILD = ("build_tree",)
 _RECONSTRUCT = ("reconstruct_indices_from_tree_mask",)
 
-PROPERTIES = (
-    state("tree", mask_is_the_ancestor_closure, _built, _BUILD, "P16"),
-    state("tree", mask_layouts_encode_one_matrix, _built, _BUILD, "P16"),
-    state("tree", links_visit_each_node_once, _built, _BUILD, "P18"),
-    state("tree", links_follow_the_flat_ids, _built, _BUILD, "P18"),
-    state("tree", parents_precede_children, _built, _BUILD, "P20"),
-    state("tree", positions_are_length_plus_depth, _built, _BUILD, "P17"),
-    state("tree", draft_tokens_follow_the_root, _built, _BUILD),
-    state("tree", nodes_are_numbered_across_the_batch, _built, _BUILD),
-    state("tree", mask_alone_recovers_the_tree, _built, (*_BUILD, *_RECONSTRUCT), "P18"),
-    state(
-        "tree",
-        recovered_links_have_the_given_closure,
-        tree_strategies.reconstruct_indices_from_tree_mask,
-        _RECONSTRUCT,
-        "P18",
-    ),
-    state("tree", requests_do_not_see_each_other, _built, _BUILD, "P31"),
-    state("tree", chains_and_stars_have_their_shape, chains_and_stars, _BUILD, "P24"),
+PROPERTIES = states(
+    "tree",
+    (mask_is_the_ancestor_closure, _built, _BUILD, "P16"),
+    (mask_layouts_encode_one_matrix, _built, _BUILD, "P16"),
+    (links_visit_each_node_once, _built, _BUILD, "P18"),
+    (links_follow_the_flat_ids, _built, _BUILD, "P18"),
+    (parents_precede_children, _built, _BUILD, "P20"),
+    (positions_are_length_plus_depth, _built, _BUILD, "P17"),
+    (draft_tokens_follow_the_root, _built, _BUILD),
+    (nodes_are_numbered_across_the_batch, _built, _BUILD),
+    (mask_alone_recovers_the_tree, _built, (*_BUILD, *_RECONSTRUCT), "P18"),
+    (recovered_links_have_the_given_closure, tree_strategies.reconstruct_indices_from_tree_mask, _RECONSTRUCT, "P18"),
+    (requests_do_not_see_each_other, _built, _BUILD, "P31"),
+    (chains_and_stars_have_their_shape, chains_and_stars, _BUILD, "P24"),
 )

@@ -1,7 +1,6 @@
 """Laws of the state that a worker carries: KV tags of target and draft, proposals, and agreement step by step."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -199,15 +198,13 @@ PROPERTIES = (
             ("P51", draft_starts_from_the_committed_length),
         )
     ),
-    replace(
-        state_of_runs(
-            "worker",
-            agrees_with_the_reference_in_lockstep,
-            trees_or_any_scenario,
-            (*SPINE, "gather_output_logprobs"),
-            "P62",
-            (EAGLE_V2,),
-        ),
+    state_of_runs(
+        "worker",
+        agrees_with_the_reference_in_lockstep,
+        trees_or_any_scenario,
+        (*SPINE, "gather_output_logprobs"),
+        "P62",
+        (EAGLE_V2,),
         least_examples=8,
     ),
 )

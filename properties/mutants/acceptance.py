@@ -8,7 +8,7 @@ import numpy as np
 
 from specsim.hashing import digest
 from specsim.host.sampling import LEAST_THRESHOLD
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Mutant, Named, given, instead, of_the_first, returning, with_arguments
 from specsim.topology import Topology
 
 Array = Any
@@ -114,10 +114,6 @@ def _drawn(rest: Array, coin: float, faults: Faults) -> int:
     return int(beyond[0]) if len(beyond) else len(rest) - 1
 
 
-def _coins_of_zero(arguments: Named) -> None:
-    arguments["uniform_samples"] = np.zeros_like(arguments["uniform_samples"])
-
-
 def _relaxed_for_all(arguments: Named) -> None:
     for name in ("threshold_single", "threshold_acc"):
         arguments[name] = np.full_like(arguments[name], arguments[name].min(initial=1.0))
@@ -128,15 +124,6 @@ def _thresholds_swapped(arguments: Named) -> None:
     arguments["threshold_single"], arguments["threshold_acc"] = accumulated, single
 
 
-def _thresholds_of_the_first(arguments: Named) -> None:
-    for name in ("threshold_single", "threshold_acc"):
-        arguments[name] = np.resize(arguments[name][:1], arguments[name].shape)
-
-
-def _always_strict(arguments: Named) -> None:
-    arguments["strict"] = True
-
-
 def _bonus_counted(outputs: Named, arguments: Named) -> None:
     outputs["num_accepted_drafts"] = outputs["num_accepted_drafts"] + np.int32(1)
 
@@ -144,10 +131,6 @@ def _bonus_counted(outputs: Named, arguments: Named) -> None:
 def _one_stream_for_all(arguments: Named) -> None:
     seeds = arguments["seeds"]
     arguments["seeds"] = (seeds[:1].sum() + np.arange(len(seeds))) % 2**32
-
-
-def _lengths_left_out(arguments: Named) -> None:
-    arguments["seq_lens"] = np.zeros_like(arguments["seq_lens"])
 
 
 def _low_bits_lost(outputs: Named, arguments: Named) -> None:
@@ -188,13 +171,18 @@ MUTANTS = (
     _fault("V01", "The coin that rejected the last draft draws the last token.", final_coin_of_the_node=True),
     _fault("V02", "A coin at the boundary accepts, also at probability 0.", equality_accepts=True),
     _fault("V04", "The array of tried siblings holds 32.", fixed_array=True),
-    Mutant("V28", _TREE, "Every coin of a node is 0.", given(_coins_of_zero)),
+    Mutant("V28", _TREE, "Every coin of a node is 0.", with_arguments(uniform_samples=np.zeros_like)),
     Mutant("R17", _TREE, "One relaxed request relaxes all.", given(_relaxed_for_all)),
     _fault("SYN5", "The mass is not reset on the next level.", mass_carried=True),
     _fault("SYN6", "Rejected siblings stay in the last token's distribution.", rejected_kept=True),
     Mutant("SYN7", _TREE, "The two thresholds are swapped.", given(_thresholds_swapped)),
     _fault("SYN8", "The prefix sums lose their last digits, and a large coin falls off.", coarse_sums=True),
-    Mutant("SYN12", _TREE, "Every request has the thresholds of the first.", given(_thresholds_of_the_first)),
+    Mutant(
+        "SYN12",
+        _TREE,
+        "Every request has the thresholds of the first.",
+        of_the_first("threshold_single", "threshold_acc"),
+    ),
     _fault("OWN-250", "Every child has a coin of its own.", coin_of_the_child=True),
     _fault("OWN-251", "The coin is that of the depth.", coin_by_depth=True),
     _fault("OWN-252", "A child is tested against its own row.", row_of_the_child=True),
@@ -209,10 +197,10 @@ MUTANTS = (
     _fault("OWN-260", "Siblings are tried from the last.", siblings_backwards=True),
     _fault("OWN-261", "The last token comes from the root's row.", last_row_of_the_root=True),
     _fault("OWN-275", "The final coin tests the drafts too.", final_coin_tests=True),
-    Mutant("OWN-262", _TREE, "The lenient rule is not there.", given(_always_strict)),
+    Mutant("OWN-262", _TREE, "The lenient rule is not there.", with_arguments(strict=True)),
     Mutant("OWN-263", _TREE, "The bonus counts as a draft.", returning(_bonus_counted)),
     Mutant("V18", _COINS, "All requests draw from one stream.", given(_one_stream_for_all)),
-    Mutant("OWN-264", _COINS, "The length is left out.", given(_lengths_left_out)),
+    Mutant("OWN-264", _COINS, "The length is left out.", with_arguments(seq_lens=np.zeros_like)),
     Mutant("OWN-265", _COINS, "Coins have 12 bits.", returning(_low_bits_lost)),
     Mutant("OWN-266", _COINS, "The last coin stands in the next column.", returning(_final_coin_in_the_next_column)),
     Mutant("OWN-267", _SIMULATED, "Tokens are counted as drafts.", returning(_tokens_for_drafts)),

@@ -1,46 +1,20 @@
 """Faults in the adaptive controller."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot, AdaptiveState
-from specsim.properties.mutants.record import Function, Mutant, Named, unchecked, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, unchecked, with_arguments
 
 
-def _with(change: Callable[[Named], None]) -> Callable[[Function], Function]:
-    """Inject a fault that hands other arguments to the correct function; ``change`` edits them by name."""
-
-    def inject(correct: Function) -> Function:
-        def call(arguments: Named) -> Any:
-            change(arguments)
-            return correct(**arguments)
-
-        return wrapped(correct, call)
-
-    return inject
-
-
-def _bonus_counted(arguments: Named) -> None:
-    arguments["num_accepted_drafts"] = [count + 1 for count in arguments["num_accepted_drafts"]]
-
-
-def _weights_swapped(arguments: Named) -> None:
-    arguments["config"] = replace(arguments["config"], alpha=1.0 - arguments["config"].alpha)
-
-
-def _warmup_ends_early(correct: Function) -> Function:
-    def call(arguments: Named) -> AdaptiveState:
-        config: AdaptiveConfig = arguments["config"]
-        before: AdaptiveState = arguments["state"]
-        after: AdaptiveState = correct(**arguments)
-        if after.count != before.count and after.count == config.warmup and config.warmup > 0:
-            hasty = {**arguments, "config": replace(config, warmup=0, interval=1)}
-            after = correct(**hasty)
-        return after
-
-    return wrapped(correct, call)
+def _warmup_ends_early(correct: Function, arguments: Named) -> AdaptiveState:
+    config: AdaptiveConfig = arguments["config"]
+    before: AdaptiveState = arguments["state"]
+    after: AdaptiveState = correct(**arguments)
+    if after.count != before.count and after.count == config.warmup and config.warmup > 0:
+        after = correct(**{**arguments, "config": replace(config, warmup=0, interval=1)})
+    return after
 
 
 def _upward_first(
@@ -59,40 +33,25 @@ def _upward_first(
     return replace(after, num_steps=candidates[place])
 
 
-def _ceiling_on_every_decision(correct: Function) -> Function:
-    def call(arguments: Named) -> AdaptiveState:
-        config: AdaptiveConfig = arguments["config"]
-        after: AdaptiveState = correct(**arguments)
-        if config.ceiling > 0 and after.num_steps > arguments["state"].num_steps:
-            candidates = arguments["slot"].candidates
-            place = _under(candidates, candidates.index(after.num_steps), after.ema, config)
-            after = replace(after, num_steps=candidates[place])
-        return after
-
-    return wrapped(correct, call)
+def _ceiling_on_every_decision(correct: Function, arguments: Named) -> AdaptiveState:
+    config: AdaptiveConfig = arguments["config"]
+    after: AdaptiveState = correct(**arguments)
+    if config.ceiling > 0 and after.num_steps > arguments["state"].num_steps:
+        candidates = arguments["slot"].candidates
+        place = _under(candidates, candidates.index(after.num_steps), after.ema, config)
+        after = replace(after, num_steps=candidates[place])
+    return after
 
 
-def _empty_verifies_counted(correct: Function) -> Function:
-    def call(arguments: Named) -> AdaptiveState:
-        after: AdaptiveState = correct(**arguments)
-        if not arguments["num_accepted_drafts"]:
-            after = replace(after, count=after.count + 1)
-        return after
-
-    return wrapped(correct, call)
+def _empty_verifies_counted(correct: Function, arguments: Named) -> AdaptiveState:
+    after: AdaptiveState = correct(**arguments)
+    return after if arguments["num_accepted_drafts"] else replace(after, count=after.count + 1)
 
 
-def _one_step_at_a_time(correct: Function) -> Function:
-    def call(arguments: Named) -> AdaptiveState:
-        before, after = arguments["state"].num_steps, correct(**arguments)
-        nearer: AdaptiveState = replace(after, num_steps=before + max(-1, min(1, after.num_steps - before)))
-        return nearer
-
-    return wrapped(correct, call)
-
-
-def _live_batch(arguments: Named) -> None:
-    arguments["graph_sizes"] = ()
+def _one_step_at_a_time(correct: Function, arguments: Named) -> AdaptiveState:
+    before, after = arguments["state"].num_steps, correct(**arguments)
+    nearer: AdaptiveState = replace(after, num_steps=before + max(-1, min(1, after.num_steps - before)))
+    return nearer
 
 
 def _followed(
@@ -117,11 +76,23 @@ _ADAPT = "adapt_num_steps"
 
 MUTANTS = (
     Mutant("OWN-144", _ADAPT, "Steps upward are tried before steps downward.", unchecked(_upward_first)),
-    Mutant("OWN-145", _ADAPT, "The last verify of the warm-up decides.", _warmup_ends_early),
-    Mutant("OWN-146", _ADAPT, "The bonus token counts as an accepted draft.", _with(_bonus_counted)),
-    Mutant("OWN-147", _ADAPT, "The latest mean has the weight of the past.", _with(_weights_swapped)),
-    Mutant("OWN-148", _ADAPT, "The ceiling also holds for a decision that rises.", _ceiling_on_every_decision),
-    Mutant("OWN-149", _ADAPT, "A verify without requests counts.", _empty_verifies_counted),
-    Mutant("OWN-150", _ADAPT, "The number of steps changes by one, candidate or not.", _one_step_at_a_time),
-    Mutant("OWN-151", "route_batch_size", "The batch is routed before it is padded.", _with(_live_batch)),
+    Mutant("OWN-145", _ADAPT, "The last verify of the warm-up decides.", answering(_warmup_ends_early)),
+    Mutant(
+        "OWN-146",
+        _ADAPT,
+        "The bonus token counts as an accepted draft.",
+        with_arguments(num_accepted_drafts=lambda counts: [count + 1 for count in counts]),
+    ),
+    Mutant(
+        "OWN-147",
+        _ADAPT,
+        "The latest mean has the weight of the past.",
+        with_arguments(config=lambda config: replace(config, alpha=1.0 - config.alpha)),
+    ),
+    Mutant(
+        "OWN-148", _ADAPT, "The ceiling also holds for a decision that rises.", answering(_ceiling_on_every_decision)
+    ),
+    Mutant("OWN-149", _ADAPT, "A verify without requests counts.", answering(_empty_verifies_counted)),
+    Mutant("OWN-150", _ADAPT, "The number of steps changes by one, candidate or not.", answering(_one_step_at_a_time)),
+    Mutant("OWN-151", "route_batch_size", "The batch is routed before it is padded.", with_arguments(graph_sizes=())),
 )

@@ -6,14 +6,10 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.record import Mutant, Named, given, returning
+from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 
 Array = Any
 CONFIGURED_WIDTH = 4
-
-
-def _rows_of_the_batch(arguments: Named) -> None:
-    count = len(arguments["req_pool_indices"])
-    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
 
 
 def _window_counted(outputs: Named, arguments: Named) -> None:
@@ -111,16 +107,6 @@ def _mask_of_the_window_alone(outputs: Named, arguments: Named) -> None:
     outputs["mask_indptr"] = (np.arange(count + 1) * arguments["num_draft_tokens"] ** 2).astype(np.int64)
 
 
-def _slots_for_pages(outputs: Named, arguments: Named) -> None:
-    outputs["page_table"] = outputs["page_table"] * np.int32(arguments["page_size"])
-
-
-def _every_position_a_page(outputs: Named, arguments: Named) -> None:
-    width = outputs["page_table"].shape[1]
-    rows = arguments["req_to_token"][arguments["req_pool_indices"]][:, :width]
-    outputs["page_table"] = (rows // arguments["page_size"]).astype(np.int32)
-
-
 def _pages_of_nodes(outputs: Named, arguments: Named) -> None:
     outputs["expand_page_table"] = (outputs["expand_page_table"] // arguments["page_size"]).astype(np.int32)
 
@@ -130,7 +116,7 @@ _CUSTOM = "verify_custom_mask_metadata"
 _EXTEND = "verify_extend_metadata"
 
 MUTANTS = (
-    Mutant("OWN-337", _CASCADE, "The row is the place in the batch.", given(_rows_of_the_batch)),
+    Mutant("OWN-337", _CASCADE, "The row is the place in the batch.", given(rows_of_the_batch)),
     Mutant("OWN-338", _CASCADE, "The first pass reads the window too.", returning(_window_counted)),
     Mutant("OWN-339", _CASCADE, "Queries have the configured width.", returning(_configured_queries("cu_seqlens_q"))),
     Mutant("OWN-340", _CASCADE, "The second pass counts the prefix.", returning(_prefix_counted_with_the_nodes)),
@@ -144,13 +130,13 @@ MUTANTS = (
     Mutant("OWN-343", _CASCADE, "Seen nodes stand backwards.", returning(_relisted(_backwards))),
     Mutant("OWN-344", _CASCADE, "The window is read from the start of the row.", returning(_window_at_the_front)),
     Mutant("OWN-345", _CASCADE, "All masks are as long as the longest.", returning(_masks_of_one_length)),
-    Mutant("OWN-738", _CASCADE, "Slots stand where pages should.", returning(_slots_for_pages)),
-    Mutant("OWN-739", _CASCADE, "Every position is read as a page of its own.", returning(_every_position_a_page)),
+    Mutant("OWN-738", _CASCADE, "Slots stand where pages should.", returning(slots_for_pages)),
+    Mutant("OWN-739", _CASCADE, "Every position is read as a page of its own.", returning(every_position_a_page)),
     Mutant("OWN-740", _CASCADE, "The second pass reads pages, too.", returning(_pages_of_nodes)),
     Mutant("OWN-346", _CUSTOM, "A short mask is continued by invisible entries.", returning(_extended_by_invisible)),
     Mutant("OWN-347", _CUSTOM, "Key offsets leave the window out.", returning(_window_left_out)),
     Mutant("OWN-348", _CUSTOM, "Keys start at position 1.", returning(_keys_from_position_one)),
-    Mutant("OWN-349", _CUSTOM, "The row is the place in the batch.", given(_rows_of_the_batch)),
+    Mutant("OWN-349", _CUSTOM, "The row is the place in the batch.", given(rows_of_the_batch)),
     Mutant("OWN-350", _EXTEND, "Key offsets count the window.", returning(_window_left_in)),
     Mutant("OWN-351", _EXTEND, "Keys start at position 1.", returning(_keys_from_position_one)),
     Mutant("OWN-352", _EXTEND, "Mask offsets leave the window out.", returning(_mask_without_the_window)),

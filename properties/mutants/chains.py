@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead
+from specsim.properties.mutants.record import Mutant, Named, given, instead, with_arguments
 
 Array = Any
 Z = 0.75
@@ -101,10 +101,6 @@ def _law_before_the_filters(arguments: Named) -> None:
         arguments["draft_probs"] = arguments["draft_probs"] * np.float32(Z)
 
 
-def _law_left_out(arguments: Named) -> None:
-    arguments["draft_probs"] = None
-
-
 _CHAIN = "chain_speculative_sampling"
 
 
@@ -125,7 +121,7 @@ MUTANTS = (
     Mutant("V08", _CHAIN, "The draft's law is that before its filters.", given(_law_before_the_filters)),
     _fault("V10", "A sentinel is used as a token.", sentinel_is_an_index=True),
     _fault("V11", "The coin that rejected also draws.", final_coin_of_the_draft=True),
-    Mutant("V13", _CHAIN, "The draft's law does not arrive.", given(_law_left_out)),
+    Mutant("V13", _CHAIN, "The draft's law does not arrive.", with_arguments(draft_probs=None)),
     _fault("V21", "The first start is read before the offsets.", first_start_unguarded=True),
     _fault("V29", "A draft is accepted if a draw from the target matches.", exact_match_only=True),
     _fault("OWN-270", "A coin at the ratio accepts.", equality_accepts=True),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Mutant, Named, given, instead, mutants_of, returning
 
 Array = Any
 
@@ -158,39 +158,33 @@ def _no_pair_is_a_launch_of_one(arguments: Named) -> None:
         arguments["source_slots"] = np.array([0], dtype=np.int64)
 
 
-_GATHER = "gather_accept_tokens"
-_BONUS = "fill_bonus_tokens"
-_SOURCES = "fill_accept_out_cache_loc"
 _TARGETS = "fill_accept_target_cache_loc"
 _COMPACT = "compact_accepted_to_front"
-_MOVE = "move_kv_cache"
-
 MUTANTS = (
     Mutant("OWN-125", _COMPACT, "Doubles pass through single precision.", returning(_through_single_precision)),
-    Mutant("OWN-62", _GATHER, "Sentinel -1 wraps to the last entry.", instead(_sentinels_wrap)),
-    Mutant(
-        "PV08", _GATHER, "The first rows of the batch are taken, not each request's.", instead(_first_rows_of_the_batch)
+    *mutants_of(
+        "gather_accept_tokens",
+        ("OWN-62", "Sentinel -1 wraps to the last entry.", instead(_sentinels_wrap)),
+        ("PV08", "The first rows of the batch are taken, not each request's.", instead(_first_rows_of_the_batch)),
+        ("OWN-63", "Entries are read by place, not by node.", instead(_read_by_place)),
     ),
-    Mutant("OWN-63", _GATHER, "Entries are read by place, not by node.", instead(_read_by_place)),
-    Mutant(
-        "PV02",
-        _BONUS,
-        "Rows are read with another stride.",
-        _bonus_at(lambda b, count, width: b * (width + 1) + count - 1),
+    *mutants_of(
+        "fill_bonus_tokens",
+        ("PV02", "Rows are read with another stride.", _bonus_at(lambda b, count, width: b * (width + 1) + count - 1)),
+        ("PV07", "The first output token is taken.", _bonus_at(lambda b, count, width: b * width)),
+        ("OWN-64", "The last column is taken.", _bonus_at(lambda b, count, width: (b + 1) * width - 1)),
+        (
+            "OWN-65",
+            "The count of drafts is used as one of tokens.",
+            _bonus_at(lambda b, count, width: b * width + max(count - 2, 0)),
+        ),
     ),
-    Mutant("PV07", _BONUS, "The first output token is taken.", _bonus_at(lambda b, count, width: b * width)),
-    Mutant("OWN-64", _BONUS, "The last column is taken.", _bonus_at(lambda b, count, width: (b + 1) * width - 1)),
-    Mutant(
-        "OWN-65",
-        _BONUS,
-        "The count of drafts is used as one of tokens.",
-        _bonus_at(lambda b, count, width: b * width + max(count - 2, 0)),
+    *mutants_of(
+        "fill_accept_out_cache_loc",
+        ("PV01", "One program a tree node runs over the shorter rows of paths.", instead(_one_program_a_node)),
+        ("PV13", "The path is taken for the front of the window.", instead(_sources_at_the_front)),
+        ("OWN-66", "Sources keep their gaps.", instead(_sources_unpacked)),
     ),
-    Mutant(
-        "PV01", _SOURCES, "One program a tree node runs over the shorter rows of paths.", instead(_one_program_a_node)
-    ),
-    Mutant("PV13", _SOURCES, "The path is taken for the front of the window.", instead(_sources_at_the_front)),
-    Mutant("OWN-66", _SOURCES, "Sources keep their gaps.", instead(_sources_unpacked)),
     Mutant(
         "OWN-67",
         _TARGETS,
@@ -200,28 +194,29 @@ MUTANTS = (
     Mutant(
         "OWN-68", _TARGETS, "Windows are as wide as a path.", _targets(lambda count: count, lambda node, width: width)
     ),
-    Mutant("PV04", _COMPACT, "Hidden states stay where they were.", returning(_hidden_states_left_in_place)),
-    Mutant("OWN-69", _COMPACT, "Ids stay where they were.", returning(_ids_left_in_place)),
-    Mutant("PV06", _COMPACT, "Blocks of nodes are taken for one row a request.", returning(_one_row_a_request)),
-    Mutant("OWN-70", _COMPACT, "Compaction goes backwards in place.", returning(_in_place(-1))),
-    Mutant(
-        "OWN-395", _COMPACT, "Compaction goes forwards in place, as ascending paths allow.", returning(_in_place(1))
+    *mutants_of(
+        _COMPACT,
+        ("PV04", "Hidden states stay where they were.", returning(_hidden_states_left_in_place)),
+        ("OWN-69", "Ids stay where they were.", returning(_ids_left_in_place)),
+        ("PV06", "Blocks of nodes are taken for one row a request.", returning(_one_row_a_request)),
+        ("OWN-70", "Compaction goes backwards in place.", returning(_in_place(-1))),
+        ("OWN-395", "Compaction goes forwards in place, as ascending paths allow.", returning(_in_place(1))),
     ),
-    Mutant("PV03", _MOVE, "Nothing moves.", _move_snapshot(lambda buffers: [])),
-    Mutant(
-        "SYN10",
-        _MOVE,
-        "Pairs are copied in any order, without a snapshot.",
-        _move(lambda count: [*range(0, count, 2), *range(1, count, 2)]),
+    *mutants_of(
+        "move_kv_cache",
+        ("PV03", "Nothing moves.", _move_snapshot(lambda buffers: [])),
+        (
+            "SYN10",
+            "Pairs are copied in any order, without a snapshot.",
+            _move(lambda count: [*range(0, count, 2), *range(1, count, 2)]),
+        ),
+        ("SYN11", "Pairs are copied backwards, in place.", _move(lambda count: range(count - 1, -1, -1))),
+        ("OWN-71", "Pairs are copied forwards, in place.", _move(range)),
+        ("K10", "Only the first component of each layer moves.", _move_snapshot(lambda buffers: buffers[::2])),
+        ("OWN-72", "Only the first layer moves.", _move_snapshot(lambda buffers: buffers[:2])),
+        ("OWN-73", "The pool has a layer at least.", given(lambda arguments: arguments["kv_buffers"][0].shape)),
+        ("OWN-74", "The slot after each target is written too.", instead(_neighbours_too)),
+        ("OWN-75", "Only the first element of an entry moves.", instead(_first_bytes_only)),
+        ("OWN-76", "Without pairs one pair is moved.", given(_no_pair_is_a_launch_of_one)),
     ),
-    Mutant("SYN11", _MOVE, "Pairs are copied backwards, in place.", _move(lambda count: range(count - 1, -1, -1))),
-    Mutant("OWN-71", _MOVE, "Pairs are copied forwards, in place.", _move(range)),
-    Mutant("K10", _MOVE, "Only the first component of each layer moves.", _move_snapshot(lambda buffers: buffers[::2])),
-    Mutant("OWN-72", _MOVE, "Only the first layer moves.", _move_snapshot(lambda buffers: buffers[:2])),
-    Mutant(
-        "OWN-73", _MOVE, "The pool has a layer at least.", given(lambda arguments: arguments["kv_buffers"][0].shape)
-    ),
-    Mutant("OWN-74", _MOVE, "The slot after each target is written too.", instead(_neighbours_too)),
-    Mutant("OWN-75", _MOVE, "Only the first element of an entry moves.", instead(_first_bytes_only)),
-    Mutant("OWN-76", _MOVE, "Without pairs one pair is moved.", given(_no_pair_is_a_launch_of_one)),
 )

@@ -1,5 +1,6 @@
 """Faults in DFLASH's operations."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,17 @@ from specsim.conformance.arrays import Array
 from specsim.counts import floor_to
 from specsim.host.dflash import DEFAULT_BLOCK
 from specsim.phases import DflashDraftInput
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, instead, returning
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    answering,
+    given,
+    instead,
+    of_the_first,
+    of_the_neighbour,
+    returning,
+)
 
 
 def _masked_root(outputs: Named, arguments: Named) -> None:
@@ -24,14 +35,6 @@ def _positions_from(shift: int) -> Any:
         outputs["positions"] = np.maximum(outputs["positions"] + shift, 0)
 
     return change
-
-
-def _roots_of_the_neighbour(arguments: Named) -> None:
-    arguments["bonus_tokens"] = np.roll(arguments["bonus_tokens"], 1)
-
-
-def _length_of_the_first(arguments: Named) -> None:
-    arguments["seq_lens"] = np.resize(arguments["seq_lens"][:1], arguments["seq_lens"].shape)
 
 
 def _window(shift: int) -> Any:
@@ -80,18 +83,18 @@ def _table_of_the_front(outputs: Named, arguments: Named) -> None:
     table[:] = np.where(table > 0, rows[:, : table.shape[1]], 0)
 
 
-def _rows_of_slots(arguments: Named) -> None:
-    arguments["req_pool_indices"] = np.roll(arguments["req_pool_indices"], 1)
+def _keeping(kept_of: Callable[[Array, int], Array], is_always: bool = False) -> Callable[[Function], Function]:
+    """Inject another choice of tokens: a row keeps what ``kept_of`` says of its float32 values and its k."""
 
-
-def _filtered(arguments: Named, kept_of: Any, is_always: bool = False) -> Array:
-    """Return logits of which a row keeps what ``kept_of`` says of its float32 values and its k."""
-    logits, width = arguments["logits"].copy(), arguments["num_draft_tokens"]
-    if arguments["top_k"].max(initial=0) >= logits.shape[1] and not is_always:
+    def keep(**arguments: Any) -> Array:
+        logits, width = arguments["logits"].copy(), arguments["num_draft_tokens"]
+        if arguments["top_k"].max(initial=0) >= logits.shape[1] and not is_always:
+            return np.asarray(logits)
+        for row, values in enumerate(logits):
+            logits[row, ~kept_of(values.astype(np.float32), int(arguments["top_k"][row // width]))] = -np.inf
         return np.asarray(logits)
-    for row, values in enumerate(logits):
-        logits[row, ~kept_of(values.astype(np.float32), int(arguments["top_k"][row // width]))] = -np.inf
-    return np.asarray(logits)
+
+    return instead(keep)
 
 
 def _in_order(values: Array, count: int, order: Array) -> Array:
@@ -104,33 +107,19 @@ def _best(values: Array, count: int) -> Array:
     return _in_order(values, count, np.argsort(-values, kind="stable"))
 
 
-def _ties_stay(**arguments: Any) -> Array:
-    return _filtered(arguments, lambda values, count: values >= np.sort(values)[::-1][min(count, len(values)) - 1])
+def _ties_stay(values: Array, count: int) -> Array:
+    return np.asarray(values >= np.sort(values)[::-1][min(count, len(values)) - 1])
 
 
-def _ties_go(**arguments: Any) -> Array:
-    def kept(values: Array, count: int) -> Array:
-        least = np.sort(values)[::-1][min(count, len(values)) - 1]
-        is_alone = bool((values == least).sum() == 1)
-        kept_ones: Array = _best(values, count if is_alone else 1) | (values > least)
-        return kept_ones
-
-    return _filtered(arguments, kept)
+def _ties_go(values: Array, count: int) -> Array:
+    least = np.sort(values)[::-1][min(count, len(values)) - 1]
+    is_alone = bool((values == least).sum() == 1)
+    kept: Array = _best(values, count if is_alone else 1) | (values > least)
+    return kept
 
 
-def _last_of_equals(**arguments: Any) -> Array:
-    def kept(values: Array, count: int) -> Array:
-        return _in_order(values, count, len(values) - 1 - np.argsort(-values[::-1], kind="stable"))
-
-    return _filtered(arguments, kept)
-
-
-def _one_more(**arguments: Any) -> Array:
-    return _filtered(arguments, lambda values, count: _best(values, count + 1))
-
-
-def _filters_beside_all(**arguments: Any) -> Array:
-    return _filtered(arguments, _best, is_always=True)
+def _last_of_equals(values: Array, count: int) -> Array:
+    return _in_order(values, count, len(values) - 1 - np.argsort(-values[::-1], kind="stable"))
 
 
 def _k_of_the_batch(arguments: Named) -> None:
@@ -203,20 +192,20 @@ MUTANTS = (
     Mutant("OWN-1701", _PREPARE, "A block is full of its root.", returning(_root_everywhere)),
     Mutant("OWN-1702", _PREPARE, "A block lies one position early.", returning(_positions_from(-1))),
     Mutant("OWN-1703", _PREPARE, "A block lies one position late.", returning(_positions_from(1))),
-    Mutant("OWN-1704", _PREPARE, "A block has the root of its neighbour.", given(_roots_of_the_neighbour)),
-    Mutant("OWN-1705", _PREPARE, "Every block lies after the first text.", given(_length_of_the_first)),
+    Mutant("OWN-1704", _PREPARE, "A block has the root of its neighbour.", of_the_neighbour("bonus_tokens")),
+    Mutant("OWN-1705", _PREPARE, "Every block lies after the first text.", of_the_first("seq_lens")),
     Mutant("OWN-1706", _TABLE, "A window starts inside a page.", instead(_starts_inside_a_page)),
     Mutant("OWN-1707", _TABLE, "A window is one position short.", given(_window(-1))),
     Mutant("OWN-1708", _TABLE, "A window counts the block that lies after it.", instead(_window_counts_the_block)),
     Mutant("OWN-1709", _TABLE, "The keys of a block do not count its own positions.", returning(_text_alone)),
     Mutant("OWN-1710", _TABLE, "A table starts at the front of its row.", returning(_table_of_the_front)),
     Mutant("OWN-1711", _TABLE, "A table is said to start with the text.", returning(_start_is_zero)),
-    Mutant("OWN-1712", _TABLE, "A table is made of the row of another request.", given(_rows_of_slots)),
-    Mutant("OWN-1713", _KEEP, "Logits equal to the k-th stay.", instead(_ties_stay)),
-    Mutant("OWN-1714", _KEEP, "Of logits equal to the k-th none stays.", instead(_ties_go)),
-    Mutant("OWN-1715", _KEEP, "Of equal logits the last ones stay.", instead(_last_of_equals)),
-    Mutant("OWN-1716", _KEEP, "One token more than k stays.", instead(_one_more)),
-    Mutant("OWN-1717", _KEEP, "Rows are filtered beside a request that keeps all.", instead(_filters_beside_all)),
+    Mutant("OWN-1712", _TABLE, "A table is made of the row of another request.", of_the_neighbour("req_pool_indices")),
+    Mutant("OWN-1713", _KEEP, "Logits equal to the k-th stay.", _keeping(_ties_stay)),
+    Mutant("OWN-1714", _KEEP, "Of logits equal to the k-th none stays.", _keeping(_ties_go)),
+    Mutant("OWN-1715", _KEEP, "Of equal logits the last ones stay.", _keeping(_last_of_equals)),
+    Mutant("OWN-1716", _KEEP, "One token more than k stays.", _keeping(lambda values, count: _best(values, count + 1))),
+    Mutant("OWN-1717", _KEEP, "Rows are filtered beside a request that keeps all.", _keeping(_best, is_always=True)),
     Mutant("OWN-1718", _KEEP, "Every request has the largest k of the batch.", given(_k_of_the_batch)),
     Mutant("OWN-1719", _KEEP, "The k of a request is looked up by row.", answering(_k_of_the_row)),
     Mutant("OWN-1720", _FILL, "The bonus token replaces an accepted draft.", _bonus_at(-1)),

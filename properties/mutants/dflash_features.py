@@ -5,16 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from specsim.config import PoolSizes
 from specsim.conformance.arrays import Array
 from specsim.host.dflash import DflashParameters
-from specsim.properties.mutants.draft_sides import Spoil, SpoiltHiddenStates
+from specsim.properties.mutants.draft_sides import Spoil, SpoiltHiddenStates, last_alone, upside_down
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.simulation.loops import loop_of
-from specsim.simulation.models.batches import DraftOutput
-from specsim.simulation.models.block import BlockBatch, BlockModel, FeatureBatch
+from specsim.simulation.models.block import BlockModel, FeatureBatch
 from specsim.simulation.worker import Worker
 
 KV = Mapping[str, Sequence[Array]]
@@ -25,7 +22,7 @@ class SpoiltFeatures(SpoiltHiddenStates):
 
     def __init__(self, model: BlockModel[Array], spoil: Spoil) -> None:
         super().__init__(model, spoil)
-        self._blocks = model
+        self._blocks, self.draft_block = model, model.draft_block
 
     def project_features(self, batch: FeatureBatch[Array], kv: KV) -> None:
         """Project the other ones."""
@@ -33,18 +30,6 @@ class SpoiltFeatures(SpoiltHiddenStates):
         layers = batch.features.reshape(len(batch.features), count, -1)
         spoilt = self._spoil(layers, count).reshape(batch.features.shape)
         self._blocks.project_features(replace(batch, features=spoilt), kv)
-
-    def draft_block(self, batch: BlockBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Draft as the model does."""
-        return self._blocks.draft_block(batch, kv)
-
-
-def _upside_down(layers: Array, count: int) -> Array:
-    return layers[:, ::-1]
-
-
-def _last_alone(layers: Array, count: int) -> Array:
-    return np.repeat(layers[:, -1:], count, axis=1)
 
 
 def _first_lost(layers: Array, count: int) -> Array:
@@ -60,8 +45,8 @@ def _spoilt(
 
 
 _FAULTS: tuple[tuple[str, str, Spoil], ...] = (
-    ("OWN-1760", "The features of the target's layers arrive in the other order.", _upside_down),
-    ("OWN-1761", "The features of the last of the layers stand in the places of all.", _last_alone),
+    ("OWN-1760", "The features of the target's layers arrive in the other order.", upside_down),
+    ("OWN-1761", "The features of the last of the layers stand in the places of all.", last_alone),
     ("OWN-1762", "The features of all layers but the last are lost.", _first_lost),
 )
 

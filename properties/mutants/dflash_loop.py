@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,11 +9,9 @@ from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.counts import count_drafts
 from specsim.phases import DflashDraftInput, EagleDraftExtendInput, VerifyOutput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.sides.dflash import DflashSide, WaitingRoots
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.sides import Followed, Setting, Waiting
 
 
@@ -292,11 +289,7 @@ _FAULTS_AHEAD: tuple[tuple[str, str, type[DflashSide]], ...] = (
     ("OWN-1758", "Ahead, a block starts with the root of its neighbour.", RootsOfTheNeighbourAhead),
 )
 
-MUTANTS = tuple(
-    Mutant(number, operation, summary, unchanged, workers={name: partial(loop, make_side=side, name=reported)})
-    for faults, operation, name, loop, reported in (
-        (_FAULTS, "prepare_block_draft", "dflash", ReferenceWorkerV1, "reference-dflash"),
-        (_FAULTS_AHEAD, "fill_block_tokens", "dflash_v2", ReferenceWorker, "reference-dflash-v2"),
-    )
-    for number, summary, side in faults
+MUTANTS = (
+    *mutants_of_sides("prepare_block_draft", ["dflash"], _FAULTS),
+    *mutants_of_sides("fill_block_tokens", ["dflash_v2"], _FAULTS_AHEAD),
 )

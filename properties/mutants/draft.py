@@ -1,39 +1,43 @@
 """Faults in choosing, pruning and naming the candidates of a draft."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, mutants_of, returning, unchecked
 
 Array = Any
 
 
-def _topk(values: Array, k: int, order_of: Any) -> tuple[Array, Array]:
-    index = np.array([order_of(row)[:k] for row in values], dtype=np.int64).reshape(len(values), k)
-    return np.take_along_axis(values, index, axis=1), index
+def _topk(order_of: Any) -> Callable[[Array, int], tuple[Array, Array]]:
+    """Return a choice of the first of another order of columns; ``order_of`` takes a row and how many are chosen."""
+
+    def choose(values: Array, k: int) -> tuple[Array, Array]:
+        index = np.array([order_of(row, k)[:k] for row in values], dtype=np.int64).reshape(len(values), k)
+        return np.take_along_axis(values, index, axis=1), index
+
+    return choose
 
 
-def _ties_by_higher_index(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: sorted(range(len(row)), key=lambda column: (-row[column], -column)))
+def _best_first(row: Array, k: int) -> list[int]:
+    return list(np.argsort(-row, kind="stable").tolist())
 
 
-def _in_column_order(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: sorted(np.argsort(-row, kind="stable")[:k].tolist()))
+def _higher_index_first(row: Array, k: int) -> list[int]:
+    return sorted(range(len(row)), key=lambda column: (-row[column], -column))
 
 
-def _index_by_value(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)])
+def _negative_zero_below_zero(row: Array, k: int) -> list[int]:
+    return sorted(range(len(row)), key=lambda place: (-row[place], np.signbit(row[place]), place))
 
 
-def _negative_zero_below_zero(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(
-        values, k, lambda row: sorted(range(len(row)), key=lambda place: (-row[place], np.signbit(row[place]), place))
-    )
+def _first_of_its_value(row: Array, k: int) -> list[int]:
+    return [row.tolist().index(value) for value in sorted(row.tolist(), reverse=True)]
 
 
 def _only_the_first_tile(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values[:, : max(k, 4)], k, lambda row: np.argsort(-row, kind="stable").tolist())
+    return _topk(_best_first)(values[:, : max(k, 4)], k)
 
 
 def _scores_add(outputs: Named, arguments: Named) -> None:
@@ -90,7 +94,7 @@ def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
     if step == 0:
         return
     scores = outputs["score_block"].reshape(len(outputs["score_block"]), topk * topk)
-    outputs["next_scores"], chosen = _ties_by_higher_index(scores, topk)
+    outputs["next_scores"], chosen = _topk(_higher_index_first)(scores, topk)
     outputs["parent_block"] = chosen + topk + topk * topk * (step - 1)
     outputs["input_ids"] = np.take_along_axis(outputs["token_block"], chosen, axis=1).reshape(-1)
     if arguments["hidden_states"] is not None:
@@ -98,26 +102,19 @@ def _beams_with_ties_reversed(outputs: Named, arguments: Named) -> None:
         outputs["next_hidden_states"] = arguments["hidden_states"][rows]
 
 
-def _organized(arguments: Named, order_of: Any) -> tuple[Array, Array]:
-    scores = np.concatenate(
-        [block.reshape(len(block), block.shape[1] * block.shape[2]) for block in arguments["score_list"]], axis=1
-    )
-    tokens = np.concatenate(arguments["token_list"], axis=1)
-    count = arguments["num_draft_tokens"] - 1
-    kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)
-    return kept, np.take_along_axis(tokens, kept, axis=1)
+def _organized(order_of: Any) -> Callable[[Function], Function]:
+    """Inject another choice and order of what is kept; ``order_of`` takes the scores of a request and their number."""
 
+    def organize(outputs: Named, arguments: Named) -> None:
+        scores = np.concatenate(
+            [block.reshape(len(block), block.shape[1] * block.shape[2]) for block in arguments["score_list"]], axis=1
+        )
+        tokens = np.concatenate(arguments["token_list"], axis=1)
+        count = arguments["num_draft_tokens"] - 1
+        kept = np.array([order_of(row, count) for row in scores], dtype=np.int64).reshape(len(scores), count)
+        outputs["top_scores_index"], outputs["draft_tokens"] = kept, np.take_along_axis(tokens, kept, axis=1)
 
-def _ties_cut_children_loose(outputs: Named, arguments: Named) -> None:
-    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
-        arguments, lambda row, count: sorted(sorted(range(len(row)), key=lambda c: (-row[c], -c))[:count])
-    )
-
-
-def _kept_by_score(outputs: Named, arguments: Named) -> None:
-    outputs["top_scores_index"], outputs["draft_tokens"] = _organized(
-        arguments, lambda row, count: np.argsort(-row, kind="stable")[:count].tolist()
-    )
+    return returning(organize)
 
 
 def _tokens_of_the_places(outputs: Named, arguments: Named) -> None:
@@ -160,66 +157,56 @@ def _map_of_the_first_row(topk_index: Array, hot_token_id: Array) -> Array:
 def _stride_of_another_vocabulary(values: Array, k: int) -> tuple[Array, Array]:
     rows, columns = values.shape
     places = np.arange(rows)[:, None] * (columns + 1) + np.arange(columns)
-    return _any_topk(values.reshape(-1)[places % max(values.size, 1)] if values.size else values, k)
-
-
-def _any_topk(values: Array, k: int) -> tuple[Array, Array]:
-    return _topk(values, k, lambda row: np.argsort(-row, kind="stable").tolist())
+    return _topk(_best_first)(values.reshape(-1)[places % max(values.size, 1)] if values.size else values, k)
 
 
 MUTANTS = (
-    Mutant("OWN-01", "fast_topk", "Equal values are taken from the right.", instead(_ties_by_higher_index)),
-    Mutant("OWN-02", "fast_topk", "The chosen entries stay in column order.", instead(_in_column_order)),
-    Mutant(
-        "OWN-03", "fast_topk", "Indices are looked up by value, so equal values share one.", instead(_index_by_value)
+    *mutants_of(
+        "fast_topk",
+        ("OWN-01", "Equal values are taken from the right.", instead(_topk(_higher_index_first))),
+        (
+            "OWN-02",
+            "The chosen entries stay in column order.",
+            instead(_topk(lambda row, k: sorted(_best_first(row, k)[:k]))),
+        ),
+        ("OWN-03", "Indices are looked up by value, so equal values share one.", instead(_topk(_first_of_its_value))),
+        ("OWN-04", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
+        ("G11", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
+        ("OWN-124", "Negative zero ranks below zero.", instead(_topk(_negative_zero_below_zero))),
+        ("OWN-05", "NaN scores are taken for numbers.", unchecked(_topk(_best_first))),
     ),
-    Mutant("OWN-04", "fast_topk", "Only the first tile of a row is searched.", instead(_only_the_first_tile)),
-    Mutant("G11", "fast_topk", "Rows have the stride of another vocabulary.", instead(_stride_of_another_vocabulary)),
-    Mutant("OWN-124", "fast_topk", "Negative zero ranks below zero.", instead(_negative_zero_below_zero)),
-    Mutant("OWN-05", "fast_topk", "NaN scores are taken for numbers.", unchecked(_any_topk)),
-    Mutant("OWN-06", "select_top_k_tokens", "Probabilities along a path are added.", returning(_scores_add)),
-    Mutant("OWN-07", "select_top_k_tokens", "The score of the path so far is dropped.", given(_scores_forget_the_path)),
-    Mutant(
-        "OWN-08", "select_top_k_tokens", "Scores are those of the first request.", given(_scores_of_the_first_request)
-    ),
-    Mutant(
-        "OWN-09",
+    *mutants_of(
         "select_top_k_tokens",
-        "A beam keeps the hidden state of its place, not of its parent.",
-        returning(_hidden_state_of_the_place),
+        ("OWN-06", "Probabilities along a path are added.", returning(_scores_add)),
+        ("OWN-07", "The score of the path so far is dropped.", given(_scores_forget_the_path)),
+        ("OWN-08", "Scores are those of the first request.", given(_scores_of_the_first_request)),
+        (
+            "OWN-09",
+            "A beam keeps the hidden state of its place, not of its parent.",
+            returning(_hidden_state_of_the_place),
+        ),
+        ("D07", "Rows of one request are read where one row a beam is laid out.", returning(_rows_of_other_requests)),
+        ("OWN-10", "Flat ids are those of the step after.", returning(_ids_of_the_step_after)),
+        ("OWN-11", "Flat ids count within the step.", returning(_ids_within_the_step)),
+        ("OWN-12", "Tokens are those of the first candidates.", returning(_beams_keep_their_place)),
+        ("OWN-13", "Candidates are listed child first.", returning(_candidates_child_first)),
+        ("OWN-14", "Equal scores go to the later beam.", returning(_beams_with_ties_reversed)),
     ),
-    Mutant(
-        "D07",
-        "select_top_k_tokens",
-        "Rows of one request are read where one row a beam is laid out.",
-        returning(_rows_of_other_requests),
-    ),
-    Mutant("OWN-10", "select_top_k_tokens", "Flat ids are those of the step after.", returning(_ids_of_the_step_after)),
-    Mutant("OWN-11", "select_top_k_tokens", "Flat ids count within the step.", returning(_ids_within_the_step)),
-    Mutant(
-        "OWN-12", "select_top_k_tokens", "Tokens are those of the first candidates.", returning(_beams_keep_their_place)
-    ),
-    Mutant("OWN-13", "select_top_k_tokens", "Candidates are listed child first.", returning(_candidates_child_first)),
-    Mutant("OWN-14", "select_top_k_tokens", "Equal scores go to the later beam.", returning(_beams_with_ties_reversed)),
-    Mutant(
-        "SYN4",
+    *mutants_of(
         "organize_draft_results",
-        "Ties at the boundary keep a child and drop its parent.",
-        returning(_ties_cut_children_loose),
-    ),
-    Mutant("OWN-15", "organize_draft_results", "Kept candidates are ordered by score.", returning(_kept_by_score)),
-    Mutant("OWN-16", "organize_draft_results", "Tokens are not gathered.", returning(_tokens_of_the_places)),
-    Mutant(
-        "OWN-17",
-        "organize_draft_results",
-        "Every request keeps the candidates of the first.",
-        returning(_kept_of_the_first_request),
-    ),
-    Mutant(
-        "OWN-18",
-        "organize_draft_results",
-        "The parent list lacks the marker of the root's children.",
-        returning(_parents_without_the_marker),
+        (
+            "SYN4",
+            "Ties at the boundary keep a child and drop its parent.",
+            _organized(lambda row, count: sorted(_higher_index_first(row, count)[:count])),
+        ),
+        (
+            "OWN-15",
+            "Kept candidates are ordered by score.",
+            _organized(lambda row, count: _best_first(row, count)[:count]),
+        ),
+        ("OWN-16", "Tokens are not gathered.", returning(_tokens_of_the_places)),
+        ("OWN-17", "Every request keeps the candidates of the first.", returning(_kept_of_the_first_request)),
+        ("OWN-18", "The parent list lacks the marker of the root's children.", returning(_parents_without_the_marker)),
     ),
     Mutant(
         "OWN-19",
@@ -233,7 +220,10 @@ MUTANTS = (
         "The chain's candidates are counted from 1.",
         returning(_chain_counted_from_one),
     ),
-    Mutant("D04", "map_hot_tokens", "The table's ids are added as if they were offsets.", instead(_tables_of_offsets)),
-    Mutant("G15", "map_hot_tokens", "No row counts as live, and -1 wraps to the last entry.", instead(_all_masked)),
-    Mutant("OWN-21", "map_hot_tokens", "Every row is mapped like the first.", instead(_map_of_the_first_row)),
+    *mutants_of(
+        "map_hot_tokens",
+        ("D04", "The table's ids are added as if they were offsets.", instead(_tables_of_offsets)),
+        ("G15", "No row counts as live, and -1 wraps to the last entry.", instead(_all_masked)),
+        ("OWN-21", "Every row is mapped like the first.", instead(_map_of_the_first_row)),
+    ),
 )

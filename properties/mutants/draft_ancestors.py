@@ -14,7 +14,7 @@ from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
+from specsim.simulation.models.batches import DraftOutput, DraftStepBatch
 from specsim.simulation.models.protocol import Model
 
 KV = Mapping[str, Sequence[Array]]
@@ -26,22 +26,10 @@ class OfTrueAncestors:
     """A model whose drafting beams read the slots that their ancestors wrote, wherever those stood."""
 
     def __init__(self, model: Model[Array]) -> None:
-        self._model = model
-        self.description = model.description
+        self._model, self.description = model, model.description
+        self.prefill, self.verify, self.draft_extend = model.prefill, model.verify, model.draft_extend
         self._written: list[list[int]] = []
         self._left = np.zeros((0, 0), dtype=np.int64)
-
-    def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
-        """Run chunks of prompts."""
-        return self._model.prefill(batch, kv, states)
-
-    def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
-        """Run trees."""
-        return self._model.verify(batch, kv, states, scratch)
-
-    def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Catch up with the target."""
-        return self._model.draft_extend(batch, kv)
 
     def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Advance every beam on the slots of its ancestors: those of the beam whose hidden state it goes on from."""

@@ -1,12 +1,15 @@
 """Faults in the slots that a draft writes and reads."""
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from specsim.counts import beam_stride, floor_to, page_size_of_beams
 from specsim.properties.mutants.draft_pages import positions_of
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning, unchecked
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, mutants_of, returning, unchecked
+from specsim.properties.mutants.tables import rows_of_the_batch
 
 Array = Any
 BLOCK = 64
@@ -27,11 +30,6 @@ def _past_the_bonus(outputs: Named, arguments: Named) -> None:
             for row, length in zip(arguments["req_pool_indices"], arguments["seq_lens"], strict=True)
         ]
     )
-
-
-def _rows_of_the_batch(arguments: Named) -> None:
-    count = len(arguments["req_pool_indices"])
-    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
 
 
 def _clamped_to_the_row(
@@ -70,95 +68,54 @@ def _narrow_rows(outputs: Named, arguments: Named) -> None:
         outputs["out_cache_loc"] = req_to_token.reshape(-1)[flat % req_to_token.size].reshape(-1).astype(np.int64)
 
 
-def _viewed_without_transposing(out_cache_loc: Array, topk: int, num_steps: int) -> Array:
-    return out_cache_loc.reshape(num_steps, -1).copy()
-
-
 def _beams_in_reverse(outputs: Named, arguments: Named) -> None:
     outputs["step_cache_loc"] = outputs["step_cache_loc"][:, ::-1].copy()
 
 
-def _first_entry(arguments: Named, length: int, beam: int) -> int:
-    """Return where the entries of a beam start."""
-    return length + beam * int(
-        beam_stride(length, arguments["topk"], arguments["num_steps"], int(arguments["page_size"]))
-    )
+def _listed(
+    stride: Callable[[Named], int] | None = None,
+    prefix: Any = lambda length, step: slice(length),
+    own: Callable[[int], tuple[int, int]] = lambda step: (0, step + 1),
+    starts_at: Callable[[Named, int, int], int] | None = None,
+) -> Callable[[Function], Function]:
+    """Inject lists like those of the correct function, but of other positions or with other starts.
 
+    Parameters
+    ----------
+    stride : callable or None
+        Returns how far apart the entries of two beams lie; None for as far as they do.
+    prefix : callable
+        Takes the committed length and the step, and returns the committed positions that a beam sees.
+    own : callable
+        Takes the step, and returns the first and the end of the entries that a beam sees of itself.
+    starts_at : callable or None
+        Takes arguments, step and row, and returns where its list starts; None for after the list before.
+    """
 
-def _lists(arguments: Named, visible_of: Any, starts_at: Any = lambda end, step, row: end) -> tuple[Array, Array]:
-    """Lay out lists like the correct function, but with other contents or other starts."""
-    req_to_token, topk = arguments["req_to_token"], arguments["topk"]
-    num_rows = len(arguments["seq_lens"]) * topk
-    kv_indices = np.zeros((arguments["num_steps"], num_rows * req_to_token.shape[1]), dtype=np.int32)
-    kv_indptr = np.zeros((arguments["num_steps"], num_rows + 1), dtype=np.int32)
-    for step in range(arguments["num_steps"]):
-        for row in range(num_rows):
-            slots = req_to_token[arguments["req_pool_indices"][row // topk]]
-            visible = visible_of(slots, int(arguments["seq_lens"][row // topk]), row % topk, step)
-            start = starts_at(kv_indptr[step, row], step, row)
+    def lists(**arguments: Any) -> tuple[Array, Array]:
+        req_to_token, topk, num_steps = (arguments[name] for name in ("req_to_token", "topk", "num_steps"))
+        num_rows = len(arguments["seq_lens"]) * topk
+        kv_indices = np.zeros((num_steps, num_rows * req_to_token.shape[1]), dtype=np.int32)
+        kv_indptr = np.zeros((num_steps, num_rows + 1), dtype=np.int32)
+        for step, row in product(range(num_steps), range(num_rows)):
+            request, beam = divmod(row, topk)
+            slots, length = req_to_token[arguments["req_pool_indices"][request]], int(arguments["seq_lens"][request])
+            apart = beam_stride(length, topk, num_steps, int(arguments["page_size"]))
+            first, (front, end) = length + beam * int(stride(arguments) if stride else apart), own(step)
+            visible = np.concatenate([slots[prefix(length, step)], slots[first + front : first + end]])
+            start = starts_at(arguments, step, row) if starts_at else kv_indptr[step, row]
             room = kv_indices[step, start : start + len(visible)]
             room[:] = visible[: len(room)]
             kv_indptr[step, row + 1] = kv_indptr[step, row] + len(visible)
-    return kv_indices, kv_indptr
+        return kv_indices, kv_indptr
+
+    return instead(lists)
 
 
-def _launched_one_short(**arguments: Any) -> tuple[Array, Array]:
-    stride = arguments["num_steps"] - 1
-
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = length + beam * stride
-        return np.concatenate([slots[:length], slots[first : first + step + 1]])
-
-    return _lists(arguments, visible_of)
-
-
-def _beams_side_by_side(**arguments: Any) -> tuple[Array, Array]:
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = length + beam * arguments["num_steps"]
-        return np.concatenate([slots[:length], slots[first : first + step + 1]])
-
-    return _lists(arguments, visible_of)
-
-
-def _blocks_repeat_the_first(**arguments: Any) -> tuple[Array, Array]:
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = _first_entry(arguments, length, beam)
-        return np.concatenate([slots[np.arange(length) % BLOCK], slots[first : first + step + 1]])
-
-    return _lists(arguments, visible_of)
-
-
-def _own_entries_left_out(**arguments: Any) -> tuple[Array, Array]:
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = _first_entry(arguments, length, beam)
-        return np.concatenate([slots[:length], slots[first : first + step]])
-
-    return _lists(arguments, visible_of)
-
-
-def _prefix_grows_with_the_step(**arguments: Any) -> tuple[Array, Array]:
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        own = _first_entry(arguments, length, beam) + step
-        return np.concatenate([slots[: length + step], slots[own : own + 1]])
-
-    return _lists(arguments, visible_of)
-
-
-def _starts_without_topk(**arguments: Any) -> tuple[Array, Array]:
-    topk = arguments["topk"]
-    before = np.concatenate([[0], np.cumsum(arguments["seq_lens"])]).astype(int)
-
-    def visible_of(slots: Array, length: int, beam: int, step: int) -> Array:
-        first = _first_entry(arguments, length, beam)
-        return np.concatenate([slots[:length], slots[first : first + step + 1]])
-
-    def starts_at(end: int, step: int, row: int) -> int:
-        request, beam = divmod(row, topk)
-        length = int(arguments["seq_lens"][request])
-        start: int = int(before[request]) + request * topk * (step + 1) + beam * (length + step + 1)
-        return start
-
-    return _lists(arguments, visible_of, starts_at)
+def _without_topk(arguments: Named, step: int, row: int) -> int:
+    request, beam = divmod(row, arguments["topk"])
+    before, length = int(arguments["seq_lens"][:request].sum()), int(arguments["seq_lens"][request])
+    return int(before + request * arguments["topk"] * (step + 1) + beam * (length + step + 1))
 
 
 def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
@@ -166,68 +123,46 @@ def _buffer_without_topk(outputs: Named, arguments: Named) -> None:
     outputs["kv_indices"][:, room:] = 0
 
 
-_ASSIGN = "assign_draft_cache_locs"
-
 MUTANTS = (
-    Mutant("OWN-22", _ASSIGN, "Slots are listed step first.", returning(_step_first)),
-    Mutant("OWN-23", _ASSIGN, "Slots start one position late.", returning(_past_the_bonus)),
-    Mutant("OWN-24", _ASSIGN, "The row is the place in the batch.", given(_rows_of_the_batch)),
-    Mutant(
-        "D11",
-        _ASSIGN,
-        "Positions past the row are clamped to its last slot instead of being refused.",
-        unchecked(_clamped_to_the_row),
-    ),
-    Mutant(
-        "K03",
-        _ASSIGN,
-        "A row is as wide as one beam needs, so beams spill into the next row.",
-        returning(_narrow_rows),
+    *mutants_of(
+        "assign_draft_cache_locs",
+        ("OWN-22", "Slots are listed step first.", returning(_step_first)),
+        ("OWN-23", "Slots start one position late.", returning(_past_the_bonus)),
+        ("OWN-24", "The row is the place in the batch.", given(rows_of_the_batch)),
+        (
+            "D11",
+            "Positions past the row are clamped to its last slot instead of being refused.",
+            unchecked(_clamped_to_the_row),
+        ),
+        ("K03", "A row is as wide as one beam needs, so beams spill into the next row.", returning(_narrow_rows)),
     ),
     Mutant(
         "OWN-25",
         "per_step_draft_out_cache_loc",
         "Slots are viewed step-major without a transposition.",
-        instead(_viewed_without_transposing),
+        instead(lambda out_cache_loc, topk, num_steps: out_cache_loc.reshape(num_steps, -1).copy()),
     ),
     Mutant("OWN-26", "per_step_draft_out_cache_loc", "Beams come in reverse.", returning(_beams_in_reverse)),
-    Mutant(
-        "OWN-27",
+    *mutants_of(
         "generate_draft_decode_kv_indices",
-        "Launched for one step less, so beams lie too close.",
-        instead(_launched_one_short),
-    ),
-    Mutant(
-        "D01",
-        "generate_draft_decode_kv_indices",
-        "Every block of the prefix repeats the first block.",
-        instead(_blocks_repeat_the_first),
-    ),
-    Mutant(
-        "OWN-28", "generate_draft_decode_kv_indices", "A beam misses its newest entry.", instead(_own_entries_left_out)
-    ),
-    Mutant(
-        "OWN-29",
-        "generate_draft_decode_kv_indices",
-        "The committed length has advanced with the steps.",
-        instead(_prefix_grows_with_the_step),
-    ),
-    Mutant(
-        "OWN-30",
-        "generate_draft_decode_kv_indices",
-        "Lists start where one beam a request would put them.",
-        instead(_starts_without_topk),
-    ),
-    Mutant(
-        "G01",
-        "generate_draft_decode_kv_indices",
-        "The buffer holds one beam a request, and what lies past it is lost.",
-        returning(_buffer_without_topk),
-    ),
-    Mutant(
-        "OWN-731",
-        "generate_draft_decode_kv_indices",
-        "Beams of a paged tree are read side by side.",
-        instead(_beams_side_by_side),
+        (
+            "OWN-27",
+            "Launched for one step less, so beams lie too close.",
+            _listed(stride=lambda given: given["num_steps"] - 1),
+        ),
+        (
+            "D01",
+            "Every block of the prefix repeats the first block.",
+            _listed(prefix=lambda length, step: np.arange(length) % BLOCK),
+        ),
+        ("OWN-28", "A beam misses its newest entry.", _listed(own=lambda step: (0, step))),
+        (
+            "OWN-29",
+            "The committed length has advanced with the steps.",
+            _listed(prefix=lambda length, step: slice(length + step), own=lambda step: (step, step + 1)),
+        ),
+        ("OWN-30", "Lists start where one beam a request would put them.", _listed(starts_at=_without_topk)),
+        ("G01", "The buffer holds one beam a request, and what lies past it is lost.", returning(_buffer_without_topk)),
+        ("OWN-731", "Beams of a paged tree are read side by side.", _listed(stride=lambda given: given["num_steps"])),
     ),
 )

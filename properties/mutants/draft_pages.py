@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from specsim.counts import beam_stride, ceil_to, page_size_of_beams
-from specsim.properties.mutants.record import Mutant, Named, returning
+from specsim.properties.mutants.record import Named, mutants_of, returning
+from specsim.properties.mutants.tables import slots_for_pages
 
 Array = Any
 
@@ -92,44 +93,37 @@ def _pages_of_the_first_beam(outputs: Named, arguments: Named) -> None:
     outputs["expand_page_table"] = np.repeat(table[:: arguments["topk"]], arguments["topk"], axis=0)
 
 
-def _slots_for_pages(outputs: Named, arguments: Named) -> None:
-    outputs["page_table"] = outputs["page_table"] * np.int32(arguments["page_size"])
-
-
 def _one_query_a_request(outputs: Named, arguments: Named) -> None:
     outputs["cu_seqlens_q"] = np.arange(len(outputs["cu_seqlens_q"]), dtype=np.int32)
 
 
-_ASSIGN = "assign_draft_cache_locs"
-_CASCADE = "draft_decode_cascade_metadata"
-
 MUTANTS = (
-    Mutant(
-        "OWN-724",
-        _ASSIGN,
-        "Beams of a paged tree lie side by side, as in a chain.",
-        _laid_out(stride=lambda arguments, size: arguments["num_steps"]),
+    *mutants_of(
+        "assign_draft_cache_locs",
+        (
+            "OWN-724",
+            "Beams of a paged tree lie side by side, as in a chain.",
+            _laid_out(stride=lambda arguments, size: arguments["num_steps"]),
+        ),
+        (
+            "OWN-725",
+            "The partial page at the end of the text is not counted, so that beams overlap.",
+            _laid_out(stride=lambda arguments, size: ceil_to(arguments["num_steps"], size)),
+        ),
+        ("OWN-726", "Beams leave no holes for the end of the text.", _laid_out(holes=False)),
+        ("OWN-727", "Copies go from the beams to the text.", _copies(lambda pairs, _: pairs[:, ::-1])),
+        ("OWN-728", "Only the second beam gets a copy.", _copies(_for_the_second_beam_alone)),
+        ("OWN-729", "The first request decides whether anything is copied.", _copies(_if_the_first_has_a_tail)),
+        ("OWN-730", "The last pair fills the surplus.", _copies(_last_pair_repeated)),
     ),
-    Mutant(
-        "OWN-725",
-        _ASSIGN,
-        "The partial page at the end of the text is not counted, so that beams overlap.",
-        _laid_out(stride=lambda arguments, size: ceil_to(arguments["num_steps"], size)),
+    *mutants_of(
+        "draft_decode_cascade_metadata",
+        ("K09", "A beam's pages are taken to be consecutive.", returning(_consecutive_pages)),
+        ("OWN-732", "The page that the text ends in is left out.", returning(_without_the_partial_page)),
+        ("OWN-733", "The end of the text is not counted among a beam's keys.", returning(_without_the_tail)),
+        ("OWN-734", "The first pass reads the end of the text, too.", returning(_tail_read_twice)),
+        ("OWN-735", "Every beam reads the pages of the first.", returning(_pages_of_the_first_beam)),
+        ("OWN-736", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-737", "Each request has one query, not one a beam.", returning(_one_query_a_request)),
     ),
-    Mutant("OWN-726", _ASSIGN, "Beams leave no holes for the end of the text.", _laid_out(holes=False)),
-    Mutant("OWN-727", _ASSIGN, "Copies go from the beams to the text.", _copies(lambda pairs, _: pairs[:, ::-1])),
-    Mutant("OWN-728", _ASSIGN, "Only the second beam gets a copy.", _copies(_for_the_second_beam_alone)),
-    Mutant(
-        "OWN-729", _ASSIGN, "The first request decides whether anything is copied.", _copies(_if_the_first_has_a_tail)
-    ),
-    Mutant("OWN-730", _ASSIGN, "The last pair fills the surplus.", _copies(_last_pair_repeated)),
-    Mutant("K09", _CASCADE, "A beam's pages are taken to be consecutive.", returning(_consecutive_pages)),
-    Mutant("OWN-732", _CASCADE, "The page that the text ends in is left out.", returning(_without_the_partial_page)),
-    Mutant(
-        "OWN-733", _CASCADE, "The end of the text is not counted among a beam's keys.", returning(_without_the_tail)
-    ),
-    Mutant("OWN-734", _CASCADE, "The first pass reads the end of the text, too.", returning(_tail_read_twice)),
-    Mutant("OWN-735", _CASCADE, "Every beam reads the pages of the first.", returning(_pages_of_the_first_beam)),
-    Mutant("OWN-736", _CASCADE, "Slots stand where pages should.", returning(_slots_for_pages)),
-    Mutant("OWN-737", _CASCADE, "Each request has one query, not one a beam.", returning(_one_query_a_request)),
 )

@@ -15,8 +15,7 @@ from specsim.reference.worker.carried import WaitingRows
 from specsim.reference.worker.draft import map_hot
 from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
-from specsim.simulation.models.description import ModelDescription
+from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.sides import Waiting
 from specsim.simulation.worker import Worker
@@ -30,24 +29,8 @@ class SpoiltHiddenStates:
     """A model whose draft gets other hidden states of the target than those of its layers."""
 
     def __init__(self, model: Model[Array], spoil: Spoil) -> None:
-        self._model, self._spoil = model, spoil
-
-    @property
-    def description(self) -> ModelDescription:
-        """That of the model."""
-        return self._model.description
-
-    def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
-        """Run the model's."""
-        return self._model.prefill(batch, kv, states)
-
-    def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
-        """Run the model's."""
-        return self._model.verify(batch, kv, states, scratch)
-
-    def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Run the model's."""
-        return self._model.draft_step(batch, kv)
+        self._model, self._spoil, self.description = model, spoil, model.description
+        self.prefill, self.verify, self.draft_step = model.prefill, model.verify, model.draft_step
 
     def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
         """Run the model's on the other hidden states."""
@@ -58,11 +41,13 @@ class SpoiltHiddenStates:
         return self._model.draft_extend(batch, kv)
 
 
-def _upside_down(layers: Array, count: int) -> Array:
+def upside_down(layers: Array, count: int) -> Array:
+    """Return the layers in the other order."""
     return layers[:, ::-1]
 
 
-def _last_alone(layers: Array, count: int) -> Array:
+def last_alone(layers: Array, count: int) -> Array:
+    """Return the last layer in the places of all."""
     return np.repeat(layers[:, -1:], count, axis=1)
 
 
@@ -122,8 +107,8 @@ def _tokens_of_the_neighbour(side: StepwiseSide, carried: Mapping[str, Array], s
 
 
 _LAYERS: tuple[tuple[str, str, Spoil], ...] = (
-    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", _upside_down),
-    ("OWN-2901", "The last of the layers stands in the places of all.", _last_alone),
+    ("OWN-2900", "Hidden states of the target's layers arrive in the other order.", upside_down),
+    ("OWN-2901", "The last of the layers stands in the places of all.", last_alone),
     ("OWN-2902", "The lowest of the layers is left out.", _first_left_out),
     ("OWN-2903", "All layers but the last are those of the token before.", _of_the_neighbour),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Named, given, instead, mutants_of, returning, with_outputs
 
 Array = Any
 _NO_TOKENS = np.zeros(0, dtype=np.int64)
@@ -67,34 +67,28 @@ def _one_position_a_verify(outputs: Named, arguments: Named) -> None:
     outputs["forward_seq_lens"] = np.asarray(arguments["seq_lens"], dtype=np.int64) + 1
 
 
-def _positions_after_the_root(outputs: Named, arguments: Named) -> None:
-    outputs["positions"] = outputs["positions"] + 1
-
-
 def _positions_after_the_path(arguments: Named) -> None:
     lengths = np.asarray(arguments["seq_lens"], dtype=np.int64)
     arguments["seq_lens"] = lengths + arguments["num_accepted_tokens"]
 
 
-_ROTATE = "rotate_prefill_input_ids"
-_PREPARE = "prepare_for_extend_to_fill_draft_kvcache"
-
 MUTANTS = (
-    Mutant("X01", _ROTATE, "Every chunk ends in the sampled token.", given(_sampled_tail_for_every_chunk)),
-    Mutant("X16", _ROTATE, "The lookahead token of all but the last chunk is dropped.", returning(_tail_not_looked_up)),
-    Mutant("OWN-82", _ROTATE, "The batch is rotated as one prompt.", instead(_rotated_across_requests)),
-    Mutant("OWN-83", _ROTATE, "A prompt's first token becomes its tail.", instead(_rotated_within)),
-    Mutant("D08", _ROTATE, "Rows are those of the prompt before it is shifted.", instead(_not_rotated)),
-    Mutant(
-        "X15",
-        _PREPARE,
-        "There are as many rows as the longest path, not as nodes.",
-        returning(_as_many_rows_as_accepted),
+    *mutants_of(
+        "rotate_prefill_input_ids",
+        ("X01", "Every chunk ends in the sampled token.", given(_sampled_tail_for_every_chunk)),
+        ("X16", "The lookahead token of all but the last chunk is dropped.", returning(_tail_not_looked_up)),
+        ("OWN-82", "The batch is rotated as one prompt.", instead(_rotated_across_requests)),
+        ("OWN-83", "A prompt's first token becomes its tail.", instead(_rotated_within)),
+        ("D08", "Rows are those of the prompt before it is shifted.", instead(_not_rotated)),
     ),
-    Mutant("X03", _PREPARE, "Drafts are counted where tokens are meant.", returning(_drafts_for_tokens)),
-    Mutant("PV17", _PREPARE, "Every request is trimmed to the longest.", given(_trimmed_to_the_longest)),
-    Mutant("OWN-84", _PREPARE, "Rows are selected with the stride of a path.", returning(_stride_of_the_path)),
-    Mutant("OWN-85", _PREPARE, "A forward adds one position.", returning(_one_position_a_verify)),
-    Mutant("OWN-86", _PREPARE, "Positions start after the root.", returning(_positions_after_the_root)),
-    Mutant("OWN-87", _PREPARE, "Lengths have already advanced.", given(_positions_after_the_path)),
+    *mutants_of(
+        "prepare_for_extend_to_fill_draft_kvcache",
+        ("X15", "There are as many rows as the longest path, not as nodes.", returning(_as_many_rows_as_accepted)),
+        ("X03", "Drafts are counted where tokens are meant.", returning(_drafts_for_tokens)),
+        ("PV17", "Every request is trimmed to the longest.", given(_trimmed_to_the_longest)),
+        ("OWN-84", "Rows are selected with the stride of a path.", returning(_stride_of_the_path)),
+        ("OWN-85", "A forward adds one position.", returning(_one_position_a_verify)),
+        ("OWN-86", "Positions start after the root.", with_outputs(positions=lambda positions: positions + 1)),
+        ("OWN-87", "Lengths have already advanced.", given(_positions_after_the_path)),
+    ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, given
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, of_the_neighbour
 
 _FORBID, _COMMIT = "forbid_tokens", "commit_output_tokens"
 
@@ -40,14 +40,6 @@ def _sees_all_before(arguments: Named) -> None:
 
 def _not_itself(arguments: Named) -> None:
     arguments["tree_mask"] = (_squares(arguments) & ~np.eye(arguments["num_draft_tokens"], dtype=bool)).reshape(-1)
-
-
-def _words_of_the_neighbour(arguments: Named) -> None:
-    arguments["bad_words"] = np.roll(arguments["bad_words"], 1, axis=0)
-
-
-def _stops_of_the_neighbour(arguments: Named) -> None:
-    arguments["stop_mask"] = np.roll(arguments["stop_mask"], 1, axis=0)
 
 
 def _last_tokens_alone(arguments: Named) -> None:
@@ -129,8 +121,8 @@ MUTANTS = (
     Mutant("OWN-742", _FORBID, "The drafts before a node do not count as text.", given(_sees_nothing)),
     Mutant("OWN-743", _FORBID, "All drafts of lower numbers count as text.", given(_sees_all_before)),
     Mutant("OWN-744", _FORBID, "A node's own token does not count as text.", given(_not_itself)),
-    Mutant("OWN-745", _FORBID, "A request has the bad words of its neighbour.", given(_words_of_the_neighbour)),
-    Mutant("OWN-746", _FORBID, "A request has the stops of its neighbour.", given(_stops_of_the_neighbour)),
+    Mutant("OWN-745", _FORBID, "A request has the bad words of its neighbour.", of_the_neighbour("bad_words")),
+    Mutant("OWN-746", _FORBID, "A request has the stops of its neighbour.", of_the_neighbour("stop_mask")),
     Mutant("OWN-747", _FORBID, "The last token of a bad word is forbidden after anything.", given(_last_tokens_alone)),
     Mutant("OWN-748", _FORBID, "A request has one bad word.", given(_first_word_alone)),
     Mutant("OWN-749", _FORBID, "A bad word has to lie within the drafts.", given(_nothing_output)),

@@ -1,17 +1,24 @@
 """Faults in the forwards: what is written, what is seen, and what is carried on."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from specsim.hashing import MASK, digest
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    answering,
+    given,
+    of_the_first,
+    returning,
+    with_arguments,
+)
+from specsim.properties.mutants.tables import newest_key_unseen
 
 Array = Any
-
-
-def _mask_ignored(arguments: Named) -> None:
-    arguments["tree_mask"] = None
 
 
 def _squares(arguments: Named) -> Array | None:
@@ -22,32 +29,20 @@ def _squares(arguments: Named) -> Array | None:
     return mask.reshape(requests, width, width)
 
 
-def _mask_transposed(arguments: Named) -> None:
-    squares = _squares(arguments)
-    if squares is not None:
-        arguments["tree_mask"] = squares.transpose(0, 2, 1).reshape(-1)
+def _masked(change: Callable[[Array], Array]) -> Callable[[Function], Function]:
+    """Inject a fault that sees another mask, square by square."""
 
+    def masked(arguments: Named) -> None:
+        squares = _squares(arguments)
+        if squares is not None:
+            arguments["tree_mask"] = change(squares).reshape(-1)
 
-def _mask_of_the_first(arguments: Named) -> None:
-    squares = _squares(arguments)
-    if squares is not None:
-        arguments["tree_mask"] = np.resize(squares[0].reshape(-1), squares.size)
-
-
-def _everything_new_visible(arguments: Named) -> None:
-    squares = _squares(arguments)
-    if squares is not None:
-        arguments["tree_mask"] = np.ones(squares.size, dtype=np.bool_)
+    return given(masked)
 
 
 def _first_new_positions(arguments: Named) -> None:
     lengths = arguments["cache_seqlens"] - np.diff(arguments["cu_seqlens_q"])
     arguments["positions"] = np.repeat(lengths.astype(np.int64), np.diff(arguments["cu_seqlens_q"]))
-
-
-def _pages_of_the_first(arguments: Named) -> None:
-    table = arguments["page_table"]
-    arguments["page_table"] = np.resize(table[:1], table.shape)
 
 
 def _page_size_of_another_pool(arguments: Named) -> None:
@@ -60,31 +55,24 @@ def _page_size_of_another_pool(arguments: Named) -> None:
     arguments["page_table"], arguments["page_size"] = (flat % slots).astype(np.int32), 1
 
 
-def _cached_prefix_unseen(correct: Function) -> Function:
-    def change(arguments: Named) -> None:
-        size, table = arguments["page_size"], arguments["page_table"]
-        widths = np.diff(arguments["cu_seqlens_q"])
-        position = np.arange(table.shape[1] * size)
-        slots = table[:, position // size] * size + position % size
-        moved = np.zeros_like(slots)
-        for request, (length, width) in enumerate(zip(arguments["cache_seqlens"].tolist(), widths, strict=True)):
-            moved[request, :width] = slots[request, length - width : length]
-        arguments.update(page_table=moved.astype(np.int32), page_size=1, cache_seqlens=widths.astype(np.int32))
-
-    return given(change)(correct)
+def _cached_prefix_unseen(arguments: Named) -> None:
+    size, table = arguments["page_size"], arguments["page_table"]
+    widths = np.diff(arguments["cu_seqlens_q"])
+    position = np.arange(table.shape[1] * size)
+    slots = table[:, position // size] * size + position % size
+    moved = np.zeros_like(slots)
+    for request, (length, width) in enumerate(zip(arguments["cache_seqlens"].tolist(), widths, strict=True)):
+        moved[request, :width] = slots[request, length - width : length]
+    arguments.update(page_table=moved.astype(np.int32), page_size=1, cache_seqlens=widths.astype(np.int32))
 
 
-def _later_layers_unwritten(correct: Function) -> Function:
-    """Only the first layer's rows are refreshed; later layers keep what lay there."""
-
-    def call(arguments: Named) -> Any:
-        before = [buffer.copy() for buffer in arguments["kv_buffers"]]
-        outputs = correct(**arguments)
-        for buffer, old in zip(arguments["kv_buffers"][2:], before[2:], strict=True):
-            buffer[...] = old
-        return outputs
-
-    return wrapped(correct, call)
+def _later_layers_unwritten(correct: Function, arguments: Named) -> Any:
+    """Refresh the first layer's rows alone; later layers keep what lay there."""
+    before = [buffer.copy() for buffer in arguments["kv_buffers"]]
+    outputs = correct(**arguments)
+    for buffer, old in zip(arguments["kv_buffers"][2:], before[2:], strict=True):
+        buffer[...] = old
+    return outputs
 
 
 def _values_unwritten(outputs: Named, arguments: Named) -> None:
@@ -148,15 +136,6 @@ def _next_state_from_the_cache(outputs: Named, arguments: Named) -> None:
     outputs["next_hidden_states"][:, 0] = (outputs["next_hidden_states"][:, 0] + outputs["context"]) & MASK
 
 
-def _newest_entry_unseen(arguments: Named) -> None:
-    ends = arguments["kv_indptr"]
-    kept = np.ones(len(arguments["kv_indices"]), dtype=np.bool_)
-    kept[ends[1:][np.diff(ends) > 0] - 1] = False
-    seen = np.maximum(np.diff(ends) - 1, 0)
-    arguments["kv_indices"] = arguments["kv_indices"][: len(kept)][kept]
-    arguments["kv_indptr"] = np.concatenate([[0], np.cumsum(seen)]).astype(np.int32)
-
-
 def _lists_of_the_first_length(arguments: Named) -> None:
     ends = arguments["kv_indptr"]
     count = len(ends) - 1
@@ -165,22 +144,23 @@ def _lists_of_the_first_length(arguments: Named) -> None:
         arguments["kv_indptr"] = (np.arange(count + 1) * step).astype(np.int32)
 
 
-def _position_not_advanced(arguments: Named) -> None:
-    arguments["positions"] = np.zeros_like(arguments["positions"])
-
-
 _TARGET = "target_forward"
 _EXTEND = "draft_extend_forward"
 _DECODE = "draft_decode_forward"
 
 MUTANTS = (
-    Mutant("OWN-88", _TARGET, "The tree mask is ignored.", given(_mask_ignored)),
-    Mutant("OWN-89", _TARGET, "The tree mask is transposed.", given(_mask_transposed)),
-    Mutant("OWN-90", _TARGET, "Every request has the mask of the first.", given(_mask_of_the_first)),
-    Mutant("OWN-91", _TARGET, "Every new token sees every other.", given(_everything_new_visible)),
+    Mutant("OWN-88", _TARGET, "The tree mask is ignored.", with_arguments(tree_mask=None)),
+    Mutant("OWN-89", _TARGET, "The tree mask is transposed.", _masked(lambda squares: squares.transpose(0, 2, 1))),
+    Mutant(
+        "OWN-90",
+        _TARGET,
+        "Every request has the mask of the first.",
+        _masked(lambda squares: np.resize(squares[0], squares.shape)),
+    ),
+    Mutant("OWN-91", _TARGET, "Every new token sees every other.", _masked(np.ones_like)),
     Mutant("OWN-92", _TARGET, "All new tokens stand at the first new position.", given(_first_new_positions)),
-    Mutant("OWN-93", _TARGET, "Every request reads the pages of the first.", given(_pages_of_the_first)),
-    Mutant("OWN-94", _TARGET, "The prefix is not seen.", _cached_prefix_unseen),
+    Mutant("OWN-93", _TARGET, "Every request reads the pages of the first.", of_the_first("page_table")),
+    Mutant("OWN-94", _TARGET, "The prefix is not seen.", given(_cached_prefix_unseen)),
     Mutant("OWN-95", _TARGET, "V entries are not written.", returning(_values_unwritten)),
     Mutant("OWN-96", _TARGET, "Components are confused.", returning(_components_unmarked)),
     Mutant("OWN-97", _TARGET, "Padding writes the last slot.", returning(_dump_slot_wraps)),
@@ -190,15 +170,15 @@ MUTANTS = (
     Mutant("OWN-101", _TARGET, "The context word holds one token.", returning(_context_of_one_token)),
     Mutant("OWN-102", _TARGET, "Entries of the whole pool are seen.", returning(_littered_neighbours)),
     Mutant("D10", _EXTEND, "Slots are found with the page size of another pool.", given(_page_size_of_another_pool)),
-    Mutant("X17", _EXTEND, "Only the first draft layer is refreshed.", _later_layers_unwritten),
+    Mutant("X17", _EXTEND, "Only the first draft layer is refreshed.", answering(_later_layers_unwritten)),
     Mutant("D02", _EXTEND, "The residual is dropped from the state that is carried on.", returning(_residual_dropped)),
     Mutant("OWN-103", _EXTEND, "The draft cache is not read.", returning(_cache_unread)),
     Mutant("OWN-104", _EXTEND, "The carried state depends on the cache.", returning(_next_state_from_the_cache)),
-    Mutant("OWN-105", _EXTEND, "The prefix is not seen.", _cached_prefix_unseen),
+    Mutant("OWN-105", _EXTEND, "The prefix is not seen.", given(_cached_prefix_unseen)),
     Mutant("OWN-106", _EXTEND, "V entries are not written.", returning(_values_unwritten)),
     Mutant("D03", _DECODE, "The saved state is carried on instead of the new one.", returning(_saved_state_returned)),
-    Mutant("OWN-107", _DECODE, "A beam does not see its newest entry.", given(_newest_entry_unseen)),
+    Mutant("OWN-107", _DECODE, "A beam does not see its newest entry.", given(newest_key_unseen)),
     Mutant("OWN-108", _DECODE, "All lists are equally long.", given(_lists_of_the_first_length)),
-    Mutant("OWN-109", _DECODE, "Positions do not advance.", given(_position_not_advanced)),
+    Mutant("OWN-109", _DECODE, "Positions do not advance.", with_arguments(positions=np.zeros_like)),
     Mutant("OWN-110", _DECODE, "Padding writes the last slot.", returning(_dump_slot_wraps)),
 )

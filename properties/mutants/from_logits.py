@@ -5,22 +5,14 @@ from collections.abc import Callable
 import numpy as np
 from ml_dtypes import bfloat16
 
-from specsim.properties.mutants.record import Mutant, Named, given, returning
+from specsim.properties.mutants.record import Mutant, Named, given, of_the_neighbour, returning, with_arguments
 
 _SAMPLED = "verify_tree_sampled_from_logits"
 _GREEDY = "verify_tree_greedy_from_logits"
 
 
-def _always_greedy(arguments: Named) -> None:
-    arguments["temperature"] = np.zeros_like(arguments["temperature"])
-
-
 def _never_greedy(arguments: Named) -> None:
     arguments["temperature"] = np.where(arguments["temperature"] == 0, np.float32(1), arguments["temperature"])
-
-
-def _rows_rolled(arguments: Named) -> None:
-    arguments["logits"] = np.roll(arguments["logits"], 1, axis=0)
 
 
 def _rows_by_request_number(arguments: Named) -> None:
@@ -64,9 +56,9 @@ def _longest_path_counted(outputs: Named, arguments: Named) -> None:
 
 
 MUTANTS = (
-    Mutant("V24", _SAMPLED, "Sampled requests are verified greedily.", given(_always_greedy)),
+    Mutant("V24", _SAMPLED, "Sampled requests are verified greedily.", with_arguments(temperature=np.zeros_like)),
     Mutant("OWN-277", _SAMPLED, "Greedy requests are sampled.", given(_never_greedy)),
-    Mutant("OWN-278", _SAMPLED, "Rows belong to the node before.", given(_rows_rolled)),
+    Mutant("OWN-278", _SAMPLED, "Rows belong to the node before.", of_the_neighbour("logits")),
     Mutant("OWN-279", _SAMPLED, "Forbidden tokens get a logit of 0.", given(_forbidden_tokens_are_large)),
     Mutant("OWN-320", _SAMPLED, "Min-p is left out.", given(_off("min_p", 0.0))),
     Mutant("OWN-321", _SAMPLED, "Top-k is left out.", given(_off("top_k", 2**30))),

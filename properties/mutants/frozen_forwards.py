@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, returning
+from specsim.properties.mutants.tables import newest_key_unseen
 
 Array = Any
 
@@ -17,15 +18,11 @@ def _always_the_seed(arguments: Named) -> None:
     arguments["positions"], arguments["depth"] = arguments["positions"] + arguments["depth"] - 1, 1
 
 
-def _never_the_seed(correct: Function) -> Function:
-    """At depth 1 the keys are taken for what is still to be added."""
-
-    def call(arguments: Named) -> Any:
-        if arguments["depth"] == 1:
-            arguments["depth"], arguments["positions"] = 2, np.maximum(arguments["positions"] - 1, 0)
-        return correct(**arguments)
-
-    return wrapped(correct, call)
+def _never_the_seed(correct: Function, arguments: Named) -> Any:
+    """At depth 1, take the keys for what is still to be added."""
+    if arguments["depth"] == 1:
+        arguments["depth"], arguments["positions"] = 2, np.maximum(arguments["positions"] - 1, 0)
+    return correct(**arguments)
 
 
 def _values_unread(arguments: Named) -> None:
@@ -40,14 +37,6 @@ def _first_layer_for_all(arguments: Named) -> None:
 def _words_in_turn(arguments: Named) -> None:
     layers, num_words = arguments["target_layers"], arguments["hidden_states"].shape[1] - 1
     arguments["target_layers"] = np.arange(len(layers), dtype=np.int64) % num_words
-
-
-def _newest_key_unseen(arguments: Named) -> None:
-    ends = arguments["kv_indptr"]
-    kept = np.ones(len(arguments["kv_indices"]), dtype=np.bool_)
-    kept[ends[1:][np.diff(ends) > 0] - 1] = False
-    arguments["kv_indptr"] = np.concatenate([[0], np.cumsum(np.maximum(np.diff(ends) - 1, 0))]).astype(np.int32)
-    arguments["kv_indices"] = arguments["kv_indices"][kept]
 
 
 def _keys_of_the_first(arguments: Named) -> None:
@@ -79,11 +68,11 @@ _FORWARD = "frozen_kv_draft_forward"
 MUTANTS = (
     Mutant("OWN-2620", _FORWARD, "A token stands one position too early.", given(_position_of_the_key)),
     Mutant("OWN-2621", _FORWARD, "Every forward takes its state for a seed.", given(_always_the_seed)),
-    Mutant("OWN-2622", _FORWARD, "The seed is taken for what a forward carried on.", _never_the_seed),
+    Mutant("OWN-2622", _FORWARD, "The seed is taken for what a forward carried on.", answering(_never_the_seed)),
     Mutant("OWN-2623", _FORWARD, "Values are not read.", given(_values_unread)),
     Mutant("OWN-2624", _FORWARD, "All draft layers read the first one's entries.", given(_first_layer_for_all)),
     Mutant("OWN-2625", _FORWARD, "Draft layers stand for the target's in turn.", given(_words_in_turn)),
-    Mutant("OWN-2626", _FORWARD, "The newest key is not seen.", given(_newest_key_unseen)),
+    Mutant("OWN-2626", _FORWARD, "The newest key is not seen.", given(newest_key_unseen)),
     Mutant("OWN-2627", _FORWARD, "All beams see the keys of the first.", given(_keys_of_the_first)),
     Mutant("OWN-2628", _FORWARD, "What the keys come to is carried on, too.", returning(_whole_state_carried)),
     Mutant("OWN-2629", _FORWARD, "The state that was given is carried on.", returning(_seed_carried)),

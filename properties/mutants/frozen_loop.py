@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,11 +9,10 @@ from specsim.assertion import require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, VerifyInput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
-from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv
@@ -85,54 +83,33 @@ class CacheIsWritten(FrozenSide):
         return drafted
 
 
-class SeedOfTheRoot(FrozenSide):
-    """Starts the next draft from the state of the root, which is stale once a draft was accepted."""
+def _seeded(rows: Callable[[Array, Batch], Array]) -> type[FrozenSide]:
+    """Return a side that starts the next drafts from other rows of the extend, by its counts and its batch."""
 
-    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
-        """Take other rows."""
-        return _with_states(super().extend_ragged(batch, pools), batch, lambda counts: np.cumsum(counts) - counts)
+    class Seeded(FrozenSide):
+        def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
+            seeds = super().extend_ragged(batch, pools)
+            phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
+            places = rows(phase.num_accepted_tokens.astype(np.int64), batch)
+            return replace(seeds, hidden_states=phase.hidden_states[places])
 
-
-class SeedOneEarly(FrozenSide):
-    """Starts the next draft from the state of the last accepted draft's parent."""
-
-    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
-        """Take other rows."""
-        seeds = super().extend_ragged(batch, pools)
-        return _with_states(seeds, batch, lambda counts: np.cumsum(counts) - np.minimum(counts, 2))
+    return Seeded
 
 
-class SeedAtTheWrongWidth(FrozenSide):
-    """Takes ragged rows for rows of one width."""
-
-    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
-        """Take other rows."""
-        width = require_kind("what is installed", batch.info, EagleDraftExtendInput).num_tokens_per_req
-
-        def rows(counts: Array) -> Array:
-            places: Array = np.arange(len(counts)) * width + counts - 1
-            return places % int(counts.sum())
-
-        return _with_states(super().extend_ragged(batch, pools), batch, rows)
+def _at_the_wrong_width(counts: Array, batch: Batch) -> Array:
+    """Take ragged rows for rows of one width."""
+    width = require_kind("what is installed", batch.info, EagleDraftExtendInput).num_tokens_per_req
+    places: Array = np.arange(len(counts)) * width + counts - 1
+    return places % int(counts.sum())
 
 
-class SeedOfTheNeighbour(FrozenSide):
-    """Gives each request the state of the one after it."""
-
-    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
-        """Take other rows."""
-        return _with_states(
-            super().extend_ragged(batch, pools), batch, lambda counts: np.roll(np.cumsum(counts), -1) - 1
-        )
+def _one_early(counts: Array, batch: Batch) -> Array:
+    """Take the state of the last accepted draft's parent."""
+    return np.cumsum(counts) - np.minimum(counts, 2)
 
 
-class SeedOfTheLastRow(FrozenSide):
-    """Takes every seed from the last row of the batch."""
-
-    def extend_ragged(self, batch: Batch, pools: Pools) -> DraftInput:
-        """Take other rows."""
-        seeds = super().extend_ragged(batch, pools)
-        return _with_states(seeds, batch, lambda counts: np.full_like(counts, counts.sum() - 1))
+def _of_the_next(counts: Array, batch: Batch) -> Array:
+    return np.roll(np.cumsum(counts), -1) - 1
 
 
 class SeedOfTheFirstRow(FrozenSide):
@@ -208,12 +185,6 @@ def _cut(keys: ListedKeys[Array], count: int, least: int) -> ListedKeys[Array]:
     return ListedKeys(np.concatenate(lists), ends, keys.max_num_keys)
 
 
-def _with_states(seeds: DraftInput, batch: Batch, rows: Callable[[Array], Array]) -> DraftInput:
-    """Return seeds with the states of other rows of the extend, which are chosen by its counts."""
-    phase = require_kind("what is installed", batch.info, EagleDraftExtendInput)
-    return replace(seeds, hidden_states=phase.hidden_states[rows(phase.num_accepted_tokens.astype(np.int64))])
-
-
 _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2640", "Positions advance with the depth.", PositionsAdvance),
     ("OWN-2641", "A draft stands at its first token, not at the last key.", PositionOfTheToken),
@@ -222,11 +193,15 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
     ("OWN-2644", "A draft does not see the last key after its seed.", OldKeysDeeper),
     ("OWN-2645", "A request drafts over the keys of its neighbour.", KeysOfTheNeighbour),
     ("OWN-2646", "A draft writes over the target's last key.", CacheIsWritten),
-    ("OWN-2647", "The seed is the state of the root.", SeedOfTheRoot),
-    ("OWN-2648", "The seed is the state one row before the last.", SeedOneEarly),
-    ("OWN-2649", "The row of a seed is found with the width of a path.", SeedAtTheWrongWidth),
-    ("OWN-2650", "The seed is that of the neighbour.", SeedOfTheNeighbour),
-    ("OWN-2660", "All seeds are that of the last row.", SeedOfTheLastRow),
+    ("OWN-2647", "The seed is the state of the root.", _seeded(lambda counts, _: np.cumsum(counts) - counts)),
+    ("OWN-2648", "The seed is the state one row before the last.", _seeded(_one_early)),
+    ("OWN-2649", "The row of a seed is found with the width of a path.", _seeded(_at_the_wrong_width)),
+    ("OWN-2650", "The seed is that of the neighbour.", _seeded(_of_the_next)),
+    (
+        "OWN-2660",
+        "All seeds are that of the last row.",
+        _seeded(lambda counts, _: np.full_like(counts, counts.sum() - 1)),
+    ),
     ("OWN-2651", "The first seed is the state of the first token of a chunk.", SeedOfTheFirstRow),
     ("OWN-2652", "The first seed is that of the last request to join.", SeedOfTheBatch),
     ("OWN-2653", "The root stays where a verify accepts no draft.", RootIsLost),
@@ -234,13 +209,4 @@ _FAULTS: tuple[tuple[str, str, type[FrozenSide]], ...] = (
 )
 
 
-MUTANTS = tuple(
-    Mutant(
-        number,
-        "prepare_for_frozen_kv_draft",
-        summary,
-        unchanged,
-        workers={"frozen_kv_mtp": partial(ReferenceWorkerV1, make_side=side)},
-    )
-    for number, summary, side in _FAULTS
-)
+MUTANTS = mutants_of_sides("prepare_for_frozen_kv_draft", ["frozen_kv_mtp"], _FAULTS)

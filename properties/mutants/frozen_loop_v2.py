@@ -2,23 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from specsim.conformance.arrays import Array
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
-from specsim.reference.worker.v2 import ReferenceWorker
-from specsim.simulation.worker import Worker
 
 Fault = Callable[[VerifyInput, VerifyOutput, DraftExtendInput], DraftExtendInput]
 
 
-def _seeding(fault: Fault) -> Callable[..., Worker]:
-    """Return a worker that keeps the seeds of other rows or other states."""
+def _seeding(fault: Fault) -> type[FrozenSide]:
+    """Return a side that keeps the seeds of other rows or other states."""
 
     class FaultySide(FrozenSide):
         def extend(
@@ -32,7 +29,7 @@ def _seeding(fault: Fault) -> Callable[..., Worker]:
             changed = fault(verify_input, verify_output, phase)
             return super().extend(row, verify_input, verify_output, changed, pools)
 
-    return partial(ReferenceWorker, make_side=FaultySide)
+    return FaultySide
 
 
 def _of_the_root(_: VerifyInput, output: VerifyOutput, phase: DraftExtendInput) -> DraftExtendInput:
@@ -72,7 +69,8 @@ _FAULTS: tuple[tuple[str, str, Fault], ...] = (
     ("OWN-2661", "The seed that waits is the state of the last node.", _of_the_last_node),
 )
 
-MUTANTS = tuple(
-    Mutant(number, "prepare_for_frozen_kv_draft", summary, unchanged, workers={"frozen_kv_mtp_v2": _seeding(fault)})
-    for number, summary, fault in _FAULTS
+MUTANTS = mutants_of_sides(
+    "prepare_for_frozen_kv_draft",
+    ["frozen_kv_mtp_v2"],
+    [(number, summary, _seeding(fault)) for number, summary, fault in _FAULTS],
 )

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from specsim.host.grammar import Grammar, is_allowed
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning, unchecked
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    given,
+    instead,
+    of_the_first,
+    returning,
+    unchecked,
+)
 from specsim.topology import Topology
 
 Array = Any
@@ -93,10 +102,6 @@ def _one_pass_by_number(arguments: Named, request: int, tree: Topology) -> list[
     return states
 
 
-def _state_of_the_first(arguments: Named) -> None:
-    arguments["grammar_state"] = np.resize(arguments["grammar_state"][:1], arguments["grammar_state"].shape)
-
-
 def _nothing_without_grammar(outputs: Named, arguments: Named) -> None:
     width = arguments["candidates"].shape[1]
     has_none = np.repeat(arguments["grammar_state"] < 0, width)
@@ -172,7 +177,7 @@ MUTANTS = (
         "A sibling's token is not taken back before the next one is read.",
         instead(_masked(_elder_sibling_not_taken_back)),
     ),
-    Mutant("OWN-329", _MASK, "Every request has the grammar of the first.", given(_state_of_the_first)),
+    Mutant("OWN-329", _MASK, "Every request has the grammar of the first.", of_the_first("grammar_state")),
     Mutant("OWN-330", _MASK, "Without a grammar nothing is allowed.", returning(_nothing_without_grammar)),
     Mutant("OWN-331", _MASK, "Bits past the vocabulary are set.", returning(_padding_allowed)),
     Mutant("OWN-332", _MASK, "Tokens beyond the vocabulary wrap.", given(_tokens_wrap)),

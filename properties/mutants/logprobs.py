@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning
+from specsim.properties.mutants.record import Function, Named, given, mutants_of, returning
 from specsim.reference.logprobs import log_softmax, rounded
 
 Array = Any
@@ -47,10 +47,6 @@ def _without_subtracting(row: Array, temperature: float) -> Array:
 
 def _not_normalised(row: Array, temperature: float) -> Array:
     return (row - row.max()) / (temperature or 1.0)
-
-
-def _logits_alone(row: Array, temperature: float) -> Array:
-    return row / (temperature or 1.0)
 
 
 def _through_bfloat16(row: Array, temperature: float) -> Array:
@@ -113,83 +109,60 @@ def _listed_by_entry(outputs: Named, arguments: Named) -> None:
             outputs["listed_logprobs"][entry] = np.where(tokens < 0, 0.0, row[tokens])
 
 
-_GATHER = "gather_output_logprobs"
-
-MUTANTS = (
-    Mutant("M09", _GATHER, "Every output token is certain.", _scored(last=lambda value: 0.0)),
-    Mutant(
+MUTANTS = mutants_of(
+    "gather_output_logprobs",
+    ("M09", "Every output token is certain.", _scored(last=lambda value: 0.0)),
+    (
         "OWN-1370",
-        _GATHER,
         "Rows are those of places, as after compaction.",
         _scored(node_of=lambda node, place, first, num_nodes: first + place),
     ),
-    Mutant(
+    (
         "OWN-1371",
-        _GATHER,
         "Tokens are those of places, as after compaction.",
         _scored(token_of=lambda predict, node, place, first: predict[first + place]),
     ),
-    Mutant(
+    (
         "OWN-1372",
-        _GATHER,
         "Every token is scored by the row of the root.",
         _scored(node_of=lambda node, place, first, num_nodes: first),
     ),
-    Mutant(
+    (
         "OWN-1373",
-        _GATHER,
         "Every token is scored by a row of the first request.",
         _scored(node_of=lambda node, place, first, num_nodes: node - first),
     ),
-    Mutant(
+    (
         "OWN-1374",
-        _GATHER,
         "A token is scored by the row after its own.",
         _scored(node_of=lambda node, place, first, num_nodes: first + (node - first + 1) % num_nodes),
     ),
-    Mutant(
+    (
         "OWN-1375",
-        _GATHER,
         "Temperatures are left out.",
         _scored(temperature_of=lambda temperature, request, entry, num_nodes: 1.0),
     ),
-    Mutant(
+    (
         "OWN-1376",
-        _GATHER,
         "The temperature of the first request is everybody's.",
         _scored(temperature_of=lambda temperature, request, entry, num_nodes: temperature[0]),
     ),
-    Mutant(
+    (
         "OWN-1377",
-        _GATHER,
         "Entries are cut into requests by nodes of a tree.",
         _scored(temperature_of=lambda temperature, request, entry, num_nodes: temperature[entry // num_nodes]),
     ),
-    Mutant(
-        "OWN-1378",
-        _GATHER,
-        "A greedy request is scored as if it were certain.",
-        _scored(row_of=_temperature_zero_is_greedy),
-    ),
-    Mutant("OWN-1379", _GATHER, "Weights are taken of logits as they are.", _scored(row_of=_without_subtracting)),
-    Mutant("OWN-1380", _GATHER, "Scores are relative to the best token.", _scored(row_of=_not_normalised)),
-    Mutant("OWN-1381", _GATHER, "Logits are reported.", _scored(row_of=_logits_alone)),
-    Mutant("OWN-1382", _GATHER, "Scores pass through bfloat16.", _scored(row_of=_through_bfloat16)),
-    Mutant(
-        "OWN-1383", _GATHER, "What should stay finite does not, and the other way round.", given(_clamped_the_other_way)
-    ),
-    Mutant("OWN-1384", _GATHER, "Of equal tokens the higher one comes first.", returning(_later_of_equals)),
-    Mutant("OWN-1385", _GATHER, "The most probable tokens are those of the root.", returning(_top_of_the_root)),
-    Mutant(
-        "OWN-1386",
-        _GATHER,
-        "The most probable tokens are scored without temperature.",
-        returning(_top_without_temperature),
-    ),
-    Mutant("OWN-1387", _GATHER, "The least of the most probable comes first.", returning(_worst_first)),
-    Mutant(
-        "OWN-1388", _GATHER, "All are asked about the tokens of the first request.", given(_tokens_of_the_first_request)
-    ),
-    Mutant("OWN-1389", _GATHER, "Padding of a list is the last token.", given(_padding_wraps)),
-    Mutant("OWN-1390", _GATHER, "Lists are looked up by entry.", returning(_listed_by_entry)),
+    ("OWN-1378", "A greedy request is scored as if it were certain.", _scored(row_of=_temperature_zero_is_greedy)),
+    ("OWN-1379", "Weights are taken of logits as they are.", _scored(row_of=_without_subtracting)),
+    ("OWN-1380", "Scores are relative to the best token.", _scored(row_of=_not_normalised)),
+    ("OWN-1381", "Logits are reported.", _scored(row_of=lambda row, temperature: row / (temperature or 1.0))),
+    ("OWN-1382", "Scores pass through bfloat16.", _scored(row_of=_through_bfloat16)),
+    ("OWN-1383", "What should stay finite does not, and the other way round.", given(_clamped_the_other_way)),
+    ("OWN-1384", "Of equal tokens the higher one comes first.", returning(_later_of_equals)),
+    ("OWN-1385", "The most probable tokens are those of the root.", returning(_top_of_the_root)),
+    ("OWN-1386", "The most probable tokens are scored without temperature.", returning(_top_without_temperature)),
+    ("OWN-1387", "The least of the most probable comes first.", returning(_worst_first)),
+    ("OWN-1388", "All are asked about the tokens of the first request.", given(_tokens_of_the_first_request)),
+    ("OWN-1389", "Padding of a list is the last token.", given(_padding_wraps)),
+    ("OWN-1390", "Lists are looked up by entry.", returning(_listed_by_entry)),
 )

@@ -11,14 +11,6 @@ from specsim.simulation.memory.protocols import Snapshot
 Method = Callable[..., Any]
 
 
-def _returned_to_the_front(correct: Method, self: Any, slots: Sequence[int]) -> None:
-    self._free.prepend(slots)
-
-
-def _returned_sorted(correct: Method, self: Any, slots: Sequence[int]) -> None:
-    correct(self, sorted(slots))
-
-
 def _returned_after(correct: Method, self: Any, slots: Sequence[int]) -> None:
     self._free.append(sorted(self._pages_of(slots)))
 
@@ -34,10 +26,6 @@ def _returned_once_a_slot(correct: Method, self: Any, slots: Sequence[int]) -> N
 def _returned_when_named_whole(correct: Method, self: Any, slots: Sequence[int]) -> None:
     pages = [slot // self.page_size for slot in slots]
     correct(self, [slot for slot in slots if pages.count(slot // self.page_size) == self.page_size])
-
-
-def _anything_is_owned(correct: Method, self: Any, slots: Sequence[int]) -> None:
-    return None
 
 
 def _twice_is_owned(correct: Method, self: Any, slots: Sequence[int]) -> None:
@@ -119,10 +107,6 @@ def _restored_without_owners(correct: Method, self: Any, before: Snapshot) -> No
     owned = set(self._free.owned)
     correct(self, before)
     self._free.replace(before.free, owned)
-
-
-def _not_restored(correct: Method, self: Any, before: Snapshot) -> None:
-    return None
 
 
 def _restored_without_its_group(correct: Method, self: Any, before: Snapshot) -> None:
@@ -218,10 +202,6 @@ def _row_zero_is_given(correct: Method, self: Any, count: int) -> Any:
     return [row - 1 for row in correct(self, count)]
 
 
-def _row_unchecked(correct: Method, self: Any, rows: Any) -> None:
-    self._rows.append(list(rows))
-
-
 def _row_returned_first(correct: Method, self: Any, rows: Any) -> None:
     self._rows.require_owned(list(rows))
     self._rows.prepend(list(rows))
@@ -236,7 +216,7 @@ def _row_stays_owned(correct: Method, self: Any, rows: Any) -> None:
 Row = tuple[int, str, dict[str, Method]]
 
 _ANY: tuple[Row, ...] = (
-    (1, "Anything may be freed.", {"_require_owned": _anything_is_owned}),
+    (1, "Anything may be freed.", {"_require_owned": lambda correct, self, slots: None}),
     (2, "A slot that is named twice is freed.", {"_require_owned": _twice_is_owned}),
     (3, "What a group has collected may be freed again.", {"_require_owned": _the_group_is_forgotten}),
     (4, "What is freed in a group is free at once.", {"free": _freed_at_once}),
@@ -252,7 +232,7 @@ _ANY: tuple[Row, ...] = (
     (10, "A backup is put back in another order.", {"restore": _restored_sorted}),
     (11, "What was borrowed lines up after the free pages.", {"restore": _restored_after}),
     (12, "Borrowed pages keep their owner.", {"restore": _restored_without_owners}),
-    (13, "A backup is the live list, so that nothing is put back.", {"restore": _not_restored}),
+    (13, "A backup is the live list, so that nothing is put back.", {"restore": lambda correct, self, before: None}),
     (14, "A backup forgets what the open group has collected.", {"restore": _restored_without_its_group}),
     (15, "Pages for a batch come from the back of the free list.", {"extend": _handed_out_from_the_back}),
     (16, "A page stays free although it was handed out.", {"extend": _handed_out_and_free}),
@@ -266,8 +246,8 @@ _ANY: tuple[Row, ...] = (
 """Faults that both allocators can have."""
 
 _SLOTS: tuple[Row, ...] = (
-    (23, "Slots that return go out first.", {"_order": _returned_to_the_front}),
-    (24, "Slots return sorted.", {"_order": _returned_sorted}),
+    (23, "Slots that return go out first.", {"_order": lambda correct, self, slots: self._free.prepend(slots)}),
+    (24, "Slots return sorted.", {"_order": lambda correct, self, slots: correct(self, sorted(slots))}),
 )
 _PAGES: tuple[Row, ...] = (
     (23, "Pages that return go out last.", {"_order": _returned_after}),
@@ -280,7 +260,7 @@ _PAGES: tuple[Row, ...] = (
     (30, "A page more is taken where a page ends.", {"extend": _page_too_many}),
 )
 _ROWS: tuple[Row, ...] = (
-    (1, "A row that no one has may be freed.", {"free": _row_unchecked}),
+    (1, "A row that no one has may be freed.", {"free": lambda correct, self, rows: self._rows.append(list(rows))}),
     (2, "Rows come from the back.", {"allocate": _row_from_the_back}),
     (3, "Rows that return go out first.", {"free": _row_returned_first}),
     (4, "The padding row is given to a request.", {"allocate": _row_zero_is_given}),

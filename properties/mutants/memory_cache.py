@@ -10,14 +10,6 @@ Method = Callable[..., Any]
 Key = Sequence[Any]
 
 
-def _parts_of_pages(correct: Method, self: Any, key: Key) -> Any:
-    return tuple(key)
-
-
-def _up_to_the_last_page(correct: Method, self: Any, key: Key) -> Any:
-    return correct(self, key[:-1])
-
-
 def _whole_nodes(correct: Method, self: Any, key: Key) -> Any:
     """Take a piece as a whole although the key leaves it inside."""
     passed = self._passed(key)
@@ -196,21 +188,13 @@ def _gone_is_found(correct: Method, self: Any, node: Any) -> Any:
     return node if hasattr(node, "path") else correct(self, node)
 
 
-def _all_is_evictable(correct: Method, self: Any) -> int:
-    return int(self.num_cached)
-
-
 def _leaves_are_evictable(correct: Method, self: Any) -> int:
     return sum(len(node.slots) for node in self._root.descendants() if not node.num_locks and not node.children)
 
 
-def _unchecked(correct: Method, self: Any, slots: Any) -> None:
-    return None
-
-
 _ROWS: tuple[tuple[int, str, dict[str, Method]], ...] = (
-    (0, "Parts of pages are cached.", {"_whole_pages": _parts_of_pages}),
-    (1, "The last unit of a key is left out.", {"_whole_pages": _up_to_the_last_page}),
+    (0, "Parts of pages are cached.", {"_whole_pages": lambda correct, self, key: tuple(key)}),
+    (1, "The last unit of a key is left out.", {"_whole_pages": lambda correct, self, key: correct(self, key[:-1])}),
     (2, "A match takes a piece as a whole that the key leaves inside.", {"_walk": _whole_nodes}),
     (3, "Locks are not kept for the front of a piece that is cut.", {"_walk": _locks_are_not_split}),
     (4, "A match that ends inside a piece names the rest of it.", {"_walk": _ends_after}),
@@ -238,9 +222,9 @@ _ROWS: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (26, "The cache still owns what it has given back.", {"evict": _still_owned}),
     (27, "A match still finds what was given back.", {"_forget": _still_found}),
     (28, "What was given back can be locked.", {"_own": _gone_is_found}),
-    (29, "Locked slots count as evictable.", {"num_evictable": _all_is_evictable}),
+    (29, "Locked slots count as evictable.", {"num_evictable": lambda correct, self: int(self.num_cached)}),
     (30, "Leaves alone count as evictable.", {"num_evictable": _leaves_are_evictable}),
-    (31, "The slots of an insertion are not looked at.", {"_check_slots": _unchecked}),
+    (31, "The slots of an insertion are not looked at.", {"_check_slots": lambda correct, self, slots: None}),
 )
 
 MUTANTS = tuple(

@@ -5,26 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.counts import ceil_to, floor_to
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, with_arguments, with_fields
 from specsim.simulation.memory.release import Release
 from specsim.simulation.memory.reserve import DecodeSizes
-
-Change = Callable[[Named], dict[str, Any]]
-
-
-def _given(change: Change) -> Callable[[Function], Function]:
-    """Inject a fault that hands other arguments over."""
-    return answering(lambda correct, named: correct(**{**named, **change(named)}))
 
 
 def _with_sizes(**changed: Callable[[DecodeSizes], Any]) -> Callable[[Function], Function]:
     """Inject a fault in the sizes that are seen."""
-
-    def change(named: Named) -> dict[str, Any]:
-        sizes: DecodeSizes = named["sizes"]
-        return {"sizes": replace(sizes, **{name: of(sizes) for name, of in changed.items()})}
-
-    return _given(change)
+    return with_arguments(sizes=lambda sizes: replace(sizes, **{name: of(sizes) for name, of in changed.items()}))
 
 
 def _beams_begin_with_a_page(correct: Function, named: Named) -> Any:
@@ -46,10 +34,6 @@ def _one_iteration(correct: Function, named: Named) -> Any:
 def _one_short(correct: Function, named: Named) -> Any:
     end = named["num_committed"] + _reserve(named) - 1
     return ceil_to(max(named["num_allocated"], end), named["page_size"])
-
-
-def _shrinks(correct: Function, named: Named) -> Any:
-    return correct(**{**named, "num_allocated": 0})
 
 
 def _from_the_allocated(correct: Function, named: Named) -> Any:
@@ -79,10 +63,6 @@ def _without_the_page(correct: Function, named: Named) -> Any:
 
 def _one_wider(correct: Function, named: Named) -> Any:
     return correct(**named) + 1
-
-
-def _first_alone(named: Named) -> dict[str, Any]:
-    return {"batch": named["batch"][:1]}
 
 
 def _v2_alone(fault: Callable[[Function, Named], Any]) -> Callable[[Function], Function]:
@@ -149,27 +129,22 @@ def _output_alone(correct: Function, named: Named) -> Any:
     return correct(**named) if finished is None else min(named["num_committed"], finished)
 
 
-def _planned(change: Callable[[Release, Named], Release]) -> Callable[[Function], Function]:
-    """Inject a fault in what becomes of positions."""
-    return answering(lambda correct, named: change(correct(**named), named))
-
-
-def _page_later(plan: Release, named: Named) -> Release:
+def _page_later(plan: Release, named: Named) -> Named:
     size = named["page_size"]
-    return replace(plan, num_key=max(floor_to(plan.num_owned, size), plan.num_key))
+    return {"num_key": max(floor_to(plan.num_owned, size), plan.num_key)}
 
 
-def _page_earlier(plan: Release, named: Named) -> Release:
-    return replace(plan, num_key=max(plan.num_key - named["page_size"], plan.num_protected))
+def _page_earlier(plan: Release, named: Named) -> Named:
+    return {"num_key": max(plan.num_key - named["page_size"], plan.num_protected)}
 
 
-def _scratch_from_the_text(plan: Release, named: Named) -> Release:
-    return replace(plan, scratch=(plan.num_owned, plan.scratch[1]))
+def _scratch_from_the_text(plan: Release, named: Named) -> Named:
+    return {"scratch": (plan.num_owned, plan.scratch[1])}
 
 
-def _scratch_from_the_page(plan: Release, named: Named) -> Release:
+def _scratch_from_the_page(plan: Release, named: Named) -> Named:
     size = named["page_size"]
-    return replace(plan, scratch=(floor_to(plan.num_owned, size) + size, max(plan.scratch[1], plan.num_owned)))
+    return {"scratch": (floor_to(plan.num_owned, size) + size, max(plan.scratch[1], plan.num_owned))}
 
 
 _RESERVE, _NEXT, _WIDTH = "alloc_len_per_decode", "next_allocated_length", "required_row_width"
@@ -178,7 +153,12 @@ _DEMAND, _OWNED, _PLAN = "new_tokens_required_next_decode", "owned_length", "pla
 MUTANTS = (
     Mutant("K02", _NEXT, "The recorded length is not that of whole pages.", answering(_unaligned)),
     Mutant("K18", _NEXT, "One iteration is reserved while another is in flight.", answering(_one_iteration)),
-    Mutant("S16", _NEXT, "What a deeper draft has allocated is forgotten by a flatter one.", answering(_shrinks)),
+    Mutant(
+        "S16",
+        _NEXT,
+        "What a deeper draft has allocated is forgotten by a flatter one.",
+        with_arguments(num_allocated=0),
+    ),
     Mutant("OWN-1110", _RESERVE, "Beams begin with a page of their own.", answering(_beams_begin_with_a_page)),
     Mutant(
         "OWN-1111",
@@ -187,14 +167,14 @@ MUTANTS = (
         _with_sizes(num_draft_tokens=lambda one: min(one.num_draft_tokens, 1)),
     ),
     Mutant("OWN-1112", _RESERVE, "Steps alone are counted.", _with_sizes(topk=lambda one: min(one.topk, 1))),
-    Mutant("OWN-1113", _RESERVE, "Pages are counted as slots.", _given(lambda named: {"page_size": 1})),
+    Mutant("OWN-1113", _RESERVE, "Pages are counted as slots.", with_arguments(page_size=1)),
     Mutant("OWN-1114", _NEXT, "The reserve is one position short.", answering(_one_short)),
     Mutant("OWN-1115", _NEXT, "The reserve begins after what is allocated.", answering(_from_the_allocated)),
     Mutant("OWN-1116", _NEXT, "A page more is allocated than is reserved.", answering(_page_more)),
     Mutant("OWN-1117", _WIDTH, "A row has room for a verify after its text alone.", answering(_head_room_of_a_verify)),
     Mutant("OWN-1118", _WIDTH, "A row has no room for the rest of a page.", answering(_without_the_page)),
     Mutant("OWN-1119", _WIDTH, "A row is wider than anything needs.", answering(_one_wider)),
-    Mutant("OWN-1120", _DEMAND, "The first request alone is counted.", _given(_first_alone)),
+    Mutant("OWN-1120", _DEMAND, "The first request alone is counted.", with_arguments(batch=lambda batch: batch[:1])),
     Mutant("OWN-1121", _DEMAND, "V2 counts the last page as unused.", _v2_alone(_as_if_in_whole_pages)),
     Mutant("OWN-1122", _DEMAND, "V2 needs a page less.", _v2_alone(_one_less)),
     Mutant(
@@ -214,19 +194,22 @@ MUTANTS = (
         "OWN-1131",
         _PLAN,
         "A position is cached without the token after it.",
-        _given(lambda named: {"has_pair_keys": False}),
+        with_arguments(has_pair_keys=False),
     ),
-    Mutant("OWN-1132", _PLAN, "The last page is never cached.", _planned(_page_earlier)),
-    Mutant("OWN-1133", _PLAN, "The last page is cached although it is not resolved.", _planned(_page_later)),
+    Mutant("OWN-1132", _PLAN, "The last page is never cached.", with_fields(_page_earlier)),
+    Mutant("OWN-1133", _PLAN, "The last page is cached although it is not resolved.", with_fields(_page_later)),
     Mutant(
-        "OWN-1134", _PLAN, "The page of the last text is freed with the scratch, too.", _planned(_scratch_from_the_text)
+        "OWN-1134",
+        _PLAN,
+        "The page of the last text is freed with the scratch, too.",
+        with_fields(_scratch_from_the_text),
     ),
-    Mutant("OWN-1135", _PLAN, "A page of scratch is never freed.", _planned(_scratch_from_the_page)),
-    Mutant("OWN-1136", _PLAN, "The scratch is not freed.", _planned(lambda plan, named: replace(plan, scratch=(0, 0)))),
+    Mutant("OWN-1135", _PLAN, "A page of scratch is never freed.", with_fields(_scratch_from_the_page)),
+    Mutant("OWN-1136", _PLAN, "The scratch is not freed.", with_fields(lambda plan, _: {"scratch": (0, 0)})),
     Mutant(
         "OWN-1137",
         _PLAN,
         "Cached slots are freed with the request's own.",
-        _planned(lambda plan, named: replace(plan, num_protected=0)),
+        with_fields(lambda plan, _: {"num_protected": 0}),
     ),
 )

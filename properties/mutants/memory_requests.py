@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.counts import ceil_to
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding, with_arguments
 from specsim.rejection import SpecRejection
 from specsim.simulation.memory import Books, Holding, Memory, Room
 from specsim.simulation.memory.keys import key_units
@@ -80,10 +80,6 @@ def _range_one_late(named: Named, ranges: Any) -> Any:
 
 def _all_get_the_slots_of_the_first(named: Named, ranges: Any) -> Any:
     return [replace(one, slots=(ranges[0].slots * len(one.slots))[: len(one.slots)]) for one in ranges]
-
-
-def _whole_prompt(correct: Function, named: Named) -> Any:
-    return correct(**{**named, "fill": [*named["fill"], 0]})
 
 
 def _hit_a_page_short(correct: Function, named: Named) -> Any:
@@ -177,10 +173,6 @@ def _text_is_left(correct: Function, named: Named) -> Any:
     return correct(**named)
 
 
-def _from_the_front(correct: Function, named: Named) -> Any:
-    return correct(**{**named, "batch": named["batch"][::-1]})
-
-
 def _cache_is_not_asked(correct: Function, named: Named) -> Any:
     return correct(**{**named, "memory": replace(named["memory"], cache=None)})
 
@@ -263,7 +255,7 @@ _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
         answering(_grows_one_by_one),
     ),
     ("OWN-1154", _ADMIT, "A hit is not locked.", _with_cache(lock=_nothing)),
-    ("OWN-1155", _ADMIT, "Nothing of a cached prompt is computed again.", answering(_whole_prompt)),
+    ("OWN-1155", _ADMIT, "Nothing of a cached prompt is computed again.", with_arguments(fill=lambda fill: [*fill, 0])),
     ("OWN-1156", _ADMIT, "A hit is a page short.", answering(_hit_a_page_short)),
     ("OWN-1157", _ADMIT, "The row of a hit is not written.", answering(_row_is_not_written)),
     ("OWN-1158", _CHUNK, "A chunk counts as text one chunk late.", _after(_committed_later)),
@@ -283,7 +275,7 @@ _ROWS: tuple[tuple[str, str, str, Callable[[Function], Function]], ...] = (
     ("OWN-1172", _RETRACT, "What a retracted request shares is freed.", _before(_shared_part_is_freed)),
     ("OWN-1173", _RETRACT, "A retraction is not counted.", _after(_count_is_kept)),
     ("OWN-1174", _RETRACT, "A retracted request leaves its text to the cache.", answering(_text_is_left)),
-    ("OWN-1175", _ROOM, "The first of a batch is retracted first.", answering(_from_the_front)),
+    ("OWN-1175", _ROOM, "The first of a batch is retracted first.", with_arguments(batch=lambda batch: batch[::-1])),
     ("OWN-1176", _ROOM, "Requests are retracted before the cache is asked.", answering(_cache_is_not_asked)),
     ("OWN-1177", _ROOM, "One request more is retracted than has to be.", _after(_one_too_many)),
     ("OWN-1178", _ROOM, "One retraction is taken for enough.", answering(_one_too_few)),

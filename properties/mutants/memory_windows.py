@@ -82,10 +82,6 @@ def _evicted_since(correct: Method, self: Any, before: Snapshot) -> None:
         self._map[:] = before.swa.full_to_swa
 
 
-def _free_full_slots(correct: Method, self: Any) -> int:
-    return int(self._full.num_free)
-
-
 def _giver_keeps(correct: Method, self: Any, slots: Sequence[int], to: Sequence[int]) -> None:
     given = self._map[list(slots)]
     correct(self, slots, to)
@@ -97,16 +93,8 @@ def _taker_gets_nothing(correct: Method, self: Any, slots: Sequence[int], to: Se
     self._map[list(to)] = 0
 
 
-def _group_of_one_pool(correct: Method, self: Any) -> None:
-    self._full.begin_free_group()
-
-
 def _end_of_one_pool(correct: Method, self: Any) -> None:
     self._full.end_free_group()
-
-
-def _unchecked(correct: Method, self: Any, slots: Sequence[int]) -> None:
-    return None
 
 
 def _unseen(correct: Any, self: Any, *arguments: Any) -> None:
@@ -219,15 +207,15 @@ _ALLOCATOR: tuple[tuple[int, str, dict[str, Method]], ...] = (
     (1208, "Borrowed SWA slots keep their owner.", {"restore": _partner_is_not_restored}),
     (1209, "The map keeps what was borrowed.", {"restore": _map_is_not_restored}),
     (1210, "A backup brings back what was evicted since.", {"restore": _evicted_since}),
-    (1211, "Full slots alone count as free.", {"num_free": _free_full_slots}),
+    (1211, "Full slots alone count as free.", {"num_free": lambda correct, self: int(self._full.num_free)}),
     (1212, "Who hands an SWA slot over keeps it.", {"hand_over": _giver_keeps}),
     (1213, "An SWA slot that is handed over reaches no one.", {"hand_over": _taker_gets_nothing}),
     (
         1214,
         "SWA slots that are freed in a group are free at once.",
-        {"begin_free_group": _group_of_one_pool, "end_free_group": _end_of_one_pool},
+        {"begin_free_group": lambda correct, self: self._full.begin_free_group(), "end_free_group": _end_of_one_pool},
     ),
-    (1215, "Part of a page is evicted.", {"_check_pages": _unchecked}),
+    (1215, "Part of a page is evicted.", {"_check_pages": lambda correct, self, slots: None}),
 )
 
 _EVICT, _COUNT = "evict_behind_window", "num_behind_window"

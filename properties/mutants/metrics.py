@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.host.metrics import BatchCounts, IntervalStats, Rates, RequestCounters, SpecCounters
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, mutants_of
 
 
 def _rate_of(accept_rate: Callable[[int, int, int], float]) -> Callable[[Function], Function]:
@@ -161,13 +161,11 @@ MUTANTS = (
         _reporting(lambda stats, after: {"num_generated_tokens": stats.num_verifies}),
     ),
     Mutant("M07", _META, "Proposed drafts are those of one verify more.", answering(_one_verify_too_many_proposed)),
-    Mutant("OWN-173", _RATES, "An interval without a verify divides by zero.", answering(_divides_by_no_verify)),
-    Mutant("OWN-1505", _RATES, "Verifies that propose nothing divide by zero.", answering(_divides_by_no_proposal)),
-    Mutant(
-        "OWN-174",
+    *mutants_of(
         _RATES,
-        "The length leaves the bonus token out.",
-        _length_of(lambda drafts, verifies: drafts / verifies),
+        ("OWN-173", "An interval without a verify divides by zero.", answering(_divides_by_no_verify)),
+        ("OWN-1505", "Verifies that propose nothing divide by zero.", answering(_divides_by_no_proposal)),
+        ("OWN-174", "The length leaves the bonus token out.", _length_of(lambda drafts, verifies: drafts / verifies)),
     ),
     Mutant(
         "OWN-175",
@@ -232,9 +230,7 @@ MUTANTS = (
         "OWN-383",
         _REPORT,
         "The totals add the verifies of an interval, and none of its drafts.",
-        _after_a_report(
-            lambda before, after: {"total_accepted_drafts": before.total_accepted_drafts},
-        ),
+        _after_a_report(lambda before, after: {"total_accepted_drafts": before.total_accepted_drafts}),
     ),
     Mutant("OWN-384", _BATCH, "A request counts its neighbour's drafts.", answering(_counters_of_the_neighbour)),
     Mutant("OWN-385", _BATCH, "A zombie's verifies go on, not its drafts.", answering(_zombies_verify_for_themselves)),

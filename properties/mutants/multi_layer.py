@@ -1,20 +1,26 @@
 """Faults in the windows of multi-layer drafts, and in the hidden states that wait for them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import (
+    Function,
+    Named,
+    given,
+    instead,
+    mutants_of,
+    of_the_neighbour,
+    returning,
+    with_arguments,
+)
 
 Array = Any
 
 
 def _spans(starts: Array, lengths: Array) -> list[slice]:
     return [slice(int(start), int(start + count)) for start, count in zip(starts, lengths, strict=True)]
-
-
-def _given_place_ignored(arguments: Named) -> None:
-    arguments["select_index"] = None
 
 
 def _own_place_lost(
@@ -47,21 +53,9 @@ def _single_token_kept(
             ids[-1 if select_index is None else int(select_index[request]) - span.start] = next_tokens[request]
 
 
-def _token_of_the_neighbour(arguments: Named) -> None:
-    arguments["next_tokens"] = np.roll(arguments["next_tokens"], 1)
-
-
-def _proposal_at_the_end(arguments: Named) -> None:
-    arguments["num_padding"] = np.zeros_like(arguments["num_padding"])
-
-
 def _proposal_one_early(arguments: Named) -> None:
     padding = arguments["num_padding"]
     arguments["num_padding"] = np.minimum(padding + 1, arguments["extend_seq_lens"]).astype(padding.dtype)
-
-
-def _first_layers_hidden_state(arguments: Named) -> None:
-    arguments["draft_layer"] = 0
 
 
 def _hidden_state_one_late(arguments: Named) -> None:
@@ -70,10 +64,6 @@ def _hidden_state_one_late(arguments: Named) -> None:
 
 def _oldest_hidden_state(arguments: Named) -> None:
     arguments["draft_layer"] = arguments["hidden_states_pool"].shape[1] - 1 - arguments["draft_layer"]
-
-
-def _rows_of_the_neighbour(arguments: Named) -> None:
-    arguments["req_pool_indices"] = np.roll(arguments["req_pool_indices"], 1)
 
 
 def _slot_one_late(arguments: Named) -> None:
@@ -128,10 +118,6 @@ def _end_of_the_window(arguments: Named) -> None:
     arguments["num_committed"] = (ends - starts).astype(np.int32)
 
 
-def _nothing_appended(arguments: Named) -> None:
-    arguments["num_committed"] = np.zeros_like(arguments["num_committed"])
-
-
 def _one_too_few(arguments: Named) -> None:
     arguments["num_committed"] = np.maximum(arguments["num_committed"] - 1, 0)
 
@@ -141,90 +127,74 @@ def _short_commits_lost(arguments: Named) -> None:
     arguments["num_committed"] = np.where(counts < num_kept, 0, counts).astype(np.int32)
 
 
-def _read_before_the_start(
-    hidden_states: Array,
-    extend_start_loc: Array,
-    num_committed: Array,
-    req_pool_indices: Array,
-    hidden_states_pool: Array,
-) -> None:
-    num_kept = hidden_states_pool.shape[1]
-    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
-        for place in range(num_kept if row else 0):
-            source = span.stop - num_kept + place
-            if len(hidden_states):
-                hidden_states_pool[row, place] = hidden_states[max(source, 0)]
+def _keeping(write: Callable[[Array, Array, slice], None]) -> Callable[[Function], Function]:
+    """Inject another way to write what a row keeps; ``write`` takes that, all hidden states, and the row's own ones."""
+
+    def keep(**arguments: Any) -> None:
+        pool, states = arguments["hidden_states_pool"], arguments["hidden_states"]
+        spans = _spans(arguments["extend_start_loc"], arguments["num_committed"])
+        for row, span in zip(arguments["req_pool_indices"], spans, strict=True):
+            if row and pool.shape[1]:
+                write(pool[row], states, span)
+
+    return instead(keep)
 
 
-def _overwritten_as_it_is_read(
-    hidden_states: Array,
-    extend_start_loc: Array,
-    num_committed: Array,
-    req_pool_indices: Array,
-    hidden_states_pool: Array,
-) -> None:
-    num_kept = hidden_states_pool.shape[1]
-    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
-        for place in reversed(range(num_kept if row else 0)):
-            after = place + span.stop - span.start - num_kept
-            old = hidden_states_pool[row, place + span.stop - span.start] if after < 0 else None
-            hidden_states_pool[row, place] = hidden_states[span.start + after] if old is None else old
+def _read_before_the_start(kept: Array, states: Array, own: slice) -> None:
+    for place in range(len(kept) if len(states) else 0):
+        kept[place] = states[max(own.stop - len(kept) + place, 0)]
 
 
-def _ring(
-    hidden_states: Array,
-    extend_start_loc: Array,
-    num_committed: Array,
-    req_pool_indices: Array,
-    hidden_states_pool: Array,
-) -> None:
-    num_kept = hidden_states_pool.shape[1]
-    for row, span in zip(req_pool_indices, _spans(extend_start_loc, num_committed), strict=True):
-        for place, hidden in enumerate(hidden_states[span] if row and num_kept else ()):
-            hidden_states_pool[row, place % num_kept] = hidden
+def _overwritten_as_it_is_read(kept: Array, states: Array, own: slice) -> None:
+    count = own.stop - own.start
+    for place in reversed(range(len(kept))):
+        after = place + count - len(kept)
+        kept[place] = kept[place + count] if after < 0 else states[own.start + after]
+
+
+def _ring(kept: Array, states: Array, own: slice) -> None:
+    for place, hidden in enumerate(states[own]):
+        kept[place % len(kept)] = hidden
 
 
 _ROTATE, _GROW, _KEEP = "rotate_input_ids", "assign_new_state", "assign_hidden_states_pool"
 
 MUTANTS = (
-    Mutant("OWN-1860", _ROTATE, "The proposal always stands at the end.", given(_given_place_ignored)),
-    Mutant("OWN-1861", _ROTATE, "The last cell takes the first one's token.", instead(_own_place_lost)),
-    Mutant(
-        "OWN-1862",
+    *mutants_of(
         _ROTATE,
-        "Cells are stored before their neighbours are loaded.",
-        instead(_stored_before_it_was_loaded),
+        ("OWN-1860", "The proposal always stands at the end.", with_arguments(select_index=None)),
+        ("OWN-1861", "The last cell takes the first one's token.", instead(_own_place_lost)),
+        ("OWN-1862", "Cells are stored before their neighbours are loaded.", instead(_stored_before_it_was_loaded)),
+        ("OWN-1863", "A window of one token stays as it is.", instead(_single_token_kept)),
+        ("OWN-1864", "The proposal is that of the request before.", of_the_neighbour("next_tokens")),
     ),
-    Mutant("OWN-1863", _ROTATE, "A window of one token stays as it is.", instead(_single_token_kept)),
-    Mutant("OWN-1864", _ROTATE, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
-    Mutant("OWN-1865", _GROW, "The proposal stands after the padding.", given(_proposal_at_the_end)),
-    Mutant("OWN-1866", _GROW, "The proposal overwrites the last token before it.", given(_proposal_one_early)),
-    Mutant("OWN-1867", _GROW, "The proposal is that of the request before.", given(_token_of_the_neighbour)),
-    Mutant("OWN-1868", _GROW, "Every layer takes the newest hidden state.", given(_first_layers_hidden_state)),
-    Mutant("OWN-1869", _GROW, "The hidden state is one position late.", given(_hidden_state_one_late)),
-    Mutant("OWN-1870", _GROW, "The hidden states are read oldest first.", given(_oldest_hidden_state)),
-    Mutant("OWN-1871", _GROW, "Slot and hidden state are those of the request before.", given(_rows_of_the_neighbour)),
-    Mutant("OWN-1872", _GROW, "The slot is one position late.", given(_slot_one_late)),
-    Mutant("OWN-1873", _GROW, "Before the text the slot is that of the row's end.", returning(_slot_wrapped_around)),
-    Mutant(
-        "OWN-1874",
+    *mutants_of(
         _GROW,
-        "Before the text the hidden state is what the row has.",
-        returning(_hidden_state_before_the_text),
+        ("OWN-1865", "The proposal stands after the padding.", with_arguments(num_padding=np.zeros_like)),
+        ("OWN-1866", "The proposal overwrites the last token before it.", given(_proposal_one_early)),
+        ("OWN-1867", "The proposal is that of the request before.", of_the_neighbour("next_tokens")),
+        ("OWN-1868", "Every layer takes the newest hidden state.", with_arguments(draft_layer=0)),
+        ("OWN-1869", "The hidden state is one position late.", given(_hidden_state_one_late)),
+        ("OWN-1870", "The hidden states are read oldest first.", given(_oldest_hidden_state)),
+        ("OWN-1871", "Slot and hidden state are those of the request before.", of_the_neighbour("req_pool_indices")),
+        ("OWN-1872", "The slot is one position late.", given(_slot_one_late)),
+        ("OWN-1873", "Before the text the slot is that of the row's end.", returning(_slot_wrapped_around)),
+        ("OWN-1874", "Before the text the hidden state is what the row has.", returning(_hidden_state_before_the_text)),
+        ("OWN-1875", "Before the text the position is negative.", returning(_position_before_the_text)),
+        ("OWN-1876", "The block of a window has eight entries.", returning(_block_of_eight)),
+        ("OWN-1877", "Windows start where they started before.", returning(_starts_of_before)),
+        ("OWN-1878", "Windows are as long as before.", returning(_width_of_before)),
+        ("OWN-1879", "The hidden state in front is never there.", returning(_front_not_grown)),
     ),
-    Mutant("OWN-1875", _GROW, "Before the text the position is negative.", returning(_position_before_the_text)),
-    Mutant("OWN-1876", _GROW, "The block of a window has eight entries.", returning(_block_of_eight)),
-    Mutant("OWN-1877", _GROW, "Windows start where they started before.", returning(_starts_of_before)),
-    Mutant("OWN-1878", _GROW, "Windows are as long as before.", returning(_width_of_before)),
-    Mutant("OWN-1879", _GROW, "The hidden state in front is never there.", returning(_front_not_grown)),
-    Mutant(
-        "OWN-1880", _KEEP, "What waits is the end of the window, rejected rows included.", given(_end_of_the_window)
+    *mutants_of(
+        _KEEP,
+        ("OWN-1880", "What waits is the end of the window, rejected rows included.", given(_end_of_the_window)),
+        ("OWN-1881", "What waits is never replaced.", with_arguments(num_committed=np.zeros_like)),
+        ("OWN-1882", "The last committed state is left out.", given(_one_too_few)),
+        ("OWN-1883", "A commit of less than is kept is lost.", given(_short_commits_lost)),
+        ("OWN-1884", "A short commit is filled up from before its start.", _keeping(_read_before_the_start)),
+        ("OWN-1885", "Entries are overwritten before they are read.", _keeping(_overwritten_as_it_is_read)),
+        ("OWN-1886", "The pool is a ring without a start.", _keeping(_ring)),
+        ("OWN-1887", "The row is that of the request before.", of_the_neighbour("req_pool_indices")),
     ),
-    Mutant("OWN-1881", _KEEP, "What waits is never replaced.", given(_nothing_appended)),
-    Mutant("OWN-1882", _KEEP, "The last committed state is left out.", given(_one_too_few)),
-    Mutant("OWN-1883", _KEEP, "A commit of less than is kept is lost.", given(_short_commits_lost)),
-    Mutant("OWN-1884", _KEEP, "A short commit is filled up from before its start.", instead(_read_before_the_start)),
-    Mutant("OWN-1885", _KEEP, "Entries are overwritten before they are read.", instead(_overwritten_as_it_is_read)),
-    Mutant("OWN-1886", _KEEP, "The pool is a ring without a start.", instead(_ring)),
-    Mutant("OWN-1887", _KEEP, "The row is that of the request before.", given(_rows_of_the_neighbour)),
 )

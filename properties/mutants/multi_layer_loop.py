@@ -1,20 +1,16 @@
 """Faults in the loop that drafts from a layer a step: in what its windows begin with, and in what waits for them."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from specsim.assertion import require_kind, require_present
 from specsim.conformance.arrays import Array
 from specsim.phases import Batch, DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.sides.layered import LayeredSide, Window
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 
 
 class WindowsStay(LayeredSide):
@@ -200,13 +196,4 @@ _FAULTS: tuple[tuple[str, str, type[LayeredSide]], ...] = (
 )
 
 
-def _planted(side: type[LayeredSide]) -> dict[str, Callable[..., Any]]:
-    return {
-        "multi_layer_eagle_v1": partial(ReferenceWorkerV1, make_side=side),
-        "multi_layer_eagle_v2": partial(ReferenceWorker, make_side=side),
-    }
-
-
-MUTANTS = tuple(
-    Mutant(number, "assign_new_state", summary, unchanged, workers=_planted(side)) for number, summary, side in _FAULTS
-)
+MUTANTS = mutants_of_sides("assign_new_state", ["multi_layer_eagle_v1", "multi_layer_eagle_v2"], _FAULTS)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,12 +9,10 @@ from specsim.config import SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.host.ngram import NgramDraft, NgramStore, draft_with_corpora, merge_drafts
 from specsim.phases import EagleDraftExtendInput, VerifyInput, VerifyOutput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
 from specsim.reference.worker.sides.ngram import NgramSide, TextsInput
-from specsim.reference.worker.v1 import ReferenceWorkerV1
-from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.sides import Followed, Setting
 
 Texts = Sequence[list[int]]
@@ -256,11 +253,7 @@ _FAULTS_OF_V2: tuple[tuple[str, str, type[NgramSide]], ...] = (
     ("OWN-2113", "V2 drafts for each request what follows the text of its neighbour.", DraftOfTheNeighbour),
 )
 
-MUTANTS = tuple(
-    Mutant(number, "NgramStore", summary, unchanged, workers={name: partial(loop, make_side=side, name=reported)})
-    for faults, name, loop, reported in (
-        (_FAULTS, "ngram", ReferenceWorkerV1, "reference-ngram"),
-        (_FAULTS_OF_V2, "ngram_v2", ReferenceWorker, "reference-ngram-v2"),
-    )
-    for number, summary, side in faults
+MUTANTS = (
+    *mutants_of_sides("NgramStore", ["ngram"], _FAULTS),
+    *mutants_of_sides("NgramStore", ["ngram_v2"], _FAULTS_OF_V2),
 )

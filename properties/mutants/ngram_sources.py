@@ -11,7 +11,7 @@ from specsim.host.ngram import NgramDraft
 from specsim.host.ngram.continuation import Anchor, Continuation
 from specsim.host.ngram.draft import emit_draft
 from specsim.host.ngram.trees import ROOT, DraftTree
-from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding, unchecked
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, overriding, unchecked, with_arguments
 
 Method = Callable[..., Any]
 
@@ -44,10 +44,6 @@ def _seen(change: Callable[[list[Continuation]], list[Continuation]]) -> Method:
         return [replace(one, node=_Changed(one.node, change)) for one in correct(self, context)]
 
     return anchors
-
-
-def _oldest_first(children: list[Continuation]) -> list[Continuation]:
-    return children[::-1]
 
 
 def _as_deep_as_a_store(correct: Method, self: Any, context: Any) -> list[Anchor]:
@@ -188,12 +184,8 @@ def _whole_budget_to_the_first(correct: Function, arguments: Named) -> Any:
     return correct(**{**arguments, "corpora": arguments["corpora"][:1]})
 
 
-def _root_in_the_budget(correct: Function, arguments: Named) -> Any:
-    return correct(**{**arguments, "budget": max(0, arguments["budget"] - 1)})
-
-
 _CORPUS: tuple[tuple[int, str, dict[str, Method]], ...] = (
-    (0, "What comes first in a corpus is the most recent.", {"_anchors": _seen(_oldest_first)}),
+    (0, "What comes first in a corpus is the most recent.", {"_anchors": _seen(lambda children: children[::-1])}),
     (1, "A corpus is followed no deeper than a store.", {"_anchors": _as_deep_as_a_store}),
     (2, "The shortest end that a corpus has comes first.", {"_anchors": _shortest_first}),
     (3, "The longest end that a corpus has is followed alone.", {"_anchors": _longest_alone}),
@@ -219,7 +211,7 @@ _FUNCTIONS: tuple[tuple[int, str, str, Callable[[Function], Function]], ...] = (
     (22, "draft_with_corpora", "A corpus stands for the store where the budget is whole.", answering(_corpora_alone)),
     (23, "draft_with_corpora", "Corpora are merged from the last to the first.", answering(_corpora_from_the_last)),
     (24, "draft_with_corpora", "The first corpus gets the budget of all.", answering(_whole_budget_to_the_first)),
-    (25, "draft_with_corpora", "The budget has a node less.", answering(_root_in_the_budget)),
+    (25, "draft_with_corpora", "The budget has a node less.", with_arguments(budget=lambda budget: max(0, budget - 1))),
 )
 
 MUTANTS = (

@@ -52,7 +52,7 @@ def _cutting(cut: Cut) -> Callable[[type[Loop]], Any]:
     return changed
 
 
-def _around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
+def around(loop: type[Loop], iterate: Callable[[Any, Sequence[int], Steps, Callable[[Steps], Iteration]], Any]) -> Any:
     """Return a loop that does something else where it runs an iteration, on the map as it is or was.
 
     ``iterate`` gets the worker, rows, numbers, and what runs the iteration with some numbers.
@@ -79,7 +79,7 @@ def _renumbering(renumber: Renumber) -> Callable[[type[Loop]], Any]:
             return run(num_steps)
         return run(renumber(list(num_steps), worker.config.num_steps))
 
-    return partial(_around, iterate=iterate)
+    return partial(around, iterate=iterate)
 
 
 def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
@@ -90,11 +90,7 @@ def _spoiling(spoil: Spoil) -> Callable[[type[Loop]], Any]:
             return run(num_steps)
         return spoil(worker, rows, list(num_steps), partial(run, num_steps))
 
-    return partial(_around, iterate=iterate)
-
-
-def _whole(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
-    return phase
+    return partial(around, iterate=iterate)
 
 
 def _stale(phase: VerifyInput, own_steps: Sequence[int]) -> VerifyInput:
@@ -149,9 +145,7 @@ def _without_ingest(worker: Any, rows: Sequence[int], numbers: list[int], run: C
     return iteration
 
 
-def _with_old_proposals(
-    worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]
-) -> Iteration:
+def with_old_proposals(worker: Any, rows: Sequence[int], numbers: list[int], run: Callable[[], Iteration]) -> Iteration:
     """Let requests without drafts go on with what they were to start from."""
     before = {name: values.copy() for name, values in worker.state().items() if name in PROPOSALS}
     iteration = run()
@@ -241,7 +235,7 @@ def _all(change: Callable[[type[Loop]], Any]) -> dict[str, Any]:
 
 _FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("OWN-1510", "Nodes beyond the number of a request keep the drafts of others.", _both(_cutting(_stale))),
-    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(_whole))),
+    ("OWN-1511", "A request accepts drafts beyond its own number.", _all(_cutting(lambda phase, own_steps: phase))),
     ("OWN-1512", "A request accepts one draft more than its number.", _all(_cutting(_linked))),
     ("OWN-1513", "A tree keeps as many nodes as there are steps, not levels.", _both(_cutting(_by_nodes))),
     ("OWN-1514", "A request that drafts nothing is taken for one without a number.", _all(_renumbering(_none_is_all))),
@@ -249,7 +243,7 @@ _FAULTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("OWN-1516", "No request drafts more than the first of its batch.", _both(_renumbering(_of_the_first))),
     ("OWN-1517", "Every request drafts one step at least.", _all(_renumbering(_at_least_one))),
     ("OWN-1518", "The draft's cache has a hole where a request drafted nothing.", _both(_spoiling(_without_ingest))),
-    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(_with_old_proposals))),
+    ("OWN-1519", "After a rest a request drafts from what it proposed before.", _both(_spoiling(with_old_proposals))),
     ("OWN-1520", "Tokens of narrow results are read by the widest width.", _both(_spoiling(_read_by_the_widest))),
     ("OWN-1521", "Figures count the most drafts for every request.", _both(_spoiling(_counted_as_wide))),
     ("OWN-1522", "A grammar's rows are those of the widest batch.", _both(_with_wide_rows)),

@@ -1,5 +1,6 @@
 """Faults in padding: what stands after live rows, and what is forgotten when it is taken off."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,19 @@ def _padded(change: Any) -> Any:
         return replace(padded, **change(padded, arguments["batch"], arguments))
 
     return answering(answer)
+
+
+def _ending(name: str, value_of: Callable[[Any, ForwardBatch], Any]) -> Any:
+    """Inject a fault that pads a field of requests, where it is there, with other values than the correct ones."""
+
+    def change(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
+        if getattr(padded, name) is None:
+            return {}
+        values = getattr(padded, name).copy()
+        values[batch.num_requests :] = value_of(values[batch.num_requests :], batch)
+        return {name: values}
+
+    return _padded(change)
 
 
 def _trimmed(*left: str) -> Any:
@@ -51,20 +65,8 @@ def _last_slot(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
     return {"out_cache_loc": slots}
 
 
-def _row_of_the_neighbour(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
-    rows = padded.req_pool_indices.copy()
-    rows[batch.num_requests :] = batch.req_pool_indices[-1:].sum()
-    return {"req_pool_indices": rows}
-
-
 def _rows_in_front(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
     return {"req_pool_indices": np.roll(padded.req_pool_indices, padded.num_requests - batch.num_requests)}
-
-
-def _lengths_of_zero(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
-    lengths = padded.seq_lens.copy()
-    lengths[batch.num_requests :] = 0
-    return {"seq_lens": lengths}
 
 
 def _copies_of_no_length(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
@@ -81,22 +83,6 @@ def _sum_of_live_lengths(_: ForwardBatch, batch: ForwardBatch, __: Named) -> Nam
 def _sum_from_nothing(padded: ForwardBatch, batch: ForwardBatch, arguments: Named) -> Named:
     grown = padded.num_requests - batch.num_requests
     return {"seq_lens_sum": (batch.seq_lens_sum or 0) + arguments["seq_len_fill_value"] * grown}
-
-
-def _no_new_tokens(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
-    if padded.extend_seq_lens is None:
-        return {}
-    lengths = padded.extend_seq_lens.copy()
-    lengths[batch.num_requests :] = 0
-    return {"extend_seq_lens": lengths}
-
-
-def _one_more_token_than_drafts(padded: ForwardBatch, batch: ForwardBatch, _: Named) -> Named:
-    if padded.num_accepted_tokens is None:
-        return {}
-    counts = padded.num_accepted_tokens.copy()
-    counts[batch.num_requests :] += 1
-    return {"num_accepted_tokens": counts}
 
 
 def _everything_is_live(padded: ForwardBatch, _: ForwardBatch, __: Named) -> Named:
@@ -128,23 +114,19 @@ def _at_the_width_of_a_path(correct: Function, arguments: Named) -> Any:
     return correct(**{**arguments, "num_tokens": rows})
 
 
-def _one_request_early(correct: Function, arguments: Named) -> Any:
-    batch: ForwardBatch = arguments["batch"]
-    width = 1 if batch.mode is ForwardMode.EXTEND else batch.num_tokens_per_req or 1
-    rows = max(arguments["num_tokens"] - width, batch.num_requests * width, batch.num_tokens)
-    return correct(**{**arguments, "num_tokens": rows})
+def _to(num_rows_of: Callable[[int, int, ForwardBatch], int]) -> Any:
+    """Inject a padding to other rows; it takes how many are wanted, those of a request, and the batch."""
+
+    def answer(correct: Function, arguments: Named) -> Any:
+        batch: ForwardBatch = arguments["batch"]
+        width = 1 if batch.mode is ForwardMode.EXTEND else batch.num_tokens_per_req or 1
+        return correct(**{**arguments, "num_tokens": num_rows_of(arguments["num_tokens"], width, batch)})
+
+    return answering(answer)
 
 
-def _one_request_late(correct: Function, arguments: Named) -> Any:
-    batch: ForwardBatch = arguments["batch"]
-    width = 1 if batch.mode is ForwardMode.EXTEND else batch.num_tokens_per_req or 1
-    return correct(**{**arguments, "num_tokens": arguments["num_tokens"] + width})
-
-
-def _cut_requests_are_rounded(correct: Function, arguments: Named) -> Any:
-    batch: ForwardBatch = arguments["batch"]
-    width = 1 if batch.mode is ForwardMode.EXTEND else batch.num_tokens_per_req or 1
-    return correct(**{**arguments, "num_tokens": -(-arguments["num_tokens"] // width) * width})
+def _one_request_early(num_rows: int, width: int, batch: ForwardBatch) -> int:
+    return max(num_rows - width, batch.num_requests * width, batch.num_tokens)
 
 
 def _output(rows_of: Any) -> Any:
@@ -170,10 +152,6 @@ def _rows_at_the_end(before: ForwardBatch, given: ForwardOutput) -> slice:
 
 def _one_row_early(before: ForwardBatch, _: ForwardOutput) -> slice:
     return slice(max(before.num_tokens - 1, 0))
-
-
-def _one_row_late(before: ForwardBatch, _: ForwardOutput) -> slice:
-    return slice(before.num_tokens + 1)
 
 
 def _hidden_states_of_last_tokens(correct: Function, arguments: Named) -> Any:
@@ -215,22 +193,39 @@ def _forgotten(*names: str) -> Any:
 
 MUTANTS = (
     Mutant("X09", _PAD, "Tokens of padding have the slot of the last live one.", _padded(_last_slot)),
-    Mutant("OWN-2300", _PAD, "Requests of padding have the row of their neighbour.", _padded(_row_of_the_neighbour)),
+    Mutant(
+        "OWN-2300",
+        _PAD,
+        "Requests of padding have the row of their neighbour.",
+        _ending("req_pool_indices", lambda _, batch: batch.req_pool_indices[-1:].sum()),
+    ),
     Mutant("G06", _PAD, "Rows are padded in front, everything else at the end.", _padded(_rows_in_front)),
-    Mutant("OWN-2301", _PAD, "Requests of padding have no length.", _padded(_lengths_of_zero)),
+    Mutant("OWN-2301", _PAD, "Requests of padding have no length.", _ending("seq_lens", lambda *_: 0)),
     Mutant("OWN-2302", _PAD, "The host's copies of their lengths are 0.", _padded(_copies_of_no_length)),
     Mutant("OWN-2303", _PAD, "The sum of lengths stays that of live requests.", _padded(_sum_of_live_lengths)),
     Mutant("OWN-2304", _PAD, "A sum that no one knows counts as 0.", _padded(_sum_from_nothing)),
-    Mutant("OWN-2305", _PAD, "An extend of fixed width has no row for padding.", _padded(_no_new_tokens)),
-    Mutant("OWN-2306", _PAD, "The two counts are padded with different values.", _padded(_one_more_token_than_drafts)),
+    Mutant(
+        "OWN-2305", _PAD, "An extend of fixed width has no row for padding.", _ending("extend_seq_lens", lambda *_: 0)
+    ),
+    Mutant(
+        "OWN-2306",
+        _PAD,
+        "The two counts are padded with different values.",
+        _ending("num_accepted_tokens", lambda counts, _: counts + 1),
+    ),
     Mutant("G12", _PAD, "Rows of padding count as live.", _padded(_everything_is_live)),
     Mutant("OWN-2346", _PAD, "No row of a draft counts as live.", _padded(_nothing_is_live)),
     Mutant("OWN-2307", _PAD, "An extend tells of its own rows only.", _padded(_rows_of_the_batch_alone)),
     Mutant("OWN-2308", _PAD, "Hidden states appear where there are none.", _padded(_absent_fields_appear)),
     Mutant("OWN-2345", _PAD, "Requests of an extend have the rows of a path.", answering(_at_the_width_of_a_path)),
-    Mutant("OWN-2309", _PAD, "Padding ends a request early.", answering(_one_request_early)),
-    Mutant("OWN-2310", _PAD, "Padding ends a request late.", answering(_one_request_late)),
-    Mutant("G14", _PAD, "Rows that make no request are rounded up, unsaid.", answering(_cut_requests_are_rounded)),
+    Mutant("OWN-2309", _PAD, "Padding ends a request early.", _to(_one_request_early)),
+    Mutant("OWN-2310", _PAD, "Padding ends a request late.", _to(lambda num_rows, width, _: num_rows + width)),
+    Mutant(
+        "G14",
+        _PAD,
+        "Rows that make no request are rounded up, unsaid.",
+        _to(lambda num_rows, width, _: -(-num_rows // width) * width),
+    ),
     Mutant("OWN-2311", _TRIM, "Nothing but the output is trimmed.", answering(_left_padded)),
     Mutant("OWN-2312", _TRIM, "Both counts stay padded.", _trimmed("num_accepted_drafts", "num_accepted_tokens")),
     Mutant("OWN-2313", _TRIM, "Slots were kept after they had been padded.", _trimmed("out_cache_loc")),
@@ -248,7 +243,7 @@ MUTANTS = (
     Mutant("X11", _TRIM, "Every forward yields one row a request.", _output(_rows_of_requests)),
     Mutant("OWN-2325", _TRIM, "The last rows are kept.", _output(_rows_at_the_end)),
     Mutant("OWN-2326", _TRIM, "The last live row is cut off.", _output(_one_row_early)),
-    Mutant("OWN-2327", _TRIM, "A row of padding is kept.", _output(_one_row_late)),
+    Mutant("OWN-2327", _TRIM, "A row of padding is kept.", _output(lambda before, _: slice(before.num_tokens + 1))),
     Mutant("OWN-2328", _TRIM, "Hidden states are cut to one a request.", answering(_hidden_states_of_last_tokens)),
     Mutant("OWN-2329", _TRIM, "Forwards without hidden states crash.", answering(_crash_without_hidden_states)),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.phases import ExtendLens, ForwardBatch, PaddingMode, SyncPlan
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, with_arguments, with_fields
 
 _PLAN, _LENS, _TURN = "plan_mlp_sync_batch", "get_draft_extend_lens", "as_one_token_extend"
 
@@ -50,16 +50,6 @@ def _prompts_padded_to_the_longest(correct: Function, arguments: Named) -> Named
     return {"mode": plan.mode, "num_tokens": plan.num_tokens, "buffer_len": plan.buffer_len}
 
 
-def _orphan_rows(correct: Function, arguments: Named) -> SyncPlan:
-    plan: SyncPlan = correct(**{**arguments, "num_tokens_per_req": 1})
-    return plan
-
-
-def _shared_by_one_group(correct: Function, arguments: Named) -> SyncPlan:
-    plan: SyncPlan = correct(**{**arguments, "attn_cp_size": 1})
-    return plan
-
-
 def _buffer_of_the_longest(correct: Function, arguments: Named) -> Named:
     plan = correct(**arguments)
     return {"buffer_len": max(plan.num_tokens) * len(plan.num_tokens)}
@@ -78,14 +68,6 @@ def _waited_for(correct: Function, arguments: Named) -> ExtendLens:
     lengths = tuple(arguments["seq_lens"].tolist()) if known is None else known
     lens: ExtendLens = correct(**{**arguments, "seq_lens_cpu": lengths})
     return lens
-
-
-def _lens_with(change: Any) -> Any:
-    return answering(lambda correct, arguments: replace(lens := correct(**arguments), **change(lens, arguments)))
-
-
-def _sum_of_nothing(lens: ExtendLens, _: Named) -> Named:
-    return {"forward_lens_sum": lens.forward_lens_sum or 0}
 
 
 def _width_of_the_path(lens: ExtendLens, arguments: Named) -> Named:
@@ -117,16 +99,21 @@ MUTANTS = (
     Mutant("OWN-2331", _PLAN, "Every rank runs its own rows.", _planned(_never_the_longest)),
     Mutant("OWN-2332", _PLAN, "Exactly twice the rows are too many.", _planned(_half_is_too_little)),
     Mutant("OWN-2333", _PLAN, "Prompts beside other ranks are padded.", _planned(_prompts_padded_to_the_longest)),
-    Mutant("OWN-2334", _PLAN, "Rows are rounded up to groups, not to requests.", answering(_orphan_rows)),
-    Mutant("OWN-2335", _PLAN, "Only one of two groups shares the rows.", answering(_shared_by_one_group)),
+    Mutant("OWN-2334", _PLAN, "Rows are rounded up to groups, not to requests.", with_arguments(num_tokens_per_req=1)),
+    Mutant("OWN-2335", _PLAN, "Only one of two groups shares the rows.", with_arguments(attn_cp_size=1)),
     Mutant("OWN-2336", _PLAN, "The buffer is always that of the longest.", _planned(_buffer_of_the_longest)),
     Mutant("OWN-2337", _PLAN, "Decodes beside prompts stay decodes.", _planned(_decodes_stay_decodes)),
     Mutant("OWN-2347", _PLAN, "Decodes turn beside anybody's prompts.", _planned(_decodes_turn_beside_anybody)),
     Mutant("OWN-2338", _LENS, "Lengths that the host lacks are waited for.", answering(_waited_for)),
-    Mutant("OWN-2339", _LENS, "A sum that no one knows is 0.", _lens_with(_sum_of_nothing)),
-    Mutant("OWN-2340", _LENS, "The host's copy has the width of a path.", _lens_with(_width_of_the_path)),
-    Mutant("OWN-2341", _LENS, "The prefix ends after the verify.", _lens_with(_lengths_after_the_verify)),
-    Mutant("OWN-2342", _LENS, "Lengths of the device have 64 bits.", _lens_with(_wide_lengths)),
-    Mutant("OWN-2343", _LENS, "The sum is that before the extend.", _lens_with(_sum_before_the_extend)),
+    Mutant(
+        "OWN-2339",
+        _LENS,
+        "A sum that no one knows is 0.",
+        with_fields(lambda lens, _: {"forward_lens_sum": lens.forward_lens_sum or 0}),
+    ),
+    Mutant("OWN-2340", _LENS, "The host's copy has the width of a path.", with_fields(_width_of_the_path)),
+    Mutant("OWN-2341", _LENS, "The prefix ends after the verify.", with_fields(_lengths_after_the_verify)),
+    Mutant("OWN-2342", _LENS, "Lengths of the device have 64 bits.", with_fields(_wide_lengths)),
+    Mutant("OWN-2343", _LENS, "The sum is that before the extend.", with_fields(_sum_before_the_extend)),
     Mutant("OWN-2344", _TURN, "The prefix counts the new token.", answering(_prefix_with_the_new_token)),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Named, given, instead, mutants_of, returning
 
 Array = Any
 
@@ -140,136 +140,118 @@ def _before(counts: Array) -> Array:
     return np.cumsum(counts) - counts
 
 
-_ALIGN = "align_evict_mask_to_page_size"
-_SOURCES = "get_src_tgt_cache_loc"
-_TARGETS = "get_target_cache_loc"
-_FILTER = "create_num_accepted_drafts_filter"
-_KEEP = "filter_finished_cache_loc"
-
 MUTANTS = (
-    Mutant("OWN-700", _ALIGN, "Slots are freed one by one, pages in use among them.", _aligned(lambda *_: 2**31)),
-    Mutant(
-        "OWN-701",
-        _ALIGN,
-        "The page of the bonus token is kept, which has no slot yet.",
-        _aligned(lambda length, kept, size: _floored(length + kept, size) - length),
-    ),
-    Mutant(
-        "OWN-702",
-        _ALIGN,
-        "The root is not counted, so the page of the draft before the last is kept.",
-        _aligned(lambda length, kept, size: _floored(length + max(kept - 2, 0), size) - length),
-    ),
-    Mutant(
-        "OWN-703",
-        _ALIGN,
-        "Pages are counted from the start of the verify window.",
-        _aligned(lambda length, kept, size: _floored(kept - 1, size)),
-    ),
-    Mutant("OWN-704", _ALIGN, "A page that begins before the window wraps to its end.", instead(_wraps)),
-    Mutant(
-        "OWN-705",
-        _ALIGN,
-        "A page that ends after the window keeps slots of the next request.",
-        _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
-    ),
-    Mutant("OWN-3141", _ALIGN, "The last kept entry decides, not how many are kept.", instead(_by_the_last_one_kept)),
-    Mutant("OWN-3142", _ALIGN, "What is kept is taken to be in front.", instead(_as_a_chain)),
-    Mutant(
-        "OWN-714",
-        _SOURCES,
-        "The page of the last accepted token is freed when it begins one.",
-        _kept_until(
-            lambda length, kept, nodes, size: min(
-                max(_end_of_page(length + kept - 1, size), length + 1), length + nodes
-            )
+    *mutants_of(
+        "align_evict_mask_to_page_size",
+        ("OWN-700", "Slots are freed one by one, pages in use among them.", _aligned(lambda *_: 2**31)),
+        (
+            "OWN-701",
+            "The page of the bonus token is kept, which has no slot yet.",
+            _aligned(lambda length, kept, size: _floored(length + kept, size) - length),
         ),
+        (
+            "OWN-702",
+            "The root is not counted, so the page of the draft before the last is kept.",
+            _aligned(lambda length, kept, size: _floored(length + max(kept - 2, 0), size) - length),
+        ),
+        (
+            "OWN-703",
+            "Pages are counted from the start of the verify window.",
+            _aligned(lambda length, kept, size: _floored(kept - 1, size)),
+        ),
+        ("OWN-704", "A page that begins before the window wraps to its end.", instead(_wraps)),
+        (
+            "OWN-705",
+            "A page that ends after the window keeps slots of the next request.",
+            _aligned(lambda length, kept, size: _floored(length + kept - 1, size) - length, fits=False),
+        ),
+        ("OWN-3141", "The last kept entry decides, not how many are kept.", instead(_by_the_last_one_kept)),
+        ("OWN-3142", "What is kept is taken to be in front.", instead(_as_a_chain)),
     ),
-    Mutant(
-        "OWN-715",
-        _SOURCES,
-        "Everything after the accepted tokens is freed, on pages in use too.",
-        _kept_until(lambda length, kept, nodes, size: length + kept),
+    *mutants_of(
+        "get_src_tgt_cache_loc",
+        (
+            "OWN-714",
+            "The page of the last accepted token is freed when it begins one.",
+            _kept_until(
+                lambda length, kept, nodes, size: min(
+                    max(_end_of_page(length + kept - 1, size), length + 1), length + nodes
+                )
+            ),
+        ),
+        (
+            "OWN-715",
+            "Everything after the accepted tokens is freed, on pages in use too.",
+            _kept_until(lambda length, kept, nodes, size: length + kept),
+        ),
+        (
+            "OWN-716",
+            "Pages are counted from the start of the verify window.",
+            _kept_until(lambda length, kept, nodes, size: length + min(_end_of_page(kept, size), nodes)),
+        ),
+        (
+            "OWN-717",
+            "A page that ends after the window frees less than nothing.",
+            _kept_until(lambda length, kept, nodes, size: _end_of_page(length + kept, size)),
+        ),
+        (
+            "OWN-718",
+            "A page that is full keeps the next one.",
+            _kept_until(lambda length, kept, nodes, size: min(_floored(length + kept, size) + size, length + nodes)),
+        ),
+        ("OWN-719", "Every path is looked up in the first tree.", returning(_nodes_of_the_first_tree)),
     ),
-    Mutant(
-        "OWN-716",
-        _SOURCES,
-        "Pages are counted from the start of the verify window.",
-        _kept_until(lambda length, kept, nodes, size: length + min(_end_of_page(kept, size), nodes)),
+    *mutants_of(
+        "get_target_cache_loc",
+        ("OWN-720", "Targets start one draft, not one token, after those before.", returning(_rest_of_targets_left)),
+        (
+            "OWN-721",
+            "What is freed follows the accepted slots, where it should end the window.",
+            _listed(_front, lambda width, kept, freed: kept + np.arange(freed)),
+        ),
+        (
+            "OWN-722",
+            "Targets are the last slots that are kept.",
+            _listed(lambda width, kept, freed: np.arange(width - freed - kept, width - freed), _back),
+        ),
+        ("OWN-723", "Slots are freed from the front.", _listed(_front, lambda width, kept, freed: np.arange(freed))),
     ),
-    Mutant(
-        "OWN-717",
-        _SOURCES,
-        "A page that ends after the window frees less than nothing.",
-        _kept_until(lambda length, kept, nodes, size: _end_of_page(length + kept, size)),
+    *mutants_of(
+        "create_num_accepted_drafts_filter",
+        (
+            "OWN-706",
+            "Lengths of ended requests stay, so that their last slots are never freed.",
+            _filter(lambda drafts, goes_on: np.where(goes_on, drafts + 1, 0)),
+        ),
+        (
+            "OWN-707",
+            "Without a request that goes on, no length grows.",
+            _filter(lambda drafts, goes_on: (drafts + 1) * goes_on.any()),
+        ),
+        ("OWN-708", "Lengths grow by drafts, not by tokens.", _filter(lambda drafts, goes_on: drafts)),
+        (
+            "OWN-709",
+            "Drafts are counted, not tokens.",
+            _filter(lambda drafts, goes_on: drafts + 1, count=lambda drafts: drafts),
+        ),
+        ("OWN-710", "The first requests go on, as many as do.", given(_first_ones_go_on)),
     ),
-    Mutant(
-        "OWN-718",
-        _SOURCES,
-        "A page that is full keeps the next one.",
-        _kept_until(lambda length, kept, nodes, size: min(_floored(length + kept, size) + size, length + nodes)),
-    ),
-    Mutant("OWN-719", _SOURCES, "Every path is looked up in the first tree.", returning(_nodes_of_the_first_tree)),
-    Mutant(
-        "OWN-720",
-        _TARGETS,
-        "Targets start one draft, not one token, after those before.",
-        returning(_rest_of_targets_left),
-    ),
-    Mutant(
-        "OWN-721",
-        _TARGETS,
-        "What is freed follows the accepted slots, where it should end the window.",
-        _listed(_front, lambda width, kept, freed: kept + np.arange(freed)),
-    ),
-    Mutant(
-        "OWN-722",
-        _TARGETS,
-        "Targets are the last slots that are kept.",
-        _listed(lambda width, kept, freed: np.arange(width - freed - kept, width - freed), _back),
-    ),
-    Mutant(
-        "OWN-723",
-        _TARGETS,
-        "Slots are freed from the front.",
-        _listed(_front, lambda width, kept, freed: np.arange(freed)),
-    ),
-    Mutant(
-        "OWN-706",
-        _FILTER,
-        "Lengths of ended requests stay, so that their last slots are never freed.",
-        _filter(lambda drafts, goes_on: np.where(goes_on, drafts + 1, 0)),
-    ),
-    Mutant(
-        "OWN-707",
-        _FILTER,
-        "Without a request that goes on, no length grows.",
-        _filter(lambda drafts, goes_on: (drafts + 1) * goes_on.any()),
-    ),
-    Mutant("OWN-708", _FILTER, "Lengths grow by drafts, not by tokens.", _filter(lambda drafts, goes_on: drafts)),
-    Mutant(
-        "OWN-709",
-        _FILTER,
-        "Drafts are counted, not tokens.",
-        _filter(lambda drafts, goes_on: drafts + 1, count=lambda drafts: drafts),
-    ),
-    Mutant("OWN-710", _FILTER, "The first requests go on, as many as do.", given(_first_ones_go_on)),
-    Mutant(
-        "OWN-711",
-        _KEEP,
-        "Segments are as long as drafts, the bonus token left out.",
-        _kept(lambda drafts, counts: _before(drafts), lambda drafts, counts: counts),
-    ),
-    Mutant(
-        "OWN-712",
-        _KEEP,
-        "Segments are those of the filtered list.",
-        _kept(lambda drafts, counts: _before(counts), lambda drafts, counts: counts),
-    ),
-    Mutant(
-        "OWN-713",
-        _KEEP,
-        "A request that has ended keeps its slots too.",
-        _kept(lambda drafts, counts: _before(drafts + 1), lambda drafts, counts: drafts + 1),
+    *mutants_of(
+        "filter_finished_cache_loc",
+        (
+            "OWN-711",
+            "Segments are as long as drafts, the bonus token left out.",
+            _kept(lambda drafts, counts: _before(drafts), lambda drafts, counts: counts),
+        ),
+        (
+            "OWN-712",
+            "Segments are those of the filtered list.",
+            _kept(lambda drafts, counts: _before(counts), lambda drafts, counts: counts),
+        ),
+        (
+            "OWN-713",
+            "A request that has ended keeps its slots too.",
+            _kept(lambda drafts, counts: _before(drafts + 1), lambda drafts, counts: drafts + 1),
+        ),
     ),
 )

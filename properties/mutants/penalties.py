@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.conformance.arrays import Array
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, of_the_first, of_the_neighbour
 
 
 def _squares(arguments: Named) -> Array:
@@ -91,17 +91,6 @@ def _nothing_output(arguments: Named) -> None:
     arguments["token_counts"] = np.zeros_like(arguments["token_counts"])
 
 
-def _strength_of_the_first(name: str) -> Callable[[Named], None]:
-    def change(arguments: Named) -> None:
-        arguments[name] = np.resize(arguments[name][:1], arguments[name].shape)
-
-    return change
-
-
-def _counts_of_the_neighbour(arguments: Named) -> None:
-    arguments["token_counts"] = np.roll(arguments["token_counts"], 1, axis=0)
-
-
 _APPLY = "apply_penalties"
 
 MUTANTS = (
@@ -118,6 +107,6 @@ MUTANTS = (
     Mutant("OWN-481", _APPLY, "Negative logits are divided too.", _in_steps("fpd")),
     Mutant("OWN-482", _APPLY, "Presence is penalised for every occurrence.", _in_steps("fes")),
     Mutant("OWN-483", _APPLY, "Every request has the frequency penalty of the first.",
-           given(_strength_of_the_first("frequency_penalty"))),
-    Mutant("OWN-484", _APPLY, "A request has the counts of its neighbour.", given(_counts_of_the_neighbour)),
+           of_the_first("frequency_penalty")),
+    Mutant("OWN-484", _APPLY, "A request has the counts of its neighbour.", of_the_neighbour("token_counts")),
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Faults in what a batch carries from phase to phase and from iteration to iteration."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,12 +8,7 @@ import numpy as np
 
 from specsim.phases import DraftInput, EagleDraftExtendInput, Phase, VerifyInput, is_draft_input
 from specsim.phases.extend import NOT_SET
-from specsim.properties.mutants.record import Function, Mutant, Named, wrapped
-
-
-def _around(fault: Callable[[Function, Named], Any]) -> Callable[[Function], Function]:
-    """Inject a fault that sees the correct function and the arguments by name."""
-    return lambda correct: wrapped(correct, lambda arguments: fault(correct, arguments))
+from specsim.properties.mutants.record import Function, Mutant, Named, answering
 
 
 def _any_draft_input(correct: Function, arguments: Named) -> Any:
@@ -146,43 +140,46 @@ _CONVERT = "to_frozen_kv_mtp_draft_extend_input"
 
 MUTANTS = (
     Mutant(
-        "X13", _EXPECT, "One draft input is taken for another, so draft rows go to extend.", _around(_any_draft_input)
+        "X13", _EXPECT, "One draft input is taken for another, so draft rows go to extend.", answering(_any_draft_input)
     ),
-    Mutant("OWN-202", _EXPECT, "Whatever has requests is taken.", _around(_anything_with_rows)),
+    Mutant("OWN-202", _EXPECT, "Whatever has requests is taken.", answering(_anything_with_rows)),
     Mutant(
-        "S02", _FILTER, "One field is cut to its first rows while the others are indexed.", _around(_a_field_forgotten)
+        "S02",
+        _FILTER,
+        "One field is cut to its first rows while the others are indexed.",
+        answering(_a_field_forgotten),
     ),
-    Mutant("S03", _FILTER, "The first rows stay instead of those asked for.", _around(_first_rows)),
-    Mutant("OWN-203", _FILTER, "Tokens are cut into segments of one width.", _around(_one_width)),
-    Mutant("OWN-204", _FILTER, "An already filtered batch may have any size.", _around(_count_not_compared)),
-    Mutant("OWN-205", _FILTER, "Places in the relay are cut to the first.", _around(_relay_sliced)),
-    Mutant("OWN-206", _FILTER, "A place outside the batch wraps around.", _around(_wrapping_places)),
-    Mutant("OWN-207", _MERGE, "Hidden states of the second batch come first.", _around(_other_hidden_states_first)),
-    Mutant("OWN-208", _MERGE, "Whatever has no hidden states counts as empty.", _around(_idle_by_hidden_states)),
-    Mutant("OWN-209", _MERGE, "An empty batch stays empty.", _around(_idle_adopts_nothing)),
-    Mutant("OWN-210", _MERGE, "Two classes merge if they have the same fields.", _around(_classes_mixed)),
-    Mutant("OWN-211", _MERGE, "A verify input left over from the last batch merges.", _around(_verify_carried_over)),
-    Mutant("OWN-212", _CONVERT, "What has the tag already is copied.", _around(_always_copied)),
-    Mutant("OWN-213", _CONVERT, "The tag stays that of EAGLE.", _around(_not_converted)),
-    Mutant("OWN-214", _CONVERT, "Fields that extend fills in are not copied.", _around(_a_field_not_copied)),
-    Mutant("OWN-215", "is_draft_input", "An extend input is none.", _around(_extend_is_no_draft_input)),
-    Mutant("OWN-216", "is_verify_input", "Whatever is no draft input is one.", _around(_what_is_no_draft_input)),
+    Mutant("S03", _FILTER, "The first rows stay instead of those asked for.", answering(_first_rows)),
+    Mutant("OWN-203", _FILTER, "Tokens are cut into segments of one width.", answering(_one_width)),
+    Mutant("OWN-204", _FILTER, "An already filtered batch may have any size.", answering(_count_not_compared)),
+    Mutant("OWN-205", _FILTER, "Places in the relay are cut to the first.", answering(_relay_sliced)),
+    Mutant("OWN-206", _FILTER, "A place outside the batch wraps around.", answering(_wrapping_places)),
+    Mutant("OWN-207", _MERGE, "Hidden states of the second batch come first.", answering(_other_hidden_states_first)),
+    Mutant("OWN-208", _MERGE, "Whatever has no hidden states counts as empty.", answering(_idle_by_hidden_states)),
+    Mutant("OWN-209", _MERGE, "An empty batch stays empty.", answering(_idle_adopts_nothing)),
+    Mutant("OWN-210", _MERGE, "Two classes merge if they have the same fields.", answering(_classes_mixed)),
+    Mutant("OWN-211", _MERGE, "A verify input left over from the last batch merges.", answering(_verify_carried_over)),
+    Mutant("OWN-212", _CONVERT, "What has the tag already is copied.", answering(_always_copied)),
+    Mutant("OWN-213", _CONVERT, "The tag stays that of EAGLE.", answering(_not_converted)),
+    Mutant("OWN-214", _CONVERT, "Fields that extend fills in are not copied.", answering(_a_field_not_copied)),
+    Mutant("OWN-215", "is_draft_input", "An extend input is none.", answering(_extend_is_no_draft_input)),
+    Mutant("OWN-216", "is_verify_input", "Whatever is no draft input is one.", answering(_what_is_no_draft_input)),
     Mutant(
         "OWN-217",
         "get_spec_adjust_token_coefficient",
         "Every row of a ragged extend yields logits.",
-        _around(_logits_of_every_row),
+        answering(_logits_of_every_row),
     ),
     Mutant(
         "OWN-218",
         "get_spec_adjust_token_coefficient",
         "A verify has as many rows as a path, not as nodes.",
-        _around(_width_of_the_path),
+        answering(_width_of_the_path),
     ),
     Mutant(
         "OWN-219",
         "get_spec_adjusted_global_num_tokens",
         "Both lists are multiplied by the rows of a request.",
-        _around(_both_lists_alike),
+        answering(_both_lists_alike),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.config import INDEXER_PAGE_KEYS as _KEYS
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning
 
 Array = Any
 Parts = list[tuple[int, int, int]]
@@ -122,120 +122,82 @@ def _packed(outputs: Named, arguments: Named) -> None:
     outputs["swa_source_slots"] = np.pad(kept, (0, len(outputs["swa_source_slots"]) - len(kept)))
 
 
-_INDEXER = "move_indexer_cache"
-_TRANSLATE = "translate_move_slots"
-
 MUTANTS = (
-    Mutant("K07", _INDEXER, "Pages are taken for rows of one token.", instead(_rows_by_token)),
-    Mutant(
-        "OWN-1300",
-        _INDEXER,
-        "Keys move without their scales.",
-        _laid_out(lambda slot, width: _both(slot, width)[:1]),
-    ),
-    Mutant(
-        "OWN-1301",
-        _INDEXER,
-        "Scales move without their keys.",
-        _laid_out(lambda slot, width: _both(slot, width)[1:]),
-    ),
-    Mutant("OWN-1302", _INDEXER, "The page of the target is read.", _moved(_read_on_page)),
-    Mutant(
-        "OWN-1303",
-        _INDEXER,
-        "The page of the source is written.",
-        _moved(_read, lambda target, source, width: _both(source // _KEYS * _KEYS + target % _KEYS, width)),
-    ),
-    Mutant(
-        "OWN-1304",
-        _INDEXER,
-        "The place of the target inside its page is read.",
-        _moved(lambda target, source, width: _both(source // _KEYS * _KEYS + target % _KEYS, width)),
-    ),
-    Mutant(
-        "OWN-1305",
-        _INDEXER,
-        "Scales come from the page of the target.",
-        _moved(lambda target, source, width: [_key(source, width), _read_on_page(target, source, width)[1]]),
-    ),
-    Mutant(
-        "OWN-1306",
-        _INDEXER,
-        "A key and its scale are taken to lie side by side.",
-        _laid_out(_interleaved),
-    ),
-    Mutant(
-        "OWN-1307",
-        _INDEXER,
-        "A key of any width has one scale of four bytes.",
-        _laid_out(_scale_of_four_bytes),
-    ),
-    Mutant(
-        "OWN-1308",
-        _INDEXER,
-        "The last slot of a page is looked for on the next one.",
-        _moved(lambda target, source, width: _both(source + (source % _KEYS == _KEYS - 1), width)),
-    ),
-    Mutant("OWN-1309", _INDEXER, "Whole pages move.", _moved(_whole_page, _whole_page)),
-    Mutant("OWN-1310", _INDEXER, "Pairs are copied forwards, in place.", _moved(_read, has_snapshot=False)),
-    Mutant(
-        "OWN-1311",
-        _INDEXER,
-        "Pairs are copied backwards, in place.",
-        _moved(_read, pairs_of=lambda count: range(count - 1, -1, -1), has_snapshot=False),
-    ),
-    Mutant("OWN-1312", _INDEXER, "Only the first layer moves.", _moved(_read, layers_of=lambda buffers: buffers[:1])),
-    Mutant(
-        "OWN-1313",
-        _INDEXER,
-        "A layer without indexer ends the walk over layers.",
-        _moved(_read, layers_of=_until_an_empty_layer),
-    ),
-    Mutant("OWN-1314", _INDEXER, "Every layer has an indexer.", given(_every_layer_has_pages)),
-    Mutant(
-        "OWN-1315", _INDEXER, "The last pair is lost.", _moved(_read, pairs_of=lambda count: range(max(count - 1, 0)))
-    ),
-    Mutant(
-        "OWN-1316",
-        _INDEXER,
-        "Of a key all but the last byte moves.",
-        _moved(
-            lambda target, source, width: [
-                (page, first, size - (part == 0)) for part, (page, first, size) in enumerate(_both(source, width))
-            ]
+    *mutants_of(
+        "move_indexer_cache",
+        ("K07", "Pages are taken for rows of one token.", instead(_rows_by_token)),
+        ("OWN-1300", "Keys move without their scales.", _laid_out(lambda slot, width: _both(slot, width)[:1])),
+        ("OWN-1301", "Scales move without their keys.", _laid_out(lambda slot, width: _both(slot, width)[1:])),
+        ("OWN-1302", "The page of the target is read.", _moved(_read_on_page)),
+        (
+            "OWN-1303",
+            "The page of the source is written.",
+            _moved(_read, lambda target, source, width: _both(source // _KEYS * _KEYS + target % _KEYS, width)),
+        ),
+        (
+            "OWN-1304",
+            "The place of the target inside its page is read.",
+            _moved(lambda target, source, width: _both(source // _KEYS * _KEYS + target % _KEYS, width)),
+        ),
+        (
+            "OWN-1305",
+            "Scales come from the page of the target.",
+            _moved(lambda target, source, width: [_key(source, width), _read_on_page(target, source, width)[1]]),
+        ),
+        ("OWN-1306", "A key and its scale are taken to lie side by side.", _laid_out(_interleaved)),
+        ("OWN-1307", "A key of any width has one scale of four bytes.", _laid_out(_scale_of_four_bytes)),
+        (
+            "OWN-1308",
+            "The last slot of a page is looked for on the next one.",
+            _moved(lambda target, source, width: _both(source + (source % _KEYS == _KEYS - 1), width)),
+        ),
+        ("OWN-1309", "Whole pages move.", _moved(_whole_page, _whole_page)),
+        ("OWN-1310", "Pairs are copied forwards, in place.", _moved(_read, has_snapshot=False)),
+        (
+            "OWN-1311",
+            "Pairs are copied backwards, in place.",
+            _moved(_read, pairs_of=lambda count: range(count - 1, -1, -1), has_snapshot=False),
+        ),
+        ("OWN-1312", "Only the first layer moves.", _moved(_read, layers_of=lambda buffers: buffers[:1])),
+        (
+            "OWN-1313",
+            "A layer without indexer ends the walk over layers.",
+            _moved(_read, layers_of=_until_an_empty_layer),
+        ),
+        ("OWN-1314", "Every layer has an indexer.", given(_every_layer_has_pages)),
+        ("OWN-1315", "The last pair is lost.", _moved(_read, pairs_of=lambda count: range(max(count - 1, 0)))),
+        (
+            "OWN-1316",
+            "Of a key all but the last byte moves.",
+            _moved(
+                lambda target, source, width: [
+                    (page, first, size - (part == 0)) for part, (page, first, size) in enumerate(_both(source, width))
+                ]
+            ),
         ),
     ),
-    Mutant(
-        "OWN-1320",
-        _TRANSLATE,
-        "Sources stay slots of the full pool.",
-        _looked_up(_target, lambda table, target, source: source),
-    ),
-    Mutant(
-        "OWN-1321",
-        _TRANSLATE,
-        "Targets stay slots of the full pool.",
-        _looked_up(lambda table, target, source: target, _source),
-    ),
-    Mutant("OWN-1322", _TRANSLATE, "Sides change places.", _looked_up(_source, _target)),
-    Mutant("OWN-1323", _TRANSLATE, "Sources are those of the targets.", _looked_up(_target, _target)),
-    Mutant(
-        "OWN-1324",
-        _TRANSLATE,
-        "A slot that has left the window keeps its number.",
-        _looked_up(
-            lambda table, target, source: _kept_where_there_is_none(table, target),
-            lambda table, target, source: _kept_where_there_is_none(table, source),
+    *mutants_of(
+        "translate_move_slots",
+        ("OWN-1320", "Sources stay slots of the full pool.", _looked_up(_target, lambda table, target, source: source)),
+        ("OWN-1321", "Targets stay slots of the full pool.", _looked_up(lambda table, target, source: target, _source)),
+        ("OWN-1322", "Sides change places.", _looked_up(_source, _target)),
+        ("OWN-1323", "Sources are those of the targets.", _looked_up(_target, _target)),
+        (
+            "OWN-1324",
+            "A slot that has left the window keeps its number.",
+            _looked_up(
+                lambda table, target, source: _kept_where_there_is_none(table, target),
+                lambda table, target, source: _kept_where_there_is_none(table, source),
+            ),
         ),
-    ),
-    Mutant("OWN-1325", _TRANSLATE, "Pairs outside of the window are left out on one side.", returning(_packed)),
-    Mutant(
-        "OWN-1326",
-        _TRANSLATE,
-        "The counterpart is that of the slot before.",
-        _looked_up(
-            lambda table, target, source: table[np.maximum(target - 1, 0)],
-            lambda table, target, source: table[np.maximum(source - 1, 0)],
+        ("OWN-1325", "Pairs outside of the window are left out on one side.", returning(_packed)),
+        (
+            "OWN-1326",
+            "The counterpart is that of the slot before.",
+            _looked_up(
+                lambda table, target, source: table[np.maximum(target - 1, 0)],
+                lambda table, target, source: table[np.maximum(source - 1, 0)],
+            ),
         ),
     ),
 )

@@ -5,9 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from specsim.host.positions import PositionCounters
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
-
-_COUNT = "count_positions"
+from specsim.properties.mutants.record import Function, Named, answering, mutants_of
 
 
 def _counting(change: Callable[[PositionCounters, PositionCounters, Named], dict[str, Any]]) -> Callable[..., Function]:
@@ -61,63 +59,54 @@ def _fitted(
 
 _WIDTHS = ("num_proposed_drafts", "num_levels")
 
-MUTANTS = (
-    Mutant("OWN-3120", _COUNT, "Every verify is as wide as the widest of its batch.", answering(_of_widest)),
-    Mutant(
+MUTANTS = mutants_of(
+    "count_positions",
+    ("OWN-3120", "Every verify is as wide as the widest of its batch.", answering(_of_widest)),
+    (
         "OWN-3121",
-        _COUNT,
         "A verify that proposed nothing counts as one.",
         _counting(lambda before, after, given: {"num_proposing": before.num_proposing + len(given["num_levels"])}),
     ),
-    Mutant(
+    (
         "OWN-3122",
-        _COUNT,
         "Every verify is taken to have tried every position.",
         _counting(
-            lambda before, after, given: {
-                "tried": tuple(max(count, after.num_proposing) for count in after.tried),
-            }
+            lambda before, after, given: {"tried": tuple(max(count, after.num_proposing) for count in after.tried)}
         ),
     ),
-    Mutant(
+    (
         "OWN-3123",
-        _COUNT,
         "Positions are one late: the root's is the first.",
         _counting(
             lambda before, after, given: {"accepted": (after.num_proposing, *after.accepted)[: len(after.tried)]}
         ),
     ),
-    Mutant(
+    (
         "OWN-3124",
-        _COUNT,
         "Positions are one early.",
         _counting(lambda before, after, given: {"accepted": (*after.accepted[1:], 0)[: len(after.tried)]}),
     ),
-    Mutant("OWN-3125", _COUNT, "Levels are those of the next request.", answering(_of_the_neighbour)),
-    Mutant("OWN-3126", _COUNT, "Positions past those of the first batch are lost.", answering(_cut_to_the_first_batch)),
-    Mutant("OWN-3127", _COUNT, "The bonus token counts as accepted.", answering(_bonus_too)),
-    Mutant(
+    ("OWN-3125", "Levels are those of the next request.", answering(_of_the_neighbour)),
+    ("OWN-3126", "Positions past those of the first batch are lost.", answering(_cut_to_the_first_batch)),
+    ("OWN-3127", "The bonus token counts as accepted.", answering(_bonus_too)),
+    (
         "OWN-3128",
-        _COUNT,
         "What earlier batches accepted is forgotten.",
         _counting(
             lambda before, after, given: {
                 "accepted": tuple(
                     count - (before.accepted[place] if place < len(before.accepted) else 0)
                     for place, count in enumerate(after.accepted)
-                ),
+                )
             }
         ),
     ),
-    Mutant(
+    (
         "OWN-3129",
-        _COUNT,
         "Proposed drafts are counted by levels.",
         _counting(
-            lambda before, after, given: {
-                "num_proposed_drafts": before.num_proposed_drafts + sum(given["num_levels"]),
-            }
+            lambda before, after, given: {"num_proposed_drafts": before.num_proposed_drafts + sum(given["num_levels"])}
         ),
     ),
-    Mutant("OWN-3130", _COUNT, "Counts that contradict each other are cut to fit.", answering(_anything_goes)),
+    ("OWN-3130", "Counts that contradict each other are cut to fit.", answering(_anything_goes)),
 )

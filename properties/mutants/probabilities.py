@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Mutant, Named, given, instead, of_the_first, returning
 
 Array = Any
 FINITE = -1e4
@@ -107,13 +107,6 @@ def _not_renormalised(outputs: Named, arguments: Named) -> None:
     outputs["renormalised"] = np.where(outputs["renormalised"] > 0, arguments["probabilities"], np.float32(0))
 
 
-def _of_the_first_row(name: str) -> Callable[[Named], None]:
-    def change(arguments: Named) -> None:
-        arguments[name] = np.resize(arguments[name][:1], arguments[name].shape)
-
-    return change
-
-
 def _mass_before(probabilities: Array) -> Array:
     rows = probabilities.astype(np.float64)
     before = [[row[row > value].sum() for value in row] for row in rows]
@@ -165,7 +158,7 @@ MUTANTS = (
     Mutant("OWN-227", _TOP_K, "Ties at the threshold are cut.", instead(_ties_cut)),
     Mutant("OWN-228", _TOP_K, "One token too many is kept.", given(_one_too_many)),
     Mutant("OWN-229", _TOP_K, "What is kept is not divided by its sum.", returning(_not_renormalised)),
-    Mutant("OWN-230", _TOP_K, "Every row has the count of the first.", given(_of_the_first_row("top_k"))),
+    Mutant("OWN-230", _TOP_K, "Every row has the count of the first.", of_the_first("top_k")),
     Mutant("OWN-247", _TOP_K, "Only tokens above the k-th largest are kept.", instead(_only_above)),
     Mutant("OWN-248", _TOP_K, "A count beyond the vocabulary wraps.", given(_count_wraps)),
     Mutant("OWN-249", _TOP_K, "Impossible tokens do not count as dropped.", instead(_dropped_from_the_end)),

@@ -2,12 +2,16 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from specsim.conformance.backend import Backend
 from specsim.operations import RECORDS
+from specsim.simulation.loops import loop_of
 from specsim.simulation.scheduler import Scheduler
 from specsim.simulation.worker import Worker
 from specsim.validation.checking import check_call
@@ -56,6 +60,25 @@ class Mutant:
         return correct.with_function(self.operation, self.inject(correct.functions[self.operation]), self.id)
 
 
+def mutants_of(operation: str, *faults: tuple[str, str, Callable[[Function], Function]]) -> tuple[Mutant, ...]:
+    """Return the mutants of one operation, of each its number, what is wrong, and what injects that."""
+    return tuple(Mutant(number, operation, summary, inject) for number, summary, inject in faults)
+
+
+def mutants_of_sides(
+    operation: str, names: Sequence[str], faults: Iterable[tuple[str, str, type]]
+) -> tuple[Mutant, ...]:
+    """Return mutants that have a fault in the draft side of some workers; of each number, what is wrong, and a side."""
+    return tuple(
+        Mutant(number, operation, summary, unchanged, workers={name: _with_side(name, side) for name in names})
+        for number, summary, side in faults
+    )
+
+
+def _with_side(name: str, side: type) -> Callable[..., Worker]:
+    return partial(loop_of(name), make_side=side)
+
+
 def unchanged(correct: Function) -> Function:
     """Inject nothing: the fault is in a worker or a scheduler."""
     return correct
@@ -84,13 +107,24 @@ def given(change: Callable[[Named], None]) -> Callable[[Function], Function]:
 
     def inject(correct: Function) -> Function:
         def call(arguments: Named) -> Any:
-            check_call(correct.__name__, arguments)
+            if correct.__name__ in RECORDS:
+                check_call(correct.__name__, arguments)
             change(arguments)
             return correct(**arguments)
 
         return wrapped(correct, call)
 
     return inject
+
+
+def with_arguments(**changes: Any) -> Callable[[Function], Function]:
+    """Inject a fault that hands other values of some arguments over: each a value, or a function of the own one."""
+    return given(lambda arguments: arguments.update(_changed(arguments, changes)))
+
+
+def with_outputs(**changes: Any) -> Callable[[Function], Function]:
+    """Inject a fault that returns other values of some outputs: each a value, or a function of the correct one."""
+    return returning(lambda outputs, arguments: outputs.update(_changed(outputs, changes)))
 
 
 def returning(change: Callable[[Named, Named], None]) -> Callable[[Function], Function]:
@@ -119,6 +153,16 @@ def answering(answer: Callable[[Function, Named], Any]) -> Callable[[Function], 
         return wrapped(correct, lambda arguments: answer(correct, arguments))
 
     return inject
+
+
+def with_fields(change: Callable[[Any, Named], Named]) -> Callable[[Function], Function]:
+    """Inject a fault in fields of what the correct function returned; ``change`` takes that, and the arguments."""
+
+    def answer(correct: Function, arguments: Named) -> Any:
+        returned = correct(**arguments)
+        return replace(returned, **change(returned, arguments))
+
+    return answering(answer)
 
 
 def overriding(**faults: Callable[..., Any]) -> Callable[[Function], Function]:
@@ -153,3 +197,17 @@ def wrapped(correct: Function, call: Callable[[Named], Any]) -> Function:
         return call(dict(bound.arguments))
 
     return faulty
+
+
+def of_the_first(*names: str) -> Callable[[Function], Function]:
+    """Inject a fault that gives all requests the values that the first has of some arguments."""
+    return with_arguments(**dict.fromkeys(names, lambda values: np.resize(values[:1], values.shape)))
+
+
+def of_the_neighbour(*names: str) -> Callable[[Function], Function]:
+    """Inject a fault that gives each request the values that the one before it has of some arguments."""
+    return with_arguments(**dict.fromkeys(names, lambda values: np.roll(values, 1, axis=0)))
+
+
+def _changed(values: Named, changes: Named) -> Named:
+    return {name: change(values[name]) if callable(change) else change for name, change in changes.items()}

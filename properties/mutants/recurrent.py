@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning
 
 Array = Any
 
@@ -147,103 +147,71 @@ def _nothing_accepted_commits_nothing(arguments: Named) -> None:
         arguments["commit_step"] = np.full_like(arguments["commit_step"], -1)
 
 
-_STEPS = "get_recurrent_steps"
-_COMMIT = "commit_recurrent_states"
-
 MUTANTS = (
-    Mutant(
-        "PV09",
-        _STEPS,
-        "The number of accepted drafts is taken for the last accepted node.",
-        _steps(lambda path, length, count, interval: count - 1),
+    *mutants_of(
+        "get_recurrent_steps",
+        (
+            "PV09",
+            "The number of accepted drafts is taken for the last accepted node.",
+            _steps(lambda path, length, count, interval: count - 1),
+        ),
+        ("OWN-1330", "Numbers are those of the batch.", returning(_global_numbers)),
+        (
+            "OWN-1331",
+            "The node before the last one is committed.",
+            _steps(lambda path, length, count, interval: _at(path, count - 2)),
+        ),
+        ("OWN-1332", "The last column of the row is taken.", returning(_last_columns)),
+        ("OWN-1333", "The first child is committed.", _steps(lambda path, length, count, interval: _at(path, 1))),
+        ("OWN-1334", "A length that ends exactly at a snapshot passes it.", _steps(None, _snapshot(late=1))),
+        ("OWN-1335", "A length that starts at a snapshot takes it once more.", _steps(None, _snapshot(early=1))),
+        (
+            "OWN-1336",
+            "The snapshot is taken one node late.",
+            _steps(None, _snapshot(lambda path, place: _at(path, place + 1))),
+        ),
+        (
+            "OWN-1337",
+            "The snapshot is taken one node early.",
+            _steps(None, _snapshot(lambda path, place: _at(path, place - 1))),
+        ),
+        (
+            "OWN-1338",
+            "The snapshot is the state that is committed.",
+            _steps(None, _snapshot(lambda path, place: path[-1])),
+        ),
+        (
+            "OWN-1339",
+            "Places on the path are taken for nodes of a snapshot.",
+            _steps(None, _snapshot(lambda path, place: place)),
+        ),
+        ("OWN-1340", "Snapshots are numbered in the batch.", returning(_global_snapshots)),
+        ("OWN-1341", "Lengths are those after the verify.", given(_lengths_after_verify)),
+        ("OWN-1342", "Only the first request has a snapshot.", returning(_snapshots_of_the_first)),
     ),
-    Mutant("OWN-1330", _STEPS, "Numbers are those of the batch.", returning(_global_numbers)),
-    Mutant(
-        "OWN-1331",
-        _STEPS,
-        "The node before the last one is committed.",
-        _steps(lambda path, length, count, interval: _at(path, count - 2)),
+    *mutants_of(
+        "commit_recurrent_states",
+        ("V25", "States pass through half precision.", given(_halved)),
+        (
+            "K15",
+            "Every verified node advances the state.",
+            _at_other_steps(lambda steps, num_nodes: np.full_like(steps, num_nodes - 1)),
+        ),
+        ("K17", "A batch in which no draft was accepted commits nothing.", given(_nothing_accepted_commits_nothing)),
+        ("OWN-1350", "Steps are looked up by slot.", _kept(place_of=lambda request, slot: slot)),
+        ("OWN-1351", "States are kept by place in the batch.", _kept(slot_of=lambda request, slot: request)),
+        ("OWN-1352", "Only the first component is kept.", _with_components(slice(1))),
+        ("OWN-1353", "The last component is left out.", _with_components(slice(-1))),
+        ("OWN-1354", "Snapshots are not taken.", _idle("snapshot_slots")),
+        ("OWN-1355", "Only snapshots are taken.", _idle("state_slots")),
+        ("OWN-1356", "A snapshot is the state that is committed.", given(_snapshots_of_the_end)),
+        ("OWN-1357", "Steps and slots of -1 wrap to the last.", _kept(skips=False)),
+        (
+            "OWN-1358",
+            "The state before the node is kept.",
+            _at_other_steps(lambda steps, num_nodes: np.maximum(steps - 1, 0)),
+        ),
+        ("OWN-1359", "Steps are those of the next request.", given(_steps_of_the_next)),
+        ("OWN-1360", "Only the first entry of a state is kept.", given(_first_entry_only)),
     ),
-    Mutant("OWN-1332", _STEPS, "The last column of the row is taken.", returning(_last_columns)),
-    Mutant(
-        "OWN-1333", _STEPS, "The first child is committed.", _steps(lambda path, length, count, interval: _at(path, 1))
-    ),
-    Mutant(
-        "OWN-1334",
-        _STEPS,
-        "A length that ends exactly at a snapshot passes it.",
-        _steps(None, _snapshot(late=1)),
-    ),
-    Mutant(
-        "OWN-1335",
-        _STEPS,
-        "A length that starts at a snapshot takes it once more.",
-        _steps(None, _snapshot(early=1)),
-    ),
-    Mutant(
-        "OWN-1336",
-        _STEPS,
-        "The snapshot is taken one node late.",
-        _steps(None, _snapshot(lambda path, place: _at(path, place + 1))),
-    ),
-    Mutant(
-        "OWN-1337",
-        _STEPS,
-        "The snapshot is taken one node early.",
-        _steps(None, _snapshot(lambda path, place: _at(path, place - 1))),
-    ),
-    Mutant(
-        "OWN-1338",
-        _STEPS,
-        "The snapshot is the state that is committed.",
-        _steps(None, _snapshot(lambda path, place: path[-1])),
-    ),
-    Mutant(
-        "OWN-1339",
-        _STEPS,
-        "Places on the path are taken for nodes of a snapshot.",
-        _steps(None, _snapshot(lambda path, place: place)),
-    ),
-    Mutant("OWN-1340", _STEPS, "Snapshots are numbered in the batch.", returning(_global_snapshots)),
-    Mutant("OWN-1341", _STEPS, "Lengths are those after the verify.", given(_lengths_after_verify)),
-    Mutant("OWN-1342", _STEPS, "Only the first request has a snapshot.", returning(_snapshots_of_the_first)),
-    Mutant("V25", _COMMIT, "States pass through half precision.", given(_halved)),
-    Mutant(
-        "K15",
-        _COMMIT,
-        "Every verified node advances the state.",
-        _at_other_steps(lambda steps, num_nodes: np.full_like(steps, num_nodes - 1)),
-    ),
-    Mutant(
-        "K17",
-        _COMMIT,
-        "A batch in which no draft was accepted commits nothing.",
-        given(_nothing_accepted_commits_nothing),
-    ),
-    Mutant("OWN-1350", _COMMIT, "Steps are looked up by slot.", _kept(place_of=lambda request, slot: slot)),
-    Mutant("OWN-1351", _COMMIT, "States are kept by place in the batch.", _kept(slot_of=lambda request, slot: request)),
-    Mutant(
-        "OWN-1352",
-        _COMMIT,
-        "Only the first component is kept.",
-        _with_components(slice(1)),
-    ),
-    Mutant("OWN-1353", _COMMIT, "The last component is left out.", _with_components(slice(-1))),
-    Mutant("OWN-1354", _COMMIT, "Snapshots are not taken.", _idle("snapshot_slots")),
-    Mutant("OWN-1355", _COMMIT, "Only snapshots are taken.", _idle("state_slots")),
-    Mutant(
-        "OWN-1356",
-        _COMMIT,
-        "A snapshot is the state that is committed.",
-        given(_snapshots_of_the_end),
-    ),
-    Mutant("OWN-1357", _COMMIT, "Steps and slots of -1 wrap to the last.", _kept(skips=False)),
-    Mutant(
-        "OWN-1358",
-        _COMMIT,
-        "The state before the node is kept.",
-        _at_other_steps(lambda steps, num_nodes: np.maximum(steps - 1, 0)),
-    ),
-    Mutant("OWN-1359", _COMMIT, "Steps are those of the next request.", given(_steps_of_the_next)),
-    Mutant("OWN-1360", _COMMIT, "Only the first entry of a state is kept.", given(_first_entry_only)),
 )

@@ -7,7 +7,8 @@ from typing import Any
 
 from specsim.assertion import require_kind
 from specsim.phases import DraftExtendInput
-from specsim.properties.mutants.record import Mutant, unchanged
+from specsim.properties.mutants.record import Mutant, overriding, unchanged
+from specsim.reference.worker.loop import Loop
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.simulation.logprobs import HiddenState, Reported, ReportedToken
@@ -32,46 +33,6 @@ class StaleStates(ReferenceWorker):
             self._reported = tuple(_with_states(own, (*_states(old), *_states(own)[len(old) :])) for own, old in pairs)
         self._before = reported
         return iteration
-
-
-class EarlyStates(ReferenceWorker):
-    """Hands a token the state that the token before it in the same iteration was chosen from."""
-
-    def told(self) -> Reported:
-        """Return states one place on; the first token keeps its own."""
-        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._reported)
-
-
-class LateStates(ReferenceWorker):
-    """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
-
-    def told(self) -> Reported:
-        """Return states one place back."""
-        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._reported)
-
-
-class NeighbourStates(ReferenceWorker):
-    """Hands each request the states of the next one of its batch, as far as that has any."""
-
-    def told(self) -> Reported:
-        """Return everybody's states one place on."""
-        return _of_neighbours(self._reported)
-
-
-class RootStates(ReferenceWorker):
-    """Reads rows of a tree as if there were one a request: every token gets the state of the root."""
-
-    def told(self) -> Reported:
-        """Return the first state of each request for all of its tokens."""
-        return tuple(_with_states(own, _states(own)[:1] * len(own)) for own in self._reported)
-
-
-class NarrowStates(ReferenceWorker):
-    """Hands out states that are a word too narrow."""
-
-    def told(self) -> Reported:
-        """Return every state without its last number."""
-        return tuple(_with_states(own, tuple(one and one[:-1] for one in _states(own))) for own in self._reported)
 
 
 class CompactedStates(ReferenceWorker):
@@ -115,39 +76,6 @@ class SilentResumer(ReferenceWorker):
         return following
 
 
-class NeighbourStatesV1(ReferenceWorkerV1):
-    """Hands each request the states of the next one of its batch, as far as that has any."""
-
-    def told(self) -> Reported:
-        """Return everybody's states one place on."""
-        return _of_neighbours(self._reported)
-
-
-class EarlyStatesV1(ReferenceWorkerV1):
-    """Hands a token the state that the token before it in the same iteration was chosen from."""
-
-    def told(self) -> Reported:
-        """Return states one place on; the first token keeps its own."""
-        return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in self._reported)
-
-
-class LateStatesV1(ReferenceWorkerV1):
-    """Hands a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
-
-    def told(self) -> Reported:
-        """Return states one place back."""
-        return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in self._reported)
-
-
-class StatesOfTheFirstV1(ReferenceWorkerV1):
-    """Hands all requests of a batch the states of its first one, as far as that has any."""
-
-    def told(self) -> Reported:
-        """Return states of the first, and after them the own ones."""
-        first = _states(self._reported[0]) if self._reported else ()
-        return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in self._reported)
-
-
 class ShortStatesV1(ReferenceWorkerV1):
     """Hands out no state of the token that ends a text."""
 
@@ -177,29 +105,60 @@ def _undone(own: Sequence[ReportedToken]) -> States:
     return tuple(one.hidden_state and one.hidden_state[::-1] for one in own)
 
 
+def _told(change: Callable[[Reported], Reported], loop: type[Loop]) -> Any:
+    """Return a loop that hands out something else than it has."""
+    return overriding(told=lambda correct, worker: change(correct(worker)))(loop)
+
+
+def _early(reported: Reported) -> Reported:
+    """Hand a token the state that the token before it in the same iteration was chosen from; the first its own."""
+    return tuple(_with_states(own, (*_states(own)[:1], *_states(own)[:-1])) for own in reported)
+
+
+def _late(reported: Reported) -> Reported:
+    """Hand a token the state of its own position; the last of an iteration, which has none yet, keeps its own."""
+    return tuple(_with_states(own, (*_states(own)[1:], *_states(own)[-1:])) for own in reported)
+
+
 def _of_neighbours(reported: Reported) -> Reported:
+    """Hand each request the states of the next one of its batch, as far as that has any."""
     everyone = (*reported, *reported[:1])
     return tuple(_with_states(own, (*_states(other), *_states(own)[len(other) :])) for own, other in pairwise(everyone))
 
 
+def _of_roots(reported: Reported) -> Reported:
+    """Read rows of a tree as if there were one a request: every token gets the state of the root."""
+    return tuple(_with_states(own, _states(own)[:1] * len(own)) for own in reported)
+
+
+def _narrow(reported: Reported) -> Reported:
+    return tuple(_with_states(own, tuple(one and one[:-1] for one in _states(own))) for own in reported)
+
+
+def _of_the_first(reported: Reported) -> Reported:
+    """Hand all requests of a batch the states of its first one, as far as that has any."""
+    first = _states(reported[0]) if reported else ()
+    return tuple(_with_states(own, (*first, *_states(own)[len(first) :])) for own in reported)
+
+
 _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-3100", "States are those of the iteration before.", StaleStates),
-    ("OWN-3101", "States are one token early.", EarlyStates),
-    ("OWN-3102", "States are one token late.", LateStates),
-    ("OWN-3103", "States are those of the next request.", NeighbourStates),
-    ("OWN-3104", "All tokens of an iteration have the state of its root.", RootStates),
-    ("OWN-3105", "States are a word too narrow.", NarrowStates),
+    ("OWN-3101", "States are one token early.", _told(_early, ReferenceWorker)),
+    ("OWN-3102", "States are one token late.", _told(_late, ReferenceWorker)),
+    ("OWN-3103", "States are those of the next request.", _told(_of_neighbours, ReferenceWorker)),
+    ("OWN-3104", "All tokens of an iteration have the state of its root.", _told(_of_roots, ReferenceWorker)),
+    ("OWN-3105", "States are a word too narrow.", _told(_narrow, ReferenceWorker)),
     ("OWN-3106", "States are read by node number after the compaction.", CompactedStates),
     ("OWN-3107", "After a prefix that is there already, the state is not the prompt's.", FirstRowStates),
     ("OWN-3108", "Nothing is reported of the first token of a request that resumes.", SilentResumer),
 )
 
 _WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
-    ("OWN-3109", "V1: states are those of the next request.", NeighbourStatesV1),
-    ("OWN-3110", "V1: states are one token early.", EarlyStatesV1),
+    ("OWN-3109", "V1: states are those of the next request.", _told(_of_neighbours, ReferenceWorkerV1)),
+    ("OWN-3110", "V1: states are one token early.", _told(_early, ReferenceWorkerV1)),
     ("OWN-3111", "V1: no state is handed out of the token that ends a text.", ShortStatesV1),
-    ("OWN-3114", "V1: states are one token late.", LateStatesV1),
-    ("OWN-3115", "V1: states are those of the first request.", StatesOfTheFirstV1),
+    ("OWN-3114", "V1: states are one token late.", _told(_late, ReferenceWorkerV1)),
+    ("OWN-3115", "V1: states are those of the first request.", _told(_of_the_first, ReferenceWorkerV1)),
 )
 
 _OPERATION = "gather_output_logprobs"

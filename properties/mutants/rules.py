@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from specsim.properties.mutants.record import Function, Mutant
+from specsim.properties.mutants.record import Function, Mutant, answering
 from specsim.rejection import SpecRejection
 from specsim.rules import REASONS_FOR_V1, Code, Decision, ExecutionPlan, Level, ServerConfig
 
@@ -12,26 +12,21 @@ from specsim.rules import REASONS_FOR_V1, Code, Decision, ExecutionPlan, Level, 
 def _blind_to(**values: Any) -> Callable[[Function], Function]:
     """Inject a fault that resolves as if settings had these values, and hands the user's back."""
 
-    def inject(correct: Function) -> Function:
-        def faulty(config: ServerConfig) -> ExecutionPlan:
-            plan: ExecutionPlan = correct(replace(config, **values))
-            return replace(plan, config=replace(plan.config, **{name: vars(config)[name] for name in values}))
+    def resolve(correct: Function, config: ServerConfig) -> ExecutionPlan:
+        plan: ExecutionPlan = correct(replace(config, **values))
+        return replace(plan, config=replace(plan.config, **{name: vars(config)[name] for name in values}))
 
-        return faulty
+    return _resolving(resolve)
 
-    return inject
+
+def _resolving(resolve: Callable[[Function, ServerConfig], ExecutionPlan]) -> Callable[[Function], Function]:
+    """Inject a fault that resolves in place of the correct function, which it may ask."""
+    return answering(lambda correct, arguments: resolve(correct, arguments["config"]))
 
 
 def _planned(change: Callable[[ServerConfig, ExecutionPlan], ExecutionPlan]) -> Callable[[Function], Function]:
     """Inject a fault in the plan; ``change`` sees the configuration too."""
-
-    def inject(correct: Function) -> Function:
-        def faulty(config: ServerConfig) -> ExecutionPlan:
-            return change(config, correct(config))
-
-        return faulty
-
-    return inject
+    return _resolving(lambda correct, config: change(config, correct(config)))
 
 
 def _without(plan: ExecutionPlan, codes: frozenset[Code]) -> ExecutionPlan:
@@ -99,41 +94,29 @@ def _bound_halved(config: ServerConfig, plan: ExecutionPlan) -> ExecutionPlan:
     return replace(plan, config=halved, decisions=(*plan.decisions, reason))
 
 
-def _v2_not_insisted_on(correct: Function) -> Function:
-    def faulty(config: ServerConfig) -> ExecutionPlan:
-        plan: ExecutionPlan = correct(config)
-        if Code.V2_STEP_BY_STEP in {one.code for one in plan.decisions}:
-            plan = correct(replace(config, mode="auto"))
-        return plan
-
-    return faulty
+def _v2_not_insisted_on(correct: Function, config: ServerConfig) -> Any:
+    plan: ExecutionPlan = correct(config)
+    is_insisted_on = Code.V2_STEP_BY_STEP in {one.code for one in plan.decisions}
+    return correct(replace(config, mode="auto")) if is_insisted_on else plan
 
 
-def _snapshots_inside_pages(correct: Function) -> Function:
-    def faulty(config: ServerConfig) -> ExecutionPlan:
-        try:
-            plan: ExecutionPlan = correct(config)
-        except SpecRejection as said:
-            if said.what != "snapshot_interval" or not config.snapshot_interval % config.page_size:
-                raise
-            whole = correct(replace(config, snapshot_interval=config.snapshot_interval * config.page_size))
-            plan = replace(whole, config=replace(whole.config, snapshot_interval=config.snapshot_interval))
-        return plan
-
-    return faulty
+def _snapshots_inside_pages(correct: Function, config: ServerConfig) -> Any:
+    try:
+        return correct(config)
+    except SpecRejection as said:
+        if said.what != "snapshot_interval" or not config.snapshot_interval % config.page_size:
+            raise
+        whole = correct(replace(config, snapshot_interval=config.snapshot_interval * config.page_size))
+        return replace(whole, config=replace(whole.config, snapshot_interval=config.snapshot_interval))
 
 
-def _words_withheld(correct: Function) -> Function:
-    def faulty(config: ServerConfig) -> ExecutionPlan:
-        try:
-            plan: ExecutionPlan = correct(config)
-        except SpecRejection as said:
-            raise SpecRejection(
-                said.reason, what=said.what, got=said.got, expected="", because="it is not supported"
-            ) from said
-        return plan
-
-    return faulty
+def _words_withheld(correct: Function, config: ServerConfig) -> Any:
+    try:
+        return correct(config)
+    except SpecRejection as said:
+        raise SpecRejection(
+            said.reason, what=said.what, got=said.got, expected="", because="it is not supported"
+        ) from said
 
 
 _RESOLVE = "resolve"
@@ -152,8 +135,8 @@ MUTANTS = (
     ),
     Mutant("OWN-139", _RESOLVE, "The default bound of a batch replaces the user's.", _planned(_bound_replaced)),
     Mutant("OWN-140", _RESOLVE, "The bound of a batch is halved every time.", _planned(_bound_halved)),
-    Mutant("OWN-141", _RESOLVE, "V2 is asked for what nothing overlaps, and V1 runs.", _v2_not_insisted_on),
+    Mutant("OWN-141", _RESOLVE, "V2 is asked for what nothing overlaps, and V1 runs.", _resolving(_v2_not_insisted_on)),
     Mutant("OWN-142", _RESOLVE, "The worker that is asked for is ignored.", _blind_to(mode="auto")),
-    Mutant("OWN-470", _RESOLVE, "A snapshot may lie inside a page.", _snapshots_inside_pages),
-    Mutant("OWN-143", _RESOLVE, "A refusal does not say what to change.", _words_withheld),
+    Mutant("OWN-470", _RESOLVE, "A snapshot may lie inside a page.", _resolving(_snapshots_inside_pages)),
+    Mutant("OWN-143", _RESOLVE, "A refusal does not say what to change.", _resolving(_words_withheld)),
 )

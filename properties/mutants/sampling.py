@@ -6,17 +6,18 @@ import ml_dtypes
 import numpy as np
 
 from specsim.host.sampling import LARGEST_COIN
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning, wrapped
+from specsim.properties.mutants.record import (
+    Function,
+    Mutant,
+    Named,
+    given,
+    of_the_first,
+    returning,
+    with_arguments,
+    wrapped,
+)
 
 LAST_COIN = np.float32(LARGEST_COIN)
-
-
-def _twins_passed_over_upstream(arguments: Named) -> None:
-    arguments["skip_duplicates"] = True
-
-
-def _twins_counted_again(arguments: Named) -> None:
-    arguments["skip_duplicates"] = False
 
 
 def _boundary_lowered(arguments: Named) -> None:
@@ -25,21 +26,10 @@ def _boundary_lowered(arguments: Named) -> None:
     arguments["threshold_acc"] = np.ones_like(arguments["threshold_acc"])
 
 
-def _coins_of_the_first_request(arguments: Named) -> None:
-    arguments["uniform_samples"] = np.repeat(
-        arguments["uniform_samples"][:1], len(arguments["uniform_samples"]), axis=0
-    )
-
-
 def _greedy_sampled_beside_others(arguments: Named) -> None:
     temperature = arguments["temperature"]
     if (temperature > 0).any():
         arguments["temperature"] = np.where(temperature == 0, np.float32(1), temperature).astype(np.float32)
-
-
-def _filters_of_the_first_request(arguments: Named) -> None:
-    for name in ("top_k", "top_p", "min_p"):
-        arguments[name] = np.repeat(arguments[name][:1], len(arguments[name]))
 
 
 def _divided_in_half_precision(arguments: Named) -> None:
@@ -54,10 +44,6 @@ def _divided_in_half_precision(arguments: Named) -> None:
 
 def _seeds_of_the_place(arguments: Named) -> None:
     arguments["seeds"] = np.arange(len(arguments["seeds"]), dtype=np.int64)
-
-
-def _seeds_left_out(arguments: Named) -> None:
-    arguments["seeds"] = np.zeros_like(arguments["seeds"])
 
 
 def _lengths_of_a_counter(correct: Function) -> Function:
@@ -91,11 +77,11 @@ _COINS = "generate_coins"
 
 MUTANTS = (
     Mutant(
-        "OWN-280", _TREE, "Equal siblings are passed over in upstream mode too.", given(_twins_passed_over_upstream)
+        "OWN-280", _TREE, "Equal siblings are passed over in upstream mode too.", with_arguments(skip_duplicates=True)
     ),
-    Mutant("OWN-292", _TREE, "The mass of equal siblings counts each time.", given(_twins_counted_again)),
+    Mutant("OWN-292", _TREE, "The mass of equal siblings counts each time.", with_arguments(skip_duplicates=False)),
     Mutant("OWN-281", _TREE, "The mass is multiplied by the threshold, not divided.", given(_boundary_lowered)),
-    Mutant("OWN-282", _TREE, "Every request has the coins of the first.", given(_coins_of_the_first_request)),
+    Mutant("OWN-282", _TREE, "Every request has the coins of the first.", of_the_first("uniform_samples")),
     Mutant(
         "OWN-283",
         _FROM_LOGITS,
@@ -103,7 +89,10 @@ MUTANTS = (
         given(_greedy_sampled_beside_others),
     ),
     Mutant(
-        "OWN-284", _FROM_LOGITS, "The filters of the first request hold for all.", given(_filters_of_the_first_request)
+        "OWN-284",
+        _FROM_LOGITS,
+        "The filters of the first request hold for all.",
+        of_the_first("top_k", "top_p", "min_p"),
     ),
     Mutant(
         "OWN-285",
@@ -112,7 +101,7 @@ MUTANTS = (
         given(_divided_in_half_precision),
     ),
     Mutant("OWN-287", _COINS, "The place in the batch takes the place of the seed.", given(_seeds_of_the_place)),
-    Mutant("OWN-288", _COINS, "The seed is left out.", given(_seeds_left_out)),
+    Mutant("OWN-288", _COINS, "The seed is left out.", with_arguments(seeds=np.zeros_like)),
     Mutant("OWN-289", _COINS, "A counter of calls takes the place of the length.", _lengths_of_a_counter),
     Mutant("OWN-290", _COINS, "The final coin is the coin of the root.", returning(_final_coin_of_the_root)),
     Mutant("OWN-291", "hash_sampling_logits", "The unlikeliest token has the largest logit.", returning(_worst_first)),

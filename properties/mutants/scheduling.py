@@ -1,36 +1,19 @@
 """Faults in what a scheduler decides: chunks, late results, and the order of streams."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from specsim.host.stopping import StopRules
 from specsim.host.streams import StreamEvent
-from specsim.properties.mutants.record import Function, Mutant, Named, unchecked, wrapped
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, given, unchecked
 
 Waits = Callable[[StreamEvent, StreamEvent], bool]
 
 
-def _with(change: Callable[[Named], None]) -> Callable[[Function], Function]:
-    """Inject a fault that hands other arguments to the correct function; ``change`` edits them by name."""
-
-    def inject(correct: Function) -> Function:
-        def call(arguments: Named) -> Any:
-            change(arguments)
-            return correct(**arguments)
-
-        return wrapped(correct, call)
-
-    return inject
-
-
 def _giving(change: Callable[[Any, Named], Any]) -> Callable[[Function], Function]:
     """Inject a fault in what the correct function returned."""
-
-    def inject(correct: Function) -> Function:
-        return wrapped(correct, lambda arguments: change(correct(**arguments), arguments))
-
-    return inject
+    return answering(lambda correct, arguments: change(correct(**arguments), arguments))
 
 
 def _without(is_dropped: Waits) -> Callable[[Function], Function]:
@@ -75,10 +58,6 @@ def _aborted_by_length(arguments: Named) -> None:
     ]
 
 
-def _never(is_constrained: Sequence[bool]) -> bool:
-    return False
-
-
 def _out_of_launch_order(event: StreamEvent, other: StreamEvent) -> bool:
     return event.writes_slots and other.writes_slots and event.launch != other.launch
 
@@ -100,19 +79,19 @@ _EDGES = "stream_edges"
 MUTANTS = (
     Mutant("OWN-601", "chunk_length", "A chunk ends inside a page.", unchecked(_whole_budget)),
     Mutant("OWN-602", "chunk_length", "The last token of a prompt waits for a turn.", _giving(_without_the_last)),
-    Mutant("S11", "is_late", "A result reaches a request that was retracted since.", _with(_no_retraction_counted)),
-    Mutant("OWN-603", "is_late", "A zombie's tokens are counted and appended.", _with(_only_retractions_counted)),
+    Mutant("S11", "is_late", "A result reaches a request that was retracted since.", given(_no_retraction_counted)),
+    Mutant("OWN-603", "is_late", "A zombie's tokens are counted and appended.", given(_only_retractions_counted)),
     Mutant("OWN-604", "is_late", "A resumed request never gets a result again.", unchecked(_any_retraction)),
     Mutant("OWN-609", _EDGES, "KV is not written in the order of the launches.", _without(_out_of_launch_order)),
     Mutant("S19", _EDGES, "Rows change owners before queued iterations read them.", _without(_before_queued_reads)),
     Mutant("OWN-610", _EDGES, "A forward reads rows before they are written.", _without(_before_the_map_is_written)),
     Mutant("OWN-611", _EDGES, "Two writes of the map change places.", _without(_before_earlier_writes)),
-    Mutant("OWN-612", "truncate_at_stop", "V1 does not look at aborts.", _with(_none_aborted)),
-    Mutant("OWN-613", "truncate_at_stop", "V1 ends an aborted request a verify late.", _with(_aborted_by_length)),
+    Mutant("OWN-612", "truncate_at_stop", "V1 does not look at aborts.", given(_none_aborted)),
+    Mutant("OWN-613", "truncate_at_stop", "V1 ends an aborted request a verify late.", given(_aborted_by_length)),
     Mutant(
         "OWN-617",
         "waits_for_result",
         "The next masks are built before the grammar went on.",
-        unchecked(_never),
+        unchecked(lambda is_constrained: False),
     ),
 )

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, with_arguments
 
 
 def _rounded_down(correct: Function, arguments: Named) -> Any:
@@ -20,19 +20,11 @@ def _shares_swapped(correct: Function, arguments: Named) -> Any:
     return correct(**arguments)
 
 
-def _longer_than_a_path(correct: Function, arguments: Named) -> Any:
-    return correct(**{**arguments, "num_steps": arguments["num_steps"] + 1})
-
-
-def _never_off(correct: Function, arguments: Named) -> Any:
-    return correct(**{**arguments, "mean": max(arguments["mean"], 1.0)})
-
-
 _DRAW = "simulated_num_tokens"
 
 MUTANTS = (
     Mutant("OWN-186", _DRAW, "A normal sample is rounded down.", answering(_rounded_down)),
     Mutant("OWN-187", _DRAW, "The shares of the two neighbours are swapped.", answering(_shares_swapped)),
-    Mutant("OWN-188", _DRAW, "A count may exceed the path.", answering(_longer_than_a_path)),
-    Mutant("OWN-189", _DRAW, "A mean of 0 simulates too.", answering(_never_off)),
+    Mutant("OWN-188", _DRAW, "A count may exceed the path.", with_arguments(num_steps=lambda steps: steps + 1)),
+    Mutant("OWN-189", _DRAW, "A mean of 0 simulates too.", with_arguments(mean=lambda mean: max(mean, 1.0))),
 )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from specsim.properties.mutants.record import Mutant, Named, given, instead, returning
+from specsim.properties.mutants.tables import rows_of_the_batch
 
 Array = Any
 
@@ -54,11 +55,6 @@ def _equal_shares_read(
     return np.array(slots[:num_locations], dtype=np.int64)
 
 
-def _rows_of_the_batch(arguments: Named) -> None:
-    count = len(arguments["req_pool_indices"])
-    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
-
-
 def _starts_forgotten(arguments: Named) -> None:
     arguments["end_offsets"] = arguments["end_offsets"] - arguments["start_offsets"]
     arguments["start_offsets"] = np.zeros_like(arguments["start_offsets"])
@@ -97,7 +93,7 @@ MUTANTS = (
     Mutant("OWN-78", _ASSIGN, "The positions before a range are cleared.", instead(_whole_row_written)),
     Mutant("OWN-79", _ASSIGN, "Ranges start at 0.", given(_starts_forgotten)),
     Mutant("X10", _READ, "Ragged ranges are viewed as equally long ones.", instead(_equal_shares_read)),
-    Mutant("OWN-80", _READ, "The row is the place in the batch.", given(_rows_of_the_batch)),
+    Mutant("OWN-80", _READ, "The row is the place in the batch.", given(rows_of_the_batch)),
     Mutant("OWN-81", _READ, "Ranges start at 0.", given(_starts_forgotten)),
     Mutant(
         "OWN-190",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from specsim.host.stopping import AppendedRun, Finish, FinishReason, StopRules
-from specsim.properties.mutants.record import Function, Mutant, Named, answering
+from specsim.properties.mutants.record import Function, Mutant, Named, answering, with_arguments
 
 _BY_TOKEN = (FinishReason.EOS, FinishReason.STOP_TOKEN)
 _BY_LIMIT = (FinishReason.LENGTH, FinishReason.CONTEXT)
@@ -176,10 +176,6 @@ def _goes_on_after_the_end(correct: Function, arguments: Named) -> Any:
     return complete
 
 
-def _matchers_are_forgotten(correct: Function, arguments: Named) -> Any:
-    return correct(**{**arguments, "grammars": None})
-
-
 _FIND, _APPEND, _PLAY, _CLIP, _CUT = "find_stop", "append_run", "play_runs", "clip_drafts", "truncate_at_stop"
 _STOPS = (FinishReason.STOP_STRING, *_BY_TOKEN)
 
@@ -223,6 +219,6 @@ MUTANTS = (
         "R16", "advance_grammar", "The matcher sees the last token of a run alone.", answering(_advanced_by_the_last)
     ),
     Mutant("OWN-126", "advance_grammar", "The matcher goes on after its end.", answering(_goes_on_after_the_end)),
-    Mutant("OWN-127", _CUT, "Matchers do not follow the run.", answering(_matchers_are_forgotten)),
+    Mutant("OWN-127", _CUT, "Matchers do not follow the run.", with_arguments(grammars=None)),
     Mutant("OWN-172", _CUT, "Rows go on after the stop.", answering(_nothing_is_cut_of_the_rows)),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, of_the_first, returning
 
 Array = Any
 _PARAMETERS = ("temperature", "top_k", "top_p", "min_p")
@@ -102,11 +102,6 @@ def _temperature_times(arguments: Named) -> None:
     arguments["temperature"] = np.where(temperature == 0, temperature, 1 / np.maximum(temperature, np.float32(2**-20)))
 
 
-def _filters_of_the_first(arguments: Named) -> None:
-    for name in ("top_k", "top_p", "min_p"):
-        arguments[name] = np.resize(arguments[name][:1], arguments[name].shape)
-
-
 def _largest_not_taken_away(outputs: Named, arguments: Named) -> None:
     temperature = np.maximum(_rows_of(arguments, "temperature"), np.float32(2**-20))[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -133,7 +128,7 @@ MUTANTS = (
     Mutant("OWN-240", _TARGET, "At temperature 0 the last of equal logits is taken.", returning(_last_of_equals)),
     Mutant("OWN-241", _TARGET, "At temperature 0 equal logits share.", returning(_mass_among_equals)),
     Mutant("OWN-242", _TARGET, "Logits are multiplied by the temperature.", given(_temperature_times)),
-    Mutant("OWN-243", _TARGET, "Every request has the filters of the first.", given(_filters_of_the_first)),
+    Mutant("OWN-243", _TARGET, "Every request has the filters of the first.", of_the_first("top_k", "top_p", "min_p")),
     Mutant("OWN-244", _TARGET, "Exponents overflow before they are divided.", returning(_largest_not_taken_away)),
     Mutant("OWN-245", _TARGET, "Forbidden tokens keep a little mass.", returning(_forbidden_tokens_keep_a_little)),
 )

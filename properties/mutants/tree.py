@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from specsim.config import TreeMaskMode
-from specsim.properties.mutants.record import Function, Mutant, Named, given, returning
+from specsim.properties.mutants.record import Function, Mutant, Named, given, of_the_first, returning
 from specsim.topology import Topology
 
 Array = Any
@@ -124,10 +124,6 @@ def _roots_left_out(outputs: Named, arguments: Named) -> None:
     tokens = outputs["draft_token"].reshape(-1, arguments["num_draft_tokens"])
     tokens[:, 1:], tokens[:, 0] = tokens[:, :-1].copy(), arguments["bonus_tokens"]
     tokens[:, :-1] = tokens[:, 1:].copy()
-
-
-def _bonus_of_the_first(arguments: Named) -> None:
-    arguments["bonus_tokens"] = np.resize(arguments["bonus_tokens"][:1], arguments["bonus_tokens"].shape)
 
 
 def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
@@ -254,7 +250,7 @@ MUTANTS = (
     Mutant("OWN-33", _BUILD, "A position is length plus node number.", returning(_positions_by_node)),
     Mutant("OWN-34", _BUILD, "Every request has the length of the first.", given(_lengths_of_the_first)),
     Mutant("OWN-35", _BUILD, "Drafts are laid out over the root.", returning(_roots_left_out)),
-    Mutant("OWN-36", _BUILD, "Every request has the root of the first.", given(_bonus_of_the_first)),
+    Mutant("OWN-36", _BUILD, "Every request has the root of the first.", of_the_first("bonus_tokens")),
     Mutant("OWN-37", _BUILD, "Node numbers start anew in each request.", returning(_numbers_within_the_request)),
     Mutant("OWN-38", _BUILD, "A node sees itself and its parent only.", returning(_grandparents_unseen)),
     Mutant("OWN-39", _BUILD, "The root is not seen.", returning(_root_unseen)),
@@ -274,10 +270,6 @@ MUTANTS = (
         "OWN-47",
         _RECONSTRUCT,
         "Every request has the length of the first.",
-        given(
-            lambda arguments: arguments.update(
-                seq_lens=np.resize(arguments["seq_lens"][:1], arguments["seq_lens"].shape)
-            )
-        ),
+        of_the_first("seq_lens"),
     ),
 )

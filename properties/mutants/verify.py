@@ -1,11 +1,13 @@
 """Faults in the walk along the target's choices, and in the metadata of its forward."""
 
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
-from specsim.properties.mutants.record import Function, Mutant, Named, given, instead, returning
+from specsim.properties.mutants.record import Function, Named, given, instead, mutants_of, returning, with_outputs
+from specsim.properties.mutants.tables import every_position_a_page, rows_of_the_batch, slots_for_pages
 from specsim.topology import Topology
 
 Array = Any
@@ -13,32 +15,37 @@ CONFIGURED_WIDTH = 4
 TILE = 8
 
 
-def _verified(arguments: Named, children_of: Any, chosen_after: Any) -> tuple[Array, Array, Array]:
-    """Walk like the correct function, but among other children or along other choices."""
-    candidates, num_steps = arguments["candidates"], arguments["num_steps"]
-    num_requests, num_nodes = candidates.shape
-    predict = np.zeros(num_requests * num_nodes, dtype=np.int32)
-    accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
-    num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
-    for request in range(num_requests):
-        path = [0]
-        while len(path) <= num_steps:
-            matching = [
-                n
-                for n in children_of(request, path[-1])
-                if candidates[request, n] == chosen_after(request, path[-1], n)
-            ]
-            if not matching:
-                break
-            path.append(matching[0])
-        for place, node in enumerate(path):
-            accept_index[request, place] = request * num_nodes + node
-            follows = path[place + 1] if place + 1 < len(path) else node
-            predict[request * num_nodes + node] = (
-                candidates[request, follows] if follows != node else arguments["target_predict"][request, node]
-            )
-        num_accepted_drafts[request] = len(path) - 1
-    return predict, accept_index, num_accepted_drafts
+def _walking(
+    children_of: Any = lambda siblings, arguments, request, node: siblings,
+    chosen_after: Any = lambda arguments, request, node, child: arguments["target_predict"][request, node],
+) -> Callable[[Function], Function]:
+    """Inject a walk like that of the correct function, but among other children or along other choices."""
+
+    def verify(**arguments: Any) -> tuple[Array, Array, Array]:
+        candidates, num_steps = arguments["candidates"], arguments["num_steps"]
+        num_requests, num_nodes = candidates.shape
+        predict = np.zeros(num_requests * num_nodes, dtype=np.int32)
+        accept_index = np.full((num_requests, num_steps + 1), -1, dtype=np.int32)
+        num_accepted_drafts = np.zeros(num_requests, dtype=np.int32)
+        for request in range(num_requests):
+            path = [0]
+            while len(path) <= num_steps:
+                node = path[-1]
+                children = children_of(_children(arguments, request, node), arguments, request, node)
+                matching = [n for n in children if candidates[request, n] == chosen_after(arguments, request, node, n)]
+                if not matching:
+                    break
+                path.append(matching[0])
+            for place, node in enumerate(path):
+                accept_index[request, place] = request * num_nodes + node
+                follows = path[place + 1] if place + 1 < len(path) else node
+                predict[request * num_nodes + node] = (
+                    candidates[request, follows] if follows != node else arguments["target_predict"][request, node]
+                )
+            num_accepted_drafts[request] = len(path) - 1
+        return predict, accept_index, num_accepted_drafts
+
+    return instead(verify)
 
 
 def _children(arguments: Named, request: int, node: int) -> list[int]:
@@ -46,67 +53,21 @@ def _children(arguments: Named, request: int, node: int) -> list[int]:
     return list(Topology.from_links(*links).children[node])
 
 
-def _higher_twin_wins(**arguments: Any) -> tuple[Array, Array, Array]:
-    return _verified(
-        arguments,
-        lambda request, node: _children(arguments, request, node)[::-1],
-        lambda request, node, child: arguments["target_predict"][request, node],
-    )
+def _links_lead_on(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
+    return [child for before, child in zip([node, *siblings], siblings, strict=False) if child > before]
 
 
-def _siblings_ascend(**arguments: Any) -> tuple[Array, Array, Array]:
-    return _verified(
-        arguments,
-        lambda request, node: sorted(_children(arguments, request, node)),
-        lambda request, node, child: arguments["target_predict"][request, node],
-    )
+def _up_to_a_larger_token(siblings: list[int], arguments: Named, request: int, node: int) -> list[int]:
+    tokens, chosen = arguments["candidates"][request], arguments["target_predict"][request, node]
+    return list(takewhile(lambda child: tokens[child] <= chosen, siblings))
 
 
-def _links_lead_on(**arguments: Any) -> tuple[Array, Array, Array]:
-    def children_of(request: int, node: int) -> list[int]:
-        children = _children(arguments, request, node)
-        return [child for before, child in zip([node, *children], children, strict=False) if child > before]
-
-    return _verified(arguments, children_of, lambda request, node, child: arguments["target_predict"][request, node])
+def _of_the_draft_itself(arguments: Named, request: int, node: int, child: int) -> Any:
+    return arguments["target_predict"][request, node] if node else arguments["candidates"][request, child]
 
 
-def _larger_tokens_end_the_search(**arguments: Any) -> tuple[Array, Array, Array]:
-    tokens, target = arguments["candidates"], arguments["target_predict"]
-
-    def children_of(request: int, node: int) -> list[int]:
-        return list(
-            takewhile(
-                lambda child: tokens[request, child] <= target[request, node], _children(arguments, request, node)
-            )
-        )
-
-    return _verified(arguments, children_of, lambda request, node, child: target[request, node])
-
-
-def _first_child_only(**arguments: Any) -> tuple[Array, Array, Array]:
-    return _verified(
-        arguments,
-        lambda request, node: _children(arguments, request, node)[:1],
-        lambda request, node, child: arguments["target_predict"][request, node],
-    )
-
-
-def _first_draft_unverified(**arguments: Any) -> tuple[Array, Array, Array]:
-    return _verified(
-        arguments,
-        lambda request, node: _children(arguments, request, node),
-        lambda request, node, child: (
-            arguments["candidates"][request, child] if node == 0 else arguments["target_predict"][request, node]
-        ),
-    )
-
-
-def _row_of_the_child(**arguments: Any) -> tuple[Array, Array, Array]:
-    return _verified(
-        arguments,
-        lambda request, node: _children(arguments, request, node),
-        lambda request, node, child: arguments["target_predict"][request, child],
-    )
+def _of_the_child(arguments: Named, request: int, node: int, child: int) -> Any:
+    return arguments["target_predict"][request, child]
 
 
 def _rows_by_request_number(arguments: Named) -> None:
@@ -143,10 +104,6 @@ def _one_step_fewer(correct: Function) -> Function:
 def _numbers_within_the_request(outputs: Named, arguments: Named) -> None:
     accept_index, width = outputs["accept_index"], arguments["candidates"].shape[1]
     outputs["accept_index"] = np.where(accept_index >= 0, accept_index % width, -1).astype(np.int32)
-
-
-def _tail_of_zeros(outputs: Named, arguments: Named) -> None:
-    outputs["accept_index"] = np.maximum(outputs["accept_index"], 0)
 
 
 def _keyed_by_the_child(outputs: Named, arguments: Named) -> None:
@@ -215,67 +172,49 @@ def _keys_start_late(outputs: Named, arguments: Named) -> None:
     outputs["cu_seqlens_k"] = np.append(offsets[1:], offsets[-1:]).astype(np.int32)
 
 
-def _slots_for_pages(outputs: Named, arguments: Named) -> None:
-    outputs["page_table"] = outputs["page_table"] * np.int32(arguments["page_size"])
-
-
-def _every_position_a_page(outputs: Named, arguments: Named) -> None:
-    width = outputs["page_table"].shape[1]
-    rows = arguments["req_to_token"][arguments["req_pool_indices"], :width]
-    outputs["page_table"] = (rows // arguments["page_size"]).astype(np.int32)
-
-
-def _rows_of_the_batch(arguments: Named) -> None:
-    count = len(arguments["req_pool_indices"])
-    arguments["req_pool_indices"] = np.arange(count, dtype=np.int64) % max(len(arguments["req_to_token"]), 1)
-
-
-_VERIFY = "verify_tree_greedy"
-_METADATA = "target_verify_metadata"
-_ARGMAX = "argmax_target_predict"
-
 MUTANTS = (
-    Mutant("V16", _VERIFY, "The first draft is accepted unverified.", instead(_first_draft_unverified)),
-    Mutant("V03", _VERIFY, "A child is tested against its own row, not its parent's.", instead(_row_of_the_child)),
-    Mutant("V22", _VERIFY, "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
-    Mutant("M05", _VERIFY, "Every matching node counts as accepted.", returning(_all_matches_counted)),
-    Mutant("PV05", _VERIFY, "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
-    Mutant("OWN-48", _VERIFY, "Of equal siblings the higher wins.", instead(_higher_twin_wins)),
-    Mutant("OWN-391", _VERIFY, "Siblings are tried by ascending number.", instead(_siblings_ascend)),
-    Mutant("OWN-392", _VERIFY, "A link to a smaller number is taken for the end.", instead(_links_lead_on)),
-    Mutant(
-        "OWN-397", _VERIFY, "A sibling with a larger token ends the search.", instead(_larger_tokens_end_the_search)
+    *mutants_of(
+        "verify_tree_greedy",
+        ("V16", "The first draft is accepted unverified.", _walking(chosen_after=_of_the_draft_itself)),
+        ("V03", "A child is tested against its own row, not its parent's.", _walking(chosen_after=_of_the_child)),
+        ("V22", "Rows of single nodes are looked up by request number.", given(_rows_by_request_number)),
+        ("M05", "Every matching node counts as accepted.", returning(_all_matches_counted)),
+        ("PV05", "The count of drafts is counted up in place by the bonus.", returning(_bonus_counted)),
+        ("OWN-48", "Of equal siblings the higher wins.", _walking(lambda siblings, *_: siblings[::-1])),
+        ("OWN-391", "Siblings are tried by ascending number.", _walking(lambda siblings, *_: sorted(siblings))),
+        ("OWN-392", "A link to a smaller number is taken for the end.", _walking(_links_lead_on)),
+        ("OWN-397", "A sibling with a larger token ends the search.", _walking(_up_to_a_larger_token)),
+        ("OWN-49", "Only the first child is tried.", _walking(lambda siblings, *_: siblings[:1])),
+        ("OWN-50", "The walk ends one step early.", _one_step_fewer),
+        ("OWN-51", "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)),
+        ("OWN-52", "Rows are padded with node 0.", with_outputs(accept_index=lambda index: np.maximum(index, 0))),
+        ("OWN-53", "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
+        ("OWN-54", "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
     ),
-    Mutant("OWN-49", _VERIFY, "Only the first child is tried.", instead(_first_child_only)),
-    Mutant("OWN-50", _VERIFY, "The walk ends one step early.", _one_step_fewer),
-    Mutant(
-        "OWN-51", _VERIFY, "Accepted nodes are numbered within the request.", returning(_numbers_within_the_request)
+    *mutants_of(
+        "argmax_target_predict",
+        ("V30", "The best block's local index is kept.", instead(_largest_of_blocks)),
+        ("V19", "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
+        ("OWN-55", "Ties go to the higher id.", instead(_ties_by_higher_id)),
     ),
-    Mutant("OWN-52", _VERIFY, "Rows are padded with node 0.", returning(_tail_of_zeros)),
-    Mutant("OWN-53", _VERIFY, "Output is keyed by the child that follows.", returning(_keyed_by_the_child)),
-    Mutant("OWN-54", _VERIFY, "The bonus token comes from the root's row.", returning(_bonus_of_the_root)),
-    Mutant("V30", _ARGMAX, "The best block's local index is kept.", instead(_largest_of_blocks)),
-    Mutant("V19", _ARGMAX, "Row offsets wrap at 32, as int32 does at 2**31.", instead(_row_offsets_wrap)),
-    Mutant("OWN-55", _ARGMAX, "Ties go to the higher id.", instead(_ties_by_higher_id)),
-    Mutant("G10", _METADATA, "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
-    Mutant(
-        "OWN-56", _METADATA, "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)
+    *mutants_of(
+        "target_verify_metadata",
+        ("G10", "Tokens per request are the configured tree width.", returning(_width_from_configuration)),
+        ("OWN-56", "Query offsets keep the configured stride.", returning(_query_stride_from_configuration)),
+        ("G09", "The longest of no requests is asked for.", given(_largest_of_nothing)),
+        (
+            "PV12",
+            "A verify adds one position, however many tokens it holds.",
+            returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
+        ),
+        (
+            "OWN-57",
+            "Lengths have already advanced.",
+            returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
+        ),
+        ("OWN-58", "Key offsets start after the first request.", returning(_keys_start_late)),
+        ("OWN-59", "Slots stand where pages should.", returning(slots_for_pages)),
+        ("OWN-60", "Every position is read as a page of its own.", returning(every_position_a_page)),
+        ("OWN-61", "The row is the place in the batch.", given(rows_of_the_batch)),
     ),
-    Mutant("G09", _METADATA, "The longest of no requests is asked for.", given(_largest_of_nothing)),
-    Mutant(
-        "PV12",
-        _METADATA,
-        "A verify adds one position, however many tokens it holds.",
-        returning(_lengths_with(lambda arguments, lengths, share: np.asarray(arguments["seq_lens"]) + 1)),
-    ),
-    Mutant(
-        "OWN-57",
-        _METADATA,
-        "Lengths have already advanced.",
-        returning(_lengths_with(lambda arguments, lengths, share: lengths + share)),
-    ),
-    Mutant("OWN-58", _METADATA, "Key offsets start after the first request.", returning(_keys_start_late)),
-    Mutant("OWN-59", _METADATA, "Slots stand where pages should.", returning(_slots_for_pages)),
-    Mutant("OWN-60", _METADATA, "Every position is read as a page of its own.", returning(_every_position_a_page)),
-    Mutant("OWN-61", _METADATA, "The row is the place in the batch.", given(_rows_of_the_batch)),
 )

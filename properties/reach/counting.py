@@ -1,22 +1,18 @@
 """Counting of what a law reaches: its caller asks for the counts, and the law says what happened."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from specsim.properties.inside import having
 
 _COUNTS: ContextVar[Counter[str] | None] = ContextVar("reach", default=None)
 
 
-@contextmanager
-def counting_reach() -> Iterator[Counter[str]]:
+def counting_reach() -> AbstractContextManager[Counter[str]]:
     """Count what laws come to inside."""
-    counts: Counter[str] = Counter()
-    token = _COUNTS.set(counts)
-    try:
-        yield counts
-    finally:
-        _COUNTS.reset(token)
+    return having(_COUNTS, Counter())
 
 
 def reached(tag: object) -> None:

@@ -5,8 +5,8 @@ the draws are the same. Calls that come to lie outside in another way are not ma
 smaller case keeps sizes below ceilings in the same way; what is declared goes before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -16,6 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from specsim.conformance.limits import ACCEPTANCE, DRAFTS, NO_LIMITS, SWITCHES, Limits, Values
 from specsim.contracts.contract import ScalarSpec
 from specsim.operations import RECORDS
+from specsim.properties.inside import having
 
 T = TypeVar("T")
 
@@ -59,24 +60,14 @@ ANY_SIZE: Mapping[str, int] = {}
 _AT_MOST: ContextVar[Mapping[str, int]] = ContextVar("at_most", default=ANY_SIZE)
 
 
-@contextmanager
-def drawing_within(limits: Limits, operations: Sequence[str]) -> Iterator[None]:
+def drawing_within(limits: Limits, operations: Sequence[str]) -> AbstractContextManager[object]:
     """Let strategies and laws know, inside, what the operations that are called do not take."""
-    token = _INSIDE.set(NOTHING if limits == NO_LIMITS else Inside(limits, _common(limits, operations)))
-    try:
-        yield
-    finally:
-        _INSIDE.reset(token)
+    return having(_INSIDE, NOTHING if limits == NO_LIMITS else Inside(limits, _common(limits, operations)))
 
 
-@contextmanager
-def drawing_at_most(sizes: Mapping[str, int]) -> Iterator[None]:
+def drawing_at_most(sizes: Mapping[str, int]) -> AbstractContextManager[object]:
     """Let strategies draw, inside, no size of an axis and no value of a scalar above the one that is named."""
-    token = _AT_MOST.set(sizes)
-    try:
-        yield
-    finally:
-        _AT_MOST.reset(token)
+    return having(_AT_MOST, sizes)
 
 
 def is_within_limits() -> bool:

@@ -4,8 +4,7 @@ With one seed drawing is fast, and the next seed gives other arrays altogether. 
 changed alone, which is what fuzzers live on that keep a buffer and change a little.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from math import prod
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
 from specsim.properties.composite import composite
+from specsim.properties.inside import having
 
 Array = NDArray[Any]
 
@@ -28,14 +28,9 @@ BLOCK = 32
 _DRAWS_ENTRIES: ContextVar[bool] = ContextVar("entries", default=False)
 
 
-@contextmanager
-def drawing_entries(is_entry_wise: bool = True) -> Iterator[None]:
+def drawing_entries(is_entry_wise: bool = True) -> AbstractContextManager[bool]:
     """Let strategies know, inside, whether each entry of an array is drawn on its own."""
-    token = _DRAWS_ENTRIES.set(is_entry_wise)
-    try:
-        yield
-    finally:
-        _DRAWS_ENTRIES.reset(token)
+    return having(_DRAWS_ENTRIES, is_entry_wise)
 
 
 def draws_entries() -> bool:

@@ -1,20 +1,16 @@
 """How large cases are drawn: smaller where an interpreter runs each program of a kernel for milliseconds."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from specsim.properties.inside import having
 
 _IS_INTERPRETED: ContextVar[bool] = ContextVar("interpreted", default=False)
 
 
-@contextmanager
-def drawing_for_interpreter(is_interpreted: bool = True) -> Iterator[None]:
+def drawing_for_interpreter(is_interpreted: bool = True) -> AbstractContextManager[bool]:
     """Let strategies know, inside, whether what they draw is for interpreted kernels."""
-    token = _IS_INTERPRETED.set(is_interpreted)
-    try:
-        yield
-    finally:
-        _IS_INTERPRETED.reset(token)
+    return having(_IS_INTERPRETED, is_interpreted)
 
 
 def draws_for_interpreter() -> bool:

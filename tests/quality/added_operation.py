@@ -151,8 +151,8 @@ def the_root_is_a_node_of_its_path(backend: Backend, case: Case) -> None:
     ),
     Edit(
         f"properties/laws/{GROUP}.py",
-        f'    state("compact", the_root_is_a_node_of_its_path, compact_strategies.{NAME}, ("{NAME}",), "P37"),\n',
-        after="PROPERTIES = (",
+        f'    (the_root_is_a_node_of_its_path, compact_strategies.{NAME}, ("{NAME}",), "P37"),\n',
+        after='    "compact",',
     ),
 )
 MUTANT = (

@@ -57,6 +57,14 @@ class PlainPages:
         self.free(collected)
 
 
+def extended(allocator: Any, held: Sequence[list[int]], counts: Sequence[int]) -> list[list[int]]:
+    """Extend requests by some positions, and return the slots that they get."""
+    prefixes = [len(slots) for slots in held]
+    ends = [prefix + count for prefix, count in zip(prefixes, counts, strict=True)]
+    given: list[list[int]] = allocator.extend(prefixes, ends, [slots[-1] if slots else -1 for slots in held])
+    return given
+
+
 class AllocatorPlay:
     """An allocator, plain lists beside it, and requests with slots."""
 
@@ -109,9 +117,9 @@ class AllocatorPlay:
         counts = event.counts[: len(held)]
         expected = self.plain.extend(held, counts)
         if expected is None:
-            refuses(Reason.OUT_OF_SLOTS, lambda: self._extend(held, counts))
+            refuses(Reason.OUT_OF_SLOTS, lambda: extended(self.allocator, held, counts))
             return
-        got = self._extend(held, counts)
+        got = extended(self.allocator, held, counts)
         require(got == expected, "slots of the extended requests", got, expected)
         for slots, more in zip(held, expected, strict=True):
             slots += more
@@ -125,7 +133,7 @@ class AllocatorPlay:
         expected = self.plain.extend(held, counts)
         self.plain.free_pages = free
         if expected is not None:
-            got = self._extend(held, counts)
+            got = extended(self.allocator, held, counts)
             require(got == expected, "borrowed slots", got, expected)
         self.allocator.restore(before)
 
@@ -215,11 +223,6 @@ class AllocatorPlay:
             ("owned_pages", sorted(self.allocator.owned_pages), sorted(have)),
         ):
             require(got == expected, f"{what} {when}", got, expected)
-
-    def _extend(self, held: Sequence[list[int]], counts: Sequence[int]) -> list[list[int]]:
-        prefixes = [len(slots) for slots in held]
-        ends = [prefix + count for prefix, count in zip(prefixes, counts, strict=True)]
-        return self.allocator.extend(prefixes, ends, [slots[-1] if slots else -1 for slots in held])
 
     def _free(self, slots: list[int]) -> None:
         row = list(slots)

@@ -1,7 +1,6 @@
 """What laws share: assertions whose message says what, got and expected, and ways to take a batch apart."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -29,10 +28,12 @@ __all__ = [
     "require",
     "require_equal",
     "require_kind",
+    "require_one_by_one",
     "require_present",
     "require_rounded",
     "state",
     "state_of_runs",
+    "states",
     "take_blocks",
     "take_requests",
 ]
@@ -114,17 +115,46 @@ def arrangements(num_requests: int) -> list[list[int]]:
     return [everyone[::-1], everyone[1:] + everyone[:1], *([request] for request in everyone)]
 
 
+def require_one_by_one(
+    backend: Backend,
+    operation: str,
+    case: Case,
+    names: Sequence[str],
+    num_requests: int,
+    outputs: Sequence[str],
+    compare: Callable[[str, Any, Any], None] = require_equal,
+) -> None:
+    """Raise AssertionError unless the outputs of a request are the same alone, and in any order of the batch.
+
+    Parameters
+    ----------
+    names, outputs : sequence of str
+        The request-major arguments, and the outputs that are compared.
+    compare : callable
+        Compares a part of the whole output with that of a batch.
+    """
+    whole = outputs_of(backend, operation, case)
+    for requests in arrangements(num_requests):
+        got = outputs_of(backend, operation, take_requests(case, names, num_requests, requests))
+        for name in outputs:
+            compare(f"{name} of batch {requests}", got[name], take_blocks(whole[name], num_requests, requests))
+
+
 def state(
     group: str,
     law: Callable[[Backend, Any], None],
     strategy: Callable[[], SearchStrategy[Any]],
     operations: Sequence[str],
     catalogue: str = "",
-    least_examples: int = 1,
+    **options: Any,
 ) -> Property:
-    """Return the property that a law states, named after its function."""
-    name = f"{group}.{law.__name__}"
-    return Property(name, catalogue, tuple(operations), strategy, law, least_examples=least_examples)
+    """Return the property that a law states, named after its function; ``options`` are further fields of it."""
+    return Property(f"{group}.{law.__name__}", catalogue, tuple(operations), strategy, law, **options)
+
+
+def states(group: str, *stated: tuple[Any, ...]) -> tuple[Property, ...]:
+    """Return the properties of a group: of each its law, its strategy, its operations, and its number if it has one."""
+    return tuple(state(group, *one) for one in stated)
 
 
 def state_of_runs(
@@ -134,7 +164,8 @@ def state_of_runs(
     operations: Sequence[str],
     catalogue: str = "",
     plays: tuple[str, ...] = OF_EAGLE,
+    **options: Any,
 ) -> Property:
     """Return the property that a law states of whole runs, on an implementation's own worker where it has one."""
-    stated = state(group, law, strategy, operations, catalogue)
-    return replace(stated, is_slow=True, fills_missing=True, plays=plays)
+    options = {"is_slow": True, "fills_missing": True, "plays": plays, **options}
+    return state(group, law, strategy, operations, catalogue, **options)

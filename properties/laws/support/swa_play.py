@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from specsim.conformance.backend import Backend
-from specsim.properties.laws.support.allocator_play import PlainPages
+from specsim.properties.laws.support.allocator_play import PlainPages, extended
 from specsim.properties.laws.support.checks import refuses, require
 from specsim.properties.strategies.memory import MOST_REQUESTS, Event, SwaHistory
 from specsim.rejection import Reason
@@ -68,9 +68,9 @@ class SwaPlay:
         held, counts = self._batch(event)
         given = self._expected(held, counts)
         if isinstance(given, Reason):
-            refuses(given, lambda: self._extend(held, counts))
+            refuses(given, lambda: extended(self.allocator, held, counts))
             return
-        got = self._extend(held, counts)
+        got = extended(self.allocator, held, counts)
         require(got == given, "slots of the extended requests", got, given)
         for slots, more in zip(held, given, strict=True):
             slots += more
@@ -82,7 +82,7 @@ class SwaPlay:
         kept = list(self.full.free_pages), list(self.swa.free_pages), dict(self.pages)
         given = self._expected(held, counts)
         if not isinstance(given, Reason):
-            got = self._extend(held, counts)
+            got = extended(self.allocator, held, counts)
             require(got == given, "borrowed slots", got, given)
             self._compare_map("while slots are borrowed")
         self.full.free_pages, self.swa.free_pages, self.pages = kept
@@ -187,11 +187,6 @@ class SwaPlay:
             return Reason.OUT_OF_SLOTS
         self.pages.update(zip(firsts, [slot // self.size for slot in slots[:: self.size]], strict=True))
         return given
-
-    def _extend(self, held: Sequence[list[int]], counts: Sequence[int]) -> list[list[int]]:
-        prefixes = [len(slots) for slots in held]
-        ends = [prefix + count for prefix, count in zip(prefixes, counts, strict=True)]
-        return self.allocator.extend(prefixes, ends, [slots[-1] if slots else -1 for slots in held])
 
     def _swa_slot(self, slot: int) -> int:
         return self.pages[slot // self.size] * self.size + slot % self.size

@@ -85,12 +85,8 @@ def chain_too_long(arguments: Arguments, where: int) -> Arguments:
 _INFINITE = float("inf")
 _COINS = (entry("uniform_samples", 1.0), entry("uniform_samples_for_final_sampling", 1.0))
 SECOND_LINKS = (second_link("retrieve_next_token"), second_link("retrieve_next_sibling"))
-_TREE = (
-    backward_link("retrieve_next_token"),
-    backward_link("retrieve_next_sibling"),
-    *SECOND_LINKS,
-    foreign_node,
-)
+LINKS = (backward_link("retrieve_next_token"), backward_link("retrieve_next_sibling"), *SECOND_LINKS)
+TREE = (*LINKS, foreign_node)
 _LOGITS = (
     entry("logits", _INFINITE),
     empty_row("logits", -_INFINITE),
@@ -121,13 +117,13 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "min_p_renorm": _NO_MASS,
     "target_probabilities": _LOGITS,
     "tree_speculative_sampling_target_only": (
-        *_TREE,
+        *TREE,
         *_COINS,
         empty_row("target_probs", 0.0),
         entry("draft_probs", 0.5),
     ),
     "chain_speculative_sampling": (*_COINS, empty_row("target_probs", 0.0), offsets_broken, chain_too_long),
-    "verify_tree_sampled_from_logits": (*_TREE, *_COINS, *_LOGITS),
+    "verify_tree_sampled_from_logits": (*TREE, *_COINS, *_LOGITS),
     "verify_cascade_metadata": (mask_cut_short, too_small("max_prefix_len", "longest")),
     "verify_custom_mask_metadata": (too_small("seq_lens_sum", "sum"),),
     "verify_extend_metadata": (too_small("seq_lens_sum", "sum"),),

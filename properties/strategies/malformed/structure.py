@@ -66,24 +66,6 @@ def flipped_visibility(arguments: Arguments, where: int) -> Arguments:
     return with_entry(arguments, "tree_mask", where, not masks.reshape(-1)[where % masks.size] if masks.size else True)
 
 
-def backward_child(arguments: Arguments, where: int) -> Arguments:
-    """A node's first child is the node itself or the root."""
-    node = where % max(arguments["candidates"].shape[1], 1)
-    return with_entry(arguments, "retrieve_next_token", where, node * (where % 2))
-
-
-def backward_sibling(arguments: Arguments, where: int) -> Arguments:
-    """A node's next sibling is the node itself or the root."""
-    node = where % max(arguments["candidates"].shape[1], 1)
-    return with_entry(arguments, "retrieve_next_sibling", where, node * (where % 2))
-
-
-def foreign_node(arguments: Arguments, where: int) -> Arguments:
-    """A node's global number is that of another node."""
-    count = arguments["retrieve_index"].size
-    return with_entry(arguments, "retrieve_index", where, (where + 1) % max(count, 1))
-
-
 def malformed_path(arguments: Arguments, where: int) -> Arguments:
     """An accepted path has another node, or none, somewhere."""
     paths = arguments["accept_index"]
@@ -156,26 +138,23 @@ def longer_than_its_row(arguments: Arguments, where: int) -> Arguments:
 
 def one_more(name: str) -> Fault:
     """Return the fault that a size, or one entry of an array of lengths, is one too large."""
-
-    def fault(arguments: Arguments, where: int) -> Arguments:
-        value = arguments[name]
-        if isinstance(value, int):
-            return {**arguments, name: value + 1}
-        return with_entry(arguments, name, where, int(value[where % len(value)]) + 1) if len(value) else arguments
-
-    return fault
+    return _off_by(1, name)
 
 
 def one_less(name: str) -> Fault:
     """Return the fault that a size, or one entry of an array of lengths, is one too small."""
+    return _off_by(-1, name)
 
+
+def _off_by(change: int, name: str) -> Fault:
     def fault(arguments: Arguments, where: int) -> Arguments:
         value = arguments[name]
         if isinstance(value, int):
-            return {**arguments, name: max(value - 1, 0)}
-        return (
-            with_entry(arguments, name, where, max(int(value[where % len(value)]) - 1, 0)) if len(value) else arguments
-        )
+            return {**arguments, name: value + change if change > 0 else max(value + change, 0)}
+        if not len(value):
+            return arguments
+        entry = int(value[where % len(value)]) + change
+        return with_entry(arguments, name, where, entry if change > 0 else max(entry, 0))
 
     return fault
 
@@ -188,8 +167,6 @@ _OFFSETS = (
     page_outside_the_pool,
 )
 
-_LINKS = (backward_child, backward_sibling, *malformed_sampling.SECOND_LINKS)
-
 PATHS: tuple[Fault, ...] = (malformed_path, path_beside_its_root)
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
@@ -198,7 +175,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "reconstruct_indices_from_tree_mask": (flipped_visibility,),
     "target_verify_metadata": (one_more("num_tokens"), table_too_long),
     "idle_attention_metadata": (table_too_long,),
-    "verify_tree_greedy": (*_LINKS, foreign_node),
+    "verify_tree_greedy": malformed_sampling.TREE,
     "gather_accept_tokens": PATHS,
     "fill_accept_out_cache_loc": PATHS,
     "compact_accepted_to_front": PATHS,
@@ -222,8 +199,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "draft_extend_forward": _OFFSETS,
     "draft_decode_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
     "frozen_kv_draft_forward": (one_more("kv_indptr"), one_less("kv_indptr")),
-    "generate_token_bitmask": _LINKS,
-    "verify_tree_greedy_from_logits": (*_LINKS, foreign_node),
+    "generate_token_bitmask": malformed_sampling.LINKS,
+    "verify_tree_greedy_from_logits": malformed_sampling.TREE,
     "generate_simulated_accept_index": (*PATHS, one_more("simulated_num_tokens")),
     **malformed_sampling.FAULTS,
 }
