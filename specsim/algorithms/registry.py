@@ -9,7 +9,7 @@ from specsim.algorithms.builtin import PLUGINS, SpeculativeAlgorithm
 from specsim.algorithms.flags import Flags
 from specsim.algorithms.plugin import CustomSpecAlgo, Factory
 from specsim.algorithms.promises import check_promises
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, contradiction
 
 F = TypeVar("F", bound=Factory)
 
@@ -109,9 +109,7 @@ def register(
         if not callable(factory):
             because = "it makes the class of the worker"
             what = f"factory of {plugin.name}"
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION, what=what, got=repr(factory), expected="a callable", because=because
-            )
+            raise contradiction(what, repr(factory), "a callable", because)
         PLUGINS[plugin.name] = plugin
         return factory
 
@@ -134,4 +132,4 @@ def _no_worker(request: Any) -> None:
 
 
 def _name_rejection(reason: Reason, name: str, because: str) -> SpecRejection:
-    return SpecRejection(reason, what="name", got=repr(name), expected="a name of its own", because=because)
+    return SpecRejection(reason, "name", repr(name), "a name of its own", because)

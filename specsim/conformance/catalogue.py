@@ -268,11 +268,7 @@ def record_of(name: str) -> Operation:
     if entry.record is not None:
         return entry.record
     raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="name of the operation",
-        got=name,
-        expected="an operation",
-        because="a host function has no contract",
+        Reason.UNKNOWN_NAME, "name of the operation", name, "an operation", "a host function has no contract"
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from specsim.counts import count_drafts
 from specsim.host.grammar import AdvanceGrammar, Grammar, advance_grammar
 from specsim.host.stopping import FindStop, Finish, FinishReason, StopRules, TokenText, find_stop
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,7 @@ def truncate_at_stop(
     A root is never cut off, so every request outputs at least one token. Source: semantics B.11.
     """
     for what, got in (("rules", rules), ("outputs", outputs), ("prompt_lengths", prompt_lengths)):
-        if len(got) != len(accept_index):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what=f"len({what})",
-                got=len(got),
-                expected=str(len(accept_index)),
-                because="there is one entry a request",
-            )
+        check_length(f"len({what})", len(got), len(accept_index))
     truncated = np.full_like(accept_index, -1)
     appended: list[tuple[int, ...]] = []
     finishes: list[Finish | None] = []

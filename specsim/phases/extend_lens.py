@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specsim.phases.form import library_of
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length, check_range
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,11 @@ class ExtendLens:
         are_known = isinstance(self.prefix_lens, tuple)
         for name, value in (("extend_lens", self.extend_lens), ("forward_lens_cpu", self.forward_lens_cpu)):
             if isinstance(value, tuple) != are_known:
-                kind = "a tuple" if are_known else "no tuple"
-                raise _reject(name, type(value).__name__, kind, "the host knows all lengths or none")
+                kind, because = "a tuple" if are_known else "no tuple", "the host knows all lengths or none"
+                raise SpecRejection(Reason.INCONSISTENT_LENGTHS, name, type(value).__name__, kind, because)
         for name in ("extend_lens", "extend_lens_cpu"):
-            if len(getattr(self, name)) != len(self.prefix_lens):
-                expected = str(len(self.prefix_lens))
-                raise _reject(name, len(getattr(self, name)), expected, "every request has a prefix and an extend")
+            because = "every request has a prefix and an extend"
+            check_length(name, len(getattr(self, name)), len(self.prefix_lens), because)
 
 
 def get_draft_extend_lens(seq_lens: Any, seq_lens_cpu: tuple[int, ...] | None, num_draft_tokens: int) -> ExtendLens:
@@ -65,25 +64,13 @@ def get_draft_extend_lens(seq_lens: Any, seq_lens_cpu: tuple[int, ...] | None, n
     -----
     Source: semantics D.6.
     """
-    if num_draft_tokens < 1:
-        raise SpecRejection(
-            Reason.SCALAR_OUT_OF_RANGE,
-            what="num_draft_tokens",
-            got=num_draft_tokens,
-            expected="at least 1",
-            because="the root is extended",
-        )
+    check_range(Reason.SCALAR_OUT_OF_RANGE, "num_draft_tokens", num_draft_tokens, "the root is extended", 1)
     widths = (num_draft_tokens,) * len(seq_lens)
     if seq_lens_cpu is None:
         library = library_of(seq_lens)
         prefix_lens = library.empty_like(seq_lens, dtype=library.int32)
         prefix_lens[...] = seq_lens
         return ExtendLens(prefix_lens, library.full_like(prefix_lens, num_draft_tokens), widths, None, None)
-    if len(seq_lens_cpu) != len(seq_lens):
-        raise _reject("seq_lens_cpu", len(seq_lens_cpu), str(len(seq_lens)), "it is a copy of seq_lens")
+    check_length("seq_lens_cpu", len(seq_lens_cpu), len(seq_lens), "it is a copy of seq_lens")
     forward_lens = tuple(length + num_draft_tokens for length in seq_lens_cpu)
     return ExtendLens(tuple(seq_lens_cpu), widths, widths, forward_lens, sum(forward_lens))
-
-
-def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.INCONSISTENT_LENGTHS, what=what, got=got, expected=expected, because=because)

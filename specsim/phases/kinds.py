@@ -28,7 +28,7 @@ def expect_phase(value: object, *tags: PhaseTag) -> None:
     got = value.tag if isinstance(value, Phase) else type(value).__name__
     if got not in tags:
         expected, because = " or ".join(tags), "each phase reads its own class"
-        raise SpecRejection(Reason.WRONG_PHASE, what="phase input", got=got, expected=expected, because=because)
+        raise SpecRejection(Reason.WRONG_PHASE, "phase input", got, expected, because)
 
 
 def is_draft_input(phase: Phase) -> bool:

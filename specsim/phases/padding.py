@@ -11,7 +11,7 @@ import numpy as np
 
 from specsim.phases.forward import FIELDS, Along, ForwardBatch, ForwardOutput
 from specsim.phases.tags import ForwardMode
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 
 Pad = Callable[[Any, int, int, Any], Any]
 """Puts so many entries of a value after an array, along an axis."""
@@ -170,14 +170,7 @@ def as_one_token_extend(batch: ForwardBatch) -> ForwardBatch:
 
 
 def _padded_requests(batch: ForwardBatch, num_tokens: int) -> int:
-    if num_tokens < batch.num_tokens:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="num_tokens",
-            got=num_tokens,
-            expected=f"at least {batch.num_tokens}",
-            because="so many rows are live",
-        )
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_tokens", num_tokens, "so many rows are live", batch.num_tokens)
     if batch.mode is ForwardMode.EXTEND:
         return batch.num_requests
     width = batch.num_tokens_per_req or 1
@@ -189,14 +182,8 @@ def _padded_requests(batch: ForwardBatch, num_tokens: int) -> int:
             expected=f"a multiple of {width}",
             because="every request of padding has all of its rows",
         )
-    if num_tokens // width < batch.num_requests:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="num_tokens",
-            got=num_tokens,
-            expected=f"at least {batch.num_requests * width}",
-            because=f"{batch.num_requests} requests have {width} rows each",
-        )
+    because = f"{batch.num_requests} requests have {width} rows each"
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_tokens", num_tokens, because, batch.num_requests * width)
     return num_tokens // width
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from math import lcm
 
 from specsim.counts import ceil_to
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 
 
 class PaddingMode(StrEnum):
@@ -77,21 +77,17 @@ def plan_mlp_sync_batch(
         "attn_cp_size": attn_cp_size,
     }
     for name, size in sizes.items():
-        if size < 1:
-            raise _reject(Reason.SCALAR_OUT_OF_RANGE, name, size, "at least 1", "rows are shared among them")
+        check_range(Reason.SCALAR_OUT_OF_RANGE, name, size, "rows are shared among them", 1)
     for rank, count in enumerate(global_num_tokens):
         what = f"global_num_tokens[{rank}]"
-        if count < 0:
-            raise _reject(Reason.COUNT_OUT_OF_RANGE, what, count, "at least 0", "it counts rows")
+        check_range(Reason.COUNT_OUT_OF_RANGE, what, count, "it counts rows", 0)
         if count % width:
-            raise _reject(Reason.NOT_DIVISIBLE, what, count, f"a multiple of {width}", "a request has so many rows")
+            raise SpecRejection(
+                Reason.NOT_DIVISIBLE, what, count, f"a multiple of {width}", "a request has so many rows"
+            )
     num_ranks = len(global_num_tokens)
     rows = tuple(ceil_to(count, lcm(width, attn_tp_size, attn_cp_size)) for count in global_num_tokens)
     longest, total = max(rows), sum(rows)
     if (is_extend_in_batch and num_ranks > 1) or 2 * total < longest * num_ranks:
         return SyncPlan(PaddingMode.SUM_LEN, rows, total)
     return SyncPlan(PaddingMode.MAX_LEN, (longest,) * num_ranks, longest * num_ranks, is_extend_in_batch)
-
-
-def _reject(reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=because)

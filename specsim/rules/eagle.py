@@ -1,8 +1,9 @@
 """Rules of EAGLE, EAGLE3 and STANDALONE, in order (semantics F.2)."""
 
+from specsim.rejection import contradiction
 from specsim.rules.common import bound_running_requests, switch_mixed_chunk_off
 from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.resolution import Resolution
 from specsim.rules.sizes import check_sizes, fill_sizes, fit_chain
 from specsim.rules.worker import choose_worker
 

@@ -5,12 +5,13 @@ from dataclasses import fields
 
 from specsim.algorithms import WITH_CHECKED_SIZES, CustomSpecAlgo, SpeculativeAlgorithm
 from specsim.host.adaptive import require_candidate
+from specsim.rejection import contradiction
 from specsim.rules import common
 from specsim.rules.config import ServerConfig
 from specsim.rules.eagle import resolve_eagle
 from specsim.rules.others import resolve_dflash, resolve_frozen_kv_mtp, resolve_ngram
 from specsim.rules.plan import Code, ExecutionPlan
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.resolution import Resolution
 from specsim.rules.sizes import check_steps
 from specsim.rules.worker import choose_for_plugin
 

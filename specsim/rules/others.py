@@ -1,10 +1,11 @@
 """Rules of DFLASH, FROZEN_KV_MTP and NGRAM (semantics F.5)."""
 
 from specsim.counts import count_draft_nodes
+from specsim.rejection import contradiction
 from specsim.rules.common import bound_running_requests, switch_mixed_chunk_off
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.resolution import Resolution
 from specsim.rules.worker import choose_without_overlap
 
 DEFAULT_DFLASH_BLOCK = 16

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from specsim.rejection import Reason, SpecRejection
 from specsim.rules.config import ServerConfig
 from specsim.rules.plan import Code, Decision, ExecutionPlan, Level
 
@@ -29,8 +28,3 @@ class Resolution:
     def plan(self) -> ExecutionPlan:
         """Return what was decided."""
         return ExecutionPlan(self.worker, self.config, tuple(self.decisions))
-
-
-def contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    """Return the rejection of a setting; ``expected`` says what to change it to."""
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -2,7 +2,7 @@
 
 from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveController
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker, is_mixing
 
@@ -20,15 +20,14 @@ def has_pair_keys(worker: Worker) -> bool:
 def require_same(what: str, got: object, expected: object, because: str) -> None:
     """Refuse engines that share memory and differ in it."""
     if got != expected:
-        raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=str(expected), because=because)
+        raise contradiction(what, got, str(expected), because)
 
 
 def require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
     """Raise unless a worker can draft every candidate of a controller."""
     deepest = max(adaptive.config.candidates)
     if config.topk != 1 or config.num_steps != deepest:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
+        raise contradiction(
             what="(topk, num_steps)",
             got=(config.topk, config.num_steps),
             expected=str((1, deepest)),
@@ -46,8 +45,7 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
         of drafts of single requests on a worker that has one number for all.
     """
     if schedule.num_drafts is not None and not is_mixing(worker):
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
+        raise contradiction(
             what="num_drafts",
             got=schedule.num_drafts,
             expected="None",
@@ -64,4 +62,4 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
     )
     for what, is_refused, because in refused:
         if is_refused and vars(schedule)[what]:
-            raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=True, expected="False", because=because)
+            raise contradiction(what, True, "False", because)

@@ -88,7 +88,7 @@ def record(
     for name, value in bounds.items():
         if value < 1:
             why = "nothing would be recorded"
-            raise SpecRejection(Reason.SCALAR_OUT_OF_RANGE, what=name, got=value, expected="at least 1", because=why)
+            raise SpecRejection(Reason.SCALAR_OUT_OF_RANGE, name, value, "at least 1", why)
     name = implementation if isinstance(implementation, str) else implementation.__name__
     backend = load(name)
     folder = Folder(Path(directory), name, seed, max_bytes, backend.limits.ties_are_free)

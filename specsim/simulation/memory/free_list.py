@@ -4,7 +4,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 
 
 class FreeList:
@@ -33,22 +33,9 @@ class FreeList:
 
     def check(self, count: int) -> None:
         """Refuse to hand out a negative number of them, or more than are free."""
-        if count < 0:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what=f"allocation of {self.what}s",
-                got=count,
-                expected="at least 0",
-                because="what is handed out was needed",
-            )
-        if count > len(self.numbers):
-            raise SpecRejection(
-                Reason.OUT_OF_SLOTS,
-                what=f"allocation of {self.what}s",
-                got=count,
-                expected=f"at most {len(self.numbers)}",
-                because="no more are free",
-            )
+        what = f"allocation of {self.what}s"
+        check_range(Reason.COUNT_OUT_OF_RANGE, what, count, "what is handed out was needed", 0)
+        check_range(Reason.OUT_OF_SLOTS, what, count, "no more are free", most=len(self.numbers))
 
     def take(self, count: int) -> list[int]:
         """Hand out the first numbers."""

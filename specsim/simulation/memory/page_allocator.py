@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.memory.pages import PagedAllocator
 
 
@@ -30,12 +30,8 @@ class PageAllocator(PagedAllocator):
 
     def __init__(self, num_slots: int, page_size: int, shuffle_seed: int | None = None) -> None:
         if page_size < 2:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="page_size",
-                got=page_size,
-                expected="at least 2",
-                because="slots that are owned one by one come back in another order",
+            raise contradiction(
+                "page_size", page_size, "at least 2", "slots that are owned one by one come back in another order"
             )
         super().__init__(num_slots, page_size, shuffle_seed)
 

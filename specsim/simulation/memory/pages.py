@@ -191,4 +191,4 @@ class PagedAllocator(ABC):
 
 
 def _misplaced(got: str, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.OPEN_FREE_GROUP, what="free group", got=got, expected=expected, because=because)
+    return SpecRejection(Reason.OPEN_FREE_GROUP, "free group", got, expected, because)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from specsim.counts import ceil_to, decode_allocation
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,5 @@ def require_row(end: int, row_width: int) -> None:
     SpecRejection
         ROW_TOO_SHORT.
     """
-    if end > row_width:
-        raise SpecRejection(
-            Reason.ROW_TOO_SHORT,
-            what="positions to allocate",
-            got=end,
-            expected=f"at most {row_width}",
-            because="a row holds no more, and the next one is another request's",
-        )
+    because = "a row holds no more, and the next one is another request's"
+    check_range(Reason.ROW_TOO_SHORT, "positions to allocate", end, because, most=row_width)

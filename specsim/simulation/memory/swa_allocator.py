@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length, contradiction
 from specsim.simulation.memory.free_list import double_free
 from specsim.simulation.memory.protocols import Allocator, Snapshot, SwaSnapshot
 
@@ -37,8 +37,7 @@ class SwaAllocator:
 
     def __init__(self, full: Allocator, swa: Allocator) -> None:
         if full.page_size != swa.page_size:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
+            raise contradiction(
                 what="page_size of the SWA pool",
                 got=swa.page_size,
                 expected=str(full.page_size),
@@ -141,14 +140,7 @@ class SwaAllocator:
         """Give the SWA slots of some full pages to others that hold the same text and have none."""
         for named in (slots, to):
             self._check_pages(named)
-        if len(slots) != len(to):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what="slots that get an SWA slot",
-                got=len(to),
-                expected=str(len(slots)),
-                because="each gives to one",
-            )
+        check_length("slots that get an SWA slot", len(to), len(slots), "each gives to one")
         gone = [slot for slot in slots if not self._map[slot]]
         if gone:
             raise unmapped("slots that give an SWA slot", gone, "they have none to give")
@@ -227,4 +219,4 @@ class SwaAllocator:
 
 def unmapped(what: str, got: object, because: str) -> SpecRejection:
     """Return the refusal to use slots without an SWA slot."""
-    return SpecRejection(Reason.UNMAPPED_SLOT, what=what, got=got, expected="slots with an SWA slot", because=because)
+    return SpecRejection(Reason.UNMAPPED_SLOT, what, got, "slots with an SWA slot", because)
