@@ -104,6 +104,12 @@ def check_range(
         raise SpecRejection(reason, what, got, bounds if math.inf in (-least, most) else f"{least} to {most}", because)
 
 
+def check_multiple(what: str, got: int, width: int, because: str) -> None:
+    """Raise SpecRejection with NOT_DIVISIBLE unless a length is a multiple of the width that it is cut into."""
+    if got % width:
+        raise SpecRejection(Reason.NOT_DIVISIBLE, what, got, f"a multiple of {width}", because)
+
+
 class WorkerRefusal(SpecRejection):
     """A worker says by name that it does not take a configuration or a request; it is neither right nor wrong.
 

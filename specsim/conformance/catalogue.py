@@ -247,13 +247,8 @@ def find_entry(name: str) -> Entry:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="name of the callable",
-        got=name,
-        expected=" or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md",
-        because="the catalogue lists operations and host functions",
-    )
+    what, expected = "name of the callable", " or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md"
+    raise SpecRejection(Reason.UNKNOWN_NAME, what, name, expected, "the catalogue lists operations and host functions")
 
 
 def record_of(name: str) -> Operation:

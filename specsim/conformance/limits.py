@@ -207,7 +207,7 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
     BadLimits
         One line says what of it makes no sense.
     """
-    chosen = {FIELDS[attribute]: _switch(module, name, attribute) for attribute in SWITCHES}
+    chosen: dict[str, Any] = {FIELDS[attribute]: _switch(module, name, attribute) for attribute in SWITCHES}
     chosen |= {FIELDS[attribute]: _choice(module, name, attribute) for attribute in CHOICES}
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):

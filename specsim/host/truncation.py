@@ -117,11 +117,6 @@ def end_of_grammar(
 def _path_of(row: NDArray[np.int32], request: int) -> NDArray[np.int32]:
     length = int((row >= 0).sum())
     if length == 0 or (row[:length] < 0).any():
-        raise SpecRejection(
-            Reason.MALFORMED_PATH,
-            what=f"accept_index[{request}]",
-            got=row.tolist(),
-            expected="a root, then nodes, then -1",
-            because="valid entries form a prefix of the row",
-        )
+        expected, because = "a root, then nodes, then -1", "valid entries form a prefix of the row"
+        raise SpecRejection(Reason.MALFORMED_PATH, f"accept_index[{request}]", row.tolist(), expected, because)
     return row[:length]

@@ -2,8 +2,7 @@
 
 from specsim.algorithms import Algorithm
 from specsim.rejection import contradiction
-from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution
+from specsim.rules.plan import Code, Resolution
 from specsim.rules.sizes import expected_topk
 
 

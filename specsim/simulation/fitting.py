@@ -27,12 +27,8 @@ def require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
     """Raise unless a worker can draft every candidate of a controller."""
     deepest = max(adaptive.config.candidates)
     if config.topk != 1 or config.num_steps != deepest:
-        raise contradiction(
-            what="(topk, num_steps)",
-            got=(config.topk, config.num_steps),
-            expected=str((1, deepest)),
-            because="the number of steps of a chain adapts, and the worker allocates for the most",
-        )
+        because = "the number of steps of a chain adapts, and the worker allocates for the most"
+        raise contradiction("(topk, num_steps)", (config.topk, config.num_steps), str((1, deepest)), because)
 
 
 def require_schedule(worker: Worker, schedule: Schedule) -> None:
@@ -45,12 +41,8 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
         of drafts of single requests on a worker that has one number for all.
     """
     if schedule.num_drafts is not None and not is_mixing(worker):
-        raise contradiction(
-            what="num_drafts",
-            got=schedule.num_drafts,
-            expected="None",
-            because=f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps",
-        )
+        because = f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps"
+        raise contradiction("num_drafts", schedule.num_drafts, "None", because)
     refused = (
         ("is_overlapped", isinstance(worker, SynchronousWorker), "V1 allocates and frees inside an iteration"),
         (

@@ -30,12 +30,8 @@ def build_memory(
         BAD_CONFIGURATION: a window without a pool for it.
     """
     if window and not sizes.num_swa_slots:
-        raise contradiction(
-            what="num_swa_slots",
-            got=sizes.num_swa_slots,
-            expected="more than 0",
-            because=f"the layers that see a sliding window see {window} positions",
-        )
+        because = f"the layers that see a sliding window see {window} positions"
+        raise contradiction("num_swa_slots", sizes.num_swa_slots, "more than 0", because)
 
     def allocator(num_slots: int) -> Any:
         if sizes.page_size == 1:

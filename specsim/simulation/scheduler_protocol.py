@@ -191,9 +191,5 @@ def require_scheduler(scheduler: object) -> None:
     """
     missing = [name for name in MEMBERS if name not in dir(scheduler)]
     if missing:
-        raise contradiction(
-            what=f"what {type(scheduler).__name__} lacks of a scheduler",
-            got=", ".join(missing),
-            expected="nothing",
-            because=f"the engine asks for {', '.join(MEMBERS)}",
-        )
+        got, because = ", ".join(missing), f"the engine asks for {', '.join(MEMBERS)}"
+        raise contradiction(f"what {type(scheduler).__name__} lacks of a scheduler", got, "nothing", because)

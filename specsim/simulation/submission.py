@@ -24,13 +24,8 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
             raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, "at least 1", "it is decoded from")
     limit = request.rules.context_limit
     if limit is not None and len(request.prompt) >= limit:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="len(prompt)",
-            got=len(request.prompt),
-            expected=f"below {limit}",
-            because="the context has to hold an output token",
-        )
+        because = "the context has to hold an output token"
+        raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, "len(prompt)", len(request.prompt), f"below {limit}", because)
     size, which = sizes.page_size, " that a window may reach at once"
     need, most_swa = most_positions(config, request, size), max(0, sizes.num_swa_slots - size)
     for reason, got, of, most, because in (
@@ -82,10 +77,5 @@ def _check_rules(model: ModelDescription, request: Request, rules: LogitRules) -
         raise contradiction("min_tokens", rules.min_tokens, expected, because)
     forbidden = {token for token in stops if rules.min_tokens and token < model.vocab_size} | rules.most_forbidden
     if len(forbidden) == model.vocab_size:
-        raise SpecRejection(
-            Reason.EMPTY_DISTRIBUTION,
-            what="tokens that logit_rules forbid",
-            got="all",
-            expected="all but one at most",
-            because="a token is chosen among the others",
-        )
+        expected, because = "all but one at most", "a token is chosen among the others"
+        raise SpecRejection(Reason.EMPTY_DISTRIBUTION, "tokens that logit_rules forbid", "all", expected, because)

@@ -105,13 +105,8 @@ def check_tokens(what: str, tokens: Sequence[int]) -> tuple[int, ...]:
     checked = tuple(int(token) for token in tokens)
     for place, token in enumerate(checked):
         if not 0 <= token <= LARGEST_TOKEN:
-            raise SpecRejection(
-                Reason.TOKEN_OUT_OF_RANGE,
-                what=f"{what}[{place}]",
-                got=token,
-                expected=f"0 to {LARGEST_TOKEN}",
-                because="ids are 32 bits wide and not negative",
-            )
+            because = "ids are 32 bits wide and not negative"
+            raise SpecRejection(Reason.TOKEN_OUT_OF_RANGE, f"{what}[{place}]", token, f"0 to {LARGEST_TOKEN}", because)
     return checked
 
 

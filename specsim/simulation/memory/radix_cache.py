@@ -137,23 +137,13 @@ class RadixCache:
     def _check_slots(self, slots: tuple[int, ...]) -> None:
         shared = sorted(self._slots.intersection(slots)) or twice(slots)
         if shared:
-            raise SpecRejection(
-                Reason.DUPLICATE_SLOT,
-                what="slots to insert",
-                got=shared,
-                expected="slots that no other position has",
-                because="the cache would own them twice",
-            )
+            expected, because = "slots that no other position has", "the cache would own them twice"
+            raise SpecRejection(Reason.DUPLICATE_SLOT, "slots to insert", shared, expected, because)
         size = self._page_size
         for place, slot in enumerate(slots):
             if slot % size != place % size or slot // size != slots[floor_to(place, size)] // size:
-                raise SpecRejection(
-                    Reason.INCONSISTENT_LENGTHS,
-                    what=f"slots to insert[{place}]",
-                    got=slot,
-                    expected=f"place {place % size} of one page of {size}",
-                    because="pages are kept as wholes",
-                )
+                expected, because = f"place {place % size} of one page of {size}", "pages are kept as wholes"
+                raise SpecRejection(Reason.INCONSISTENT_LENGTHS, f"slots to insert[{place}]", slot, expected, because)
 
     def _own(self, node: object) -> RadixNode:
         """Return a node of this tree; one that was evicted is none."""

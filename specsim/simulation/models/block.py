@@ -69,10 +69,6 @@ def require_block_model(model: Any, arrays: str) -> ModelDescription:
     """
     facts = require_model(model, arrays, READS_FEATURES)
     if not isinstance(model, BlockModel):
-        raise contradiction(
-            what="model",
-            got=facts.name,
-            expected="one with project_features and draft_block",
-            because="DFLASH drafts blocks over KV that is made of the target's features",
-        )
+        because = "DFLASH drafts blocks over KV that is made of the target's features"
+        raise contradiction("model", facts.name, "one with project_features and draft_block", because)
     return facts
