@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from specsim.counts import count_candidates, count_nodes, decode_reserve, path_width
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range, contradiction
 
 MOST_NODES = 1024
 """Nodes of a tree at most, the root included: one block of a kernel holds them (semantics 0.2)."""
@@ -44,23 +44,17 @@ class SpecConfig:
     num_draft_tokens: int
 
     def __post_init__(self) -> None:
-        if self.topk < 1:
-            raise _contradiction("topk", self.topk, "at least 1", "a level has at least one candidate")
-        if self.num_steps < 0:
-            raise _contradiction("num_steps", self.num_steps, "at least 0", "it counts levels")
+        reason = Reason.BAD_CONFIGURATION
+        check_range(reason, "topk", self.topk, "a level has at least one candidate", 1)
+        check_range(reason, "num_steps", self.num_steps, "it counts levels", 0)
         if self.num_steps == 0 and self.topk > 1:
-            raise _contradiction("topk", self.topk, "1", "without a level nothing branches")
+            raise contradiction("topk", self.topk, "1", "without a level nothing branches")
         most = min(count_nodes(count_candidates(self.topk, self.num_steps)), MOST_NODES)
         fewest = path_width(self.num_steps)
-        if not fewest <= self.num_draft_tokens <= most:
-            raise _contradiction(
-                "num_draft_tokens",
-                self.num_draft_tokens,
-                f"{fewest} to {most}",
-                "the tree holds a full path and no more nodes than are proposed",
-            )
+        because = "the tree holds a full path and no more nodes than are proposed"
+        check_range(reason, "num_draft_tokens", self.num_draft_tokens, because, fewest, most)
         if self.topk == 1 and self.num_draft_tokens != fewest:
-            raise _contradiction("num_draft_tokens", self.num_draft_tokens, str(fewest), "a chain has one node a level")
+            raise contradiction("num_draft_tokens", self.num_draft_tokens, str(fewest), "a chain has one node a level")
 
     @property
     def config(self) -> "SpecConfig":
@@ -84,10 +78,9 @@ class SpecConfig:
         if num_steps is None or num_steps == self.num_steps:
             return self
         if self.topk != 1:
-            raise _contradiction("topk", self.topk, "1", "the number of steps changes while it runs")
-        if num_steps > self.num_steps:
-            most = f"at most {self.num_steps}"
-            raise _contradiction("num_steps of an iteration", num_steps, most, "positions are allocated for as many")
+            raise contradiction("topk", self.topk, "1", "the number of steps changes while it runs")
+        because = "positions are allocated for as many"
+        check_range(Reason.BAD_CONFIGURATION, "num_steps of an iteration", num_steps, because, most=self.num_steps)
         return SpecConfig(1, num_steps, path_width(num_steps))
 
     @property
@@ -108,7 +101,3 @@ class PoolSizes:
     row_width: int
     page_size: int = 1
     num_swa_slots: int = 0
-
-
-def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -3,7 +3,10 @@
 The distribution ``specsim`` of the Python Package Index is somebody else's; the import name is the same.
 """
 
+import importlib.metadata
 import importlib.util
+from collections.abc import Iterable
+from contextlib import suppress
 
 DISTRIBUTION = "specsim-decoding"
 EXTRAS = {
@@ -25,3 +28,12 @@ def find_missing(extra: str) -> tuple[str, ...]:
 def explain_missing(extra: str, who: str) -> str:
     """Return the sentence that says what of an extra is missing, and how to install it."""
     return f"{who} needs {' and '.join(find_missing(extra))}: pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def versions_of(distributions: Iterable[str]) -> dict[str, str]:
+    """Return the installed versions by distribution name; those that are absent are left out."""
+    versions = {}
+    for name in distributions:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions

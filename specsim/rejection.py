@@ -1,6 +1,8 @@
 """Why an input lies outside the domain of an operation."""
 
+import math
 from enum import StrEnum
+from typing import Any
 
 
 class Reason(StrEnum):
@@ -73,13 +75,39 @@ class SpecRejection(ValueError):
         Where the bound comes from.
     """
 
-    def __init__(self, reason: Reason, *, what: str, got: object, expected: str, because: str) -> None:
+    def __init__(self, reason: Reason, what: str, got: object, expected: str, because: str) -> None:
         self.reason = reason
         self.what = what
         self.got = got
         self.expected = expected
         self.because = because
         super().__init__(f"{reason.name}: {what} is {got}, but should be {expected}, because {because}")
+
+
+def contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
+    """Return the rejection of a configuration; ``expected`` says what to change it to."""
+    return SpecRejection(Reason.BAD_CONFIGURATION, what, got, expected, because)
+
+
+def check_length(what: str, got: object, expected: object, because: str = "there is one entry a request") -> None:
+    """Raise SpecRejection with INCONSISTENT_LENGTHS unless two arguments state the same length."""
+    if got != expected:
+        raise SpecRejection(Reason.INCONSISTENT_LENGTHS, what, got, str(expected), because)
+
+
+def check_range(
+    reason: Reason, what: str, got: Any, because: str, least: float = -math.inf, most: float = math.inf
+) -> None:
+    """Raise SpecRejection with a reason unless a number lies between two bounds, both of them included."""
+    if not least <= got <= most:
+        bounds = f"at most {most}" if least == -math.inf else f"at least {least}"
+        raise SpecRejection(reason, what, got, bounds if math.inf in (-least, most) else f"{least} to {most}", because)
+
+
+def check_multiple(what: str, got: int, width: int, because: str) -> None:
+    """Raise SpecRejection with NOT_DIVISIBLE unless a length is a multiple of the width that it is cut into."""
+    if got % width:
+        raise SpecRejection(Reason.NOT_DIVISIBLE, what, got, f"a multiple of {width}", because)
 
 
 class WorkerRefusal(SpecRejection):
@@ -92,9 +120,7 @@ class WorkerRefusal(SpecRejection):
     """
 
     def __init__(self, refusal: SpecRejection) -> None:
-        super().__init__(
-            refusal.reason, what=refusal.what, got=refusal.got, expected=refusal.expected, because=refusal.because
-        )
+        super().__init__(refusal.reason, refusal.what, refusal.got, refusal.expected, refusal.because)
 
     @property
     def limit(self) -> str:

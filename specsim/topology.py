@@ -257,4 +257,4 @@ def _rejection(what: str, got: int, reason: Reason) -> SpecRejection:
     expected = (
         "-1 or the number of a node" if reason is Reason.NODE_OUT_OF_RANGE else "-1 or a node that hangs nowhere yet"
     )
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=BECAUSE[reason])
+    return SpecRejection(reason, what, got, expected, BECAUSE[reason])

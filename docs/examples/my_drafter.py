@@ -6,7 +6,7 @@ import numpy as np
 
 from specsim.host.ngram import NgramDraft
 from specsim.reference.worker.sides.ngram import TextsInput, WaitingTexts, verify_input_of
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import require_model
 from specsim.simulation.ngram import output_tokens
@@ -18,10 +18,7 @@ class RepeatSide:
 
     def __init__(self, setting):
         if setting.drafting.topk != 1:
-            because = "this drafter drafts chains"
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION, what="topk", got=setting.drafting.topk, expected="1", because=because
-            )
+            raise contradiction("topk", setting.drafting.topk, "1", "this drafter drafts chains")
         facts = require_model(setting.model, "numpy")
         target = tuple(one for one in facts.kv_components if one.side is Side.TARGET)
         self.facts = SideFacts(

@@ -6,18 +6,13 @@
 import numpy as np
 
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.batches import DraftExtendBatch, DraftStepBatch, ListedKeys, PagedKeys, TargetBatch
 from specsim.simulation.models.description import Side
 from specsim.simulation.worker import Iteration
 
 WORKER = "my_worker.ChainWorker"
 WORKERS = {"standalone_v2": WORKER}
-
-
-def refuse(what, got, expected, because):
-    """Say by name what this worker does not take; the drivers leave it out and say so."""
-    raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)
 
 
 class ChainWorker:
@@ -31,7 +26,8 @@ class ChainWorker:
             ("components with a sliding window", len(facts.swa_components), 0),
         ):
             if got != expected:
-                refuse(what, got, str(expected), "this worker drafts chains over plain KV")
+                # What this worker does not take it says by name: the drivers leave it out and say so.
+                raise contradiction(what, got, str(expected), "this worker drafts chains over plain KV")
         self.name, self.device = "chains", "cpu"
         self.config, self.model, self.sizes = config, model, sizes
         self.req_to_token = np.zeros((sizes.num_rows, sizes.row_width), np.int32)
@@ -57,7 +53,8 @@ class ChainWorker:
         """Refuse what is sampled or constrained; an engine asks when a request is submitted."""
         rules = (request.grammar, request.processor, request.logit_rules)
         if not request.is_greedy or any(one is not None for one in rules):
-            refuse("a request", "sampled or constrained", "plainly greedy", "this worker takes the likeliest token")
+            because = "this worker takes the likeliest token"
+            raise contradiction("a request", "sampled or constrained", "plainly greedy", because)
 
     def assign_slots(self, ranges):
         """Write allocated slots into the map."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from specsim.conformance.backend import Backend, load
 from specsim.conformance.limits import NO_LIMITS, Limits
-from specsim.conformance.outcomes import first_line, observe
+from specsim.conformance.outcomes import observe
 from specsim.conformance.outside import why_outside
+from specsim.conformance.plain_text import first_line
 from specsim.operations import RECORDS
 from specsim.properties import strategies
 from specsim.properties.catalogue import property_named

@@ -77,11 +77,7 @@ class SpeculativeAlgorithm(Predicates, StrEnum):
         name = self.worker_name(request)
         if name not in factories:
             raise SpecRejection(
-                Reason.UNKNOWN_NAME,
-                what="worker",
-                got=name,
-                expected=f"one of {sorted(factories)}",
-                because="only these have a factory",
+                Reason.UNKNOWN_NAME, "worker", name, f"one of {sorted(factories)}", "only these have a factory"
             )
         return factories[name](request)
 
@@ -112,13 +108,7 @@ def find_algorithm(name: str | None, plugins: Mapping[str, CustomSpecAlgo]) -> A
     if capitals in plugins:
         return plugins[capitals]
     known = ", ".join([*SpeculativeAlgorithm.__members__, *plugins])
-    raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="algorithm",
-        got=repr(name),
-        expected=f"one of {known}",
-        because="it is not registered",
-    )
+    raise SpecRejection(Reason.UNKNOWN_NAME, "algorithm", repr(name), f"one of {known}", "it is not registered")
 
 
 def target_verify_width(algorithm: Algorithm, num_draft_tokens: int, is_draft_worker: bool) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from specsim.algorithms.flags import NO_FLAG, Flags, Predicates
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 
 Factory = Callable[[Any], Any]
 
@@ -83,10 +83,4 @@ def refuse_overlap(name: str, request: WorkerRequest) -> None:
         BAD_CONFIGURATION.
     """
     if request.is_overlapped:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="is_overlapped",
-            got=True,
-            expected="False; disable overlap",
-            because=f"{name} has no overlapped worker",
-        )
+        raise contradiction("is_overlapped", True, "False; disable overlap", f"{name} has no overlapped worker")

@@ -6,7 +6,7 @@ from typing import Any
 from specsim.algorithms.flags import Flags
 from specsim.algorithms.plugin import CustomSpecAlgo
 from specsim.config import MOST_NODES
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 
 PREDICATES = tuple(name for name in Flags.__dataclass_fields__ if name.startswith(("is_", "supports_")))
 WIDTHS = (2, 3, 8, 64)
@@ -28,9 +28,7 @@ def check_promises(plugin: CustomSpecAlgo) -> None:
         BAD_CONFIGURATION, with the plug-in's name and what it says.
     """
     for what, got, expected, because in _broken(plugin):
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION, what=f"{plugin.name}.{what}", got=got, expected=expected, because=because
-        )
+        raise contradiction(f"{plugin.name}.{what}", got, expected, because)
 
 
 def verify_width_of(plugin: CustomSpecAlgo, num_draft_tokens: int, is_draft_worker: bool) -> int:
@@ -45,12 +43,10 @@ def verify_width_of(plugin: CustomSpecAlgo, num_draft_tokens: int, is_draft_work
     what = f"{plugin.name}.get_num_tokens_per_bs_for_target_verify({num_draft_tokens}, {is_draft_worker})"
     if not _is_width(first):
         expected, because = f"1 to {MOST_NODES}", "a request brings its root at least, and a tree at most"
-        raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=first, expected=expected, because=because)
+        raise contradiction(what, first, expected, because)
     if again != first:
         because = "graphs are captured for one number of tokens"
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION, what=what, got=again, expected=f"{first}, as before", because=because
-        )
+        raise contradiction(what, again, f"{first}, as before", because)
     return first
 
 

@@ -13,19 +13,18 @@ from typing import Any
 from specsim.algorithms import DRAFTERS, Drafter
 from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
-from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
 from specsim.conformance.direct import Direct
-from specsim.counts import count_tokens
+from specsim.counts import count_tokens, path_width
 from specsim.host.ngram import NgramParameters
 from specsim.reference.models import ToyModel
 from specsim.simulation.engine import Engine
-from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
-from specsim.simulation.models.block import BlockBatch
-from specsim.simulation.models.frozen import FrozenDraftBatch
+from specsim.simulation.models.agreement import ForwardKind
 from specsim.simulation.models.ground_truth import greedy_decode
 from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.needs import fields_for
+from specsim.simulation.models.padded import PaddedModel
+from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.pools import sizes_for
 from specsim.simulation.report import requests_from_text
@@ -38,8 +37,11 @@ DEPTHS = (1, 2, 4)
 CHAIN = SpecConfig(1, 3, 4)
 NO_DRAFTS = NgramParameters(num_draft_tokens=1)
 
-KV = Mapping[str, Sequence[Array]]
-Make = Callable[[ToyModel, PoolSizes], Worker]
+OF_TARGET = {kind for kind in ForwardKind if kind.is_of_target}
+OF_FEATURES = {ForwardKind.FEATURES_OF_PROMPTS, ForwardKind.FEATURES}
+"""What makes KV of features without proposing anything is no forward of a draft."""
+
+Make = Callable[[Model[Any], PoolSizes], Worker]
 
 
 @dataclass(frozen=True)
@@ -62,48 +64,6 @@ class Figures:
     num_output_tokens: int
     num_target_forwards: int
     num_draft_forwards: int
-
-
-class CountedModel(ToyModel):
-    """A toy model that counts its forwards; what makes KV of features without proposing anything is none."""
-
-    num_target_forwards = 0
-    num_draft_forwards = 0
-
-    def prefill(self, batch: TargetBatch[Array], kv: KV, states: KV) -> TargetOutput[Array]:
-        """Run chunks of prompts."""
-        self.num_target_forwards += 1
-        return super().prefill(batch, kv, states)
-
-    def verify(self, batch: TargetBatch[Array], kv: KV, states: KV, scratch: KV) -> TargetOutput[Array]:
-        """Run trees."""
-        self.num_target_forwards += 1
-        return super().verify(batch, kv, states, scratch)
-
-    def draft_step(self, batch: DraftStepBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Run one step of a draft."""
-        self.num_draft_forwards += 1
-        return super().draft_step(batch, kv)
-
-    def draft_extend(self, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Let the draft catch up."""
-        self.num_draft_forwards += 1
-        return super().draft_extend(batch, kv)
-
-    def draft_layer(self, layer: int, batch: DraftExtendBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Run one layer of a draft of several."""
-        self.num_draft_forwards += 1
-        return super().draft_layer(layer, batch, kv)
-
-    def draft_frozen(self, batch: FrozenDraftBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Run one step of a draft over the target's KV."""
-        self.num_draft_forwards += 1
-        return super().draft_frozen(batch, kv)
-
-    def draft_block(self, batch: BlockBatch[Array], kv: KV) -> DraftOutput[Array]:
-        """Draft a block."""
-        self.num_draft_forwards += 1
-        return super().draft_block(batch, kv)
 
 
 def _compared(drafter: Drafter, name: str, drafts: str, drafting: Any, differs: Mapping[str, Any]) -> Compared:
@@ -139,7 +99,9 @@ def measure(one: Compared, language_model: TextModel, requests: Sequence[Request
         An output is not the one of plain decoding.
     """
     own = replace(language_model, **one.differs)
-    model = CountedModel(own, Direct(load("specsim.reference")), may_keep=True)
+    # NOTE: a padded model counts its forwards, and changes no output.
+    toy = ToyModel(own, Direct(load("specsim.reference")), may_keep=True)
+    model = PaddedModel(toy, path_width(one.config.num_steps), frozen_width=one.config.topk)
     engine = Engine(one.make(model, sizes_for(one.config, requests, BATCH)), BATCH)
     for request in requests:
         engine.submit(request.fresh())
@@ -151,8 +113,8 @@ def measure(one: Compared, language_model: TextModel, requests: Sequence[Request
         num_verifies=sum(request.counters.num_verifies for request in done),
         reported=engine.positions.public(),
         num_output_tokens=sum(len(request.output) for request in done),
-        num_target_forwards=model.num_target_forwards,
-        num_draft_forwards=model.num_draft_forwards,
+        num_target_forwards=sum(model.forwards[kind] for kind in OF_TARGET),
+        num_draft_forwards=sum(model.forwards[kind] for kind in {*ForwardKind} - OF_TARGET - OF_FEATURES),
     )
 
 

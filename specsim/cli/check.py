@@ -11,12 +11,19 @@ import click
 from packaging.version import Version
 
 from specsim.cli import excluded, known, samplers
-from specsim.cli.check_report import document_of, print_report
-from specsim.cli.check_tests import tests_of
+from specsim.cli.check_report import (
+    VERSIONS_IN_A_CASE,
+    CaseFolder,
+    conclude,
+    document_of,
+    in_one_line,
+    print_report,
+    summarise,
+    tests_of,
+)
 from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
 from specsim.cli.device import OURS, need_suite
-from specsim.cli.env import versions_of
-from specsim.cli.failures import VERSIONS_IN_A_CASE, CaseFolder, conclude, in_one_line, summarise
+from specsim.cli.env import versions_with_python
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import (
     DEFAULT,
@@ -156,7 +163,7 @@ def check(
         jobs=bounded_jobs(jobs or chosen.jobs or cores()),
         limits=replace(limits, job=limits.job or chosen.timeout),
         budget=budget or chosen.budget,
-        versions=versions_of(VERSIONS_IN_A_CASE),
+        versions=versions_with_python(VERSIONS_IN_A_CASE),
         is_strict=is_strict,
         most=most,
     )

@@ -1,15 +1,119 @@
-"""What ``specsim check`` says of a run: a table and the failures, or one JSON document."""
+"""What ``specsim check`` says of a run: a table, the failures and their cases, one JSON document, or tests of CI."""
 
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specsim.cli.explained import causes_of, lines_of
-from specsim.cli.failures import CaseFolder
-from specsim.cli.output import plain_table, print_table, reasons_of, say
+from specsim.cli.ci_files import Outcome, Tried
+from specsim.cli.known import Judged
+from specsim.cli.output import last_line, plain_table, print_table, reasons_of, remark, say
+from specsim.conformance.cases import Case, write_case
 from specsim.conformance.catalogue import CATALOGUE, Kind, names_of
 from specsim.conformance.plain_text import named
 
 if TYPE_CHECKING:
-    from specsim.properties.conformance.report import Report
+    from specsim.properties.conformance.causes import Cause
+    from specsim.properties.conformance.report import Failure, PropertyReport, Report
+    from specsim.properties.conformance.selection import Promises
+
+VERSIONS_IN_A_CASE = ("numpy", "torch", "triton", "hypothesis")
+
+
+@dataclass
+class CaseFolder:
+    """Where cases go: ``folder``, and where that fails a temporary one; ``paths`` has them by property."""
+
+    folder: Path
+    paths: dict[str, Path] = field(default_factory=dict)
+
+    def keep(self, failure: "Failure") -> Path | None:
+        """Write the case of a failure, if it is a call of one operation, and return where."""
+        if failure.kept is None:
+            return None
+        try:
+            path = write_case(failure.kept, self.folder)
+        except OSError as error:
+            elsewhere = self._write_elsewhere(failure.kept, f"--cases-dir {self.folder}: {error.strerror}")
+            if elsewhere is None:
+                return None
+            path, self.folder = elsewhere, elsewhere.parent
+        self.paths[failure.property] = path
+        return path
+
+    def _write_elsewhere(self, case: Case, why: str) -> Path | None:
+        try:
+            path = write_case(case, Path(tempfile.mkdtemp(prefix="specsim-cases-")))
+        except OSError as error:
+            remark(f"{why}; {tempfile.gettempdir()}: {error.strerror}; the case of {case.property_name} is not written")
+            return None
+        remark(f"{why}; cases are in {path.parent}")
+        return path
+
+
+def summarise(report: "Report", verdict: str, cases: CaseFolder) -> str:
+    """Return the verdict and what failed, in one line."""
+    failed = [
+        f"failed {failure.property}"
+        + (f" ({cases.paths[failure.property]})" if failure.property in cases.paths else "")
+        for failure in report.failures
+    ]
+    return "; ".join([conclude(report, verdict), *failed])
+
+
+def conclude(report: "Report", verdict: str) -> str:
+    """Return the last line of a check."""
+    return last_line(verdict, f"{report.examples:,} examples, seed {report.seed}", report.inconclusive_because)
+
+
+def in_one_line(failure: "Failure", path: Path | None, is_expected: bool) -> str:
+    """Return what is said of a failure when it is found."""
+    words = (failure.message.splitlines() or [""])[0]
+    fate = f"known failure, {failure.fate.lower()}:" if is_expected else failure.fate
+    return f"{fate} {failure.property}: {words}" + (f" ({path})" if path is not None else "")
+
+
+def causes_of(report: "Report") -> tuple["Cause", ...]:
+    """Return the failures of a report by cause."""
+    from specsim.properties.conformance import causes
+
+    return causes.causes_of(report.failures)
+
+
+def lines_of(cause: "Cause", report: "Report", cases: CaseFolder, options: str) -> list[str]:
+    """Return what is said of a cause: its first failure in full, and the others in one line.
+
+    Parameters
+    ----------
+    options : str
+        Those that decide what examples a property gets.
+    """
+    from specsim.properties.conformance.explained import explain
+
+    failure = cause.first
+    lines = [*explain(failure, cause.loss), f"  {_line_that_replays(failure, report, cases, options)}"]
+    return [*lines, *_others(cause.others)]
+
+
+def _others(others: Sequence["Failure"]) -> list[str]:
+    if not others:
+        return []
+    names = named([failure.property for failure in others])
+    count = "1 property fails" if len(others) == 1 else f"{len(others)} properties fail"
+    return [f"  most likely for the same reason {count} too: {names}"]
+
+
+def _line_that_replays(failure: "Failure", report: "Report", cases: CaseFolder, options: str) -> str:
+    path = cases.paths.get(failure.property)
+    if path is not None:
+        from specsim.properties.conformance.explained import replay_line
+
+        return replay_line(path, report.implementation)
+    left_out = "".join(f" --without {name}" for name in failure.without)
+    return (
+        f"specsim check {report.implementation} --seed {report.seed} {options}{left_out} --property {failure.property}"
+    )
 
 
 def document_of(report: "Report", verdict: str, cases: CaseFolder) -> dict[str, object]:
@@ -139,3 +243,50 @@ def _print_left_out(report: "Report") -> None:
             why.setdefault(one.not_run or "cut before its first example was through", []).append(name)
     for because, names in why.items():
         say(f"not run: {len(names)} properties, {because}: {named(names)}")
+
+
+def tests_of(
+    report: "Report", cases: CaseFolder, options: str, backend: "Promises", judged: Judged
+) -> tuple[Tried, ...]:
+    """Return a test for each property, those that the module lacks an operation for included.
+
+    The first failure of a cause is explained as on the terminal, the others name it. A failure that is known is
+    skipped, and an entry of ``--known`` that holds no more fails.
+    """
+    from specsim.properties.catalogue import properties_by_name
+
+    operations = {name: one.operations for name, one in properties_by_name().items()}
+    known = {failure.property: entry.link for failure, entry in judged.expected}
+    texts: dict[str, str] = {}
+    for cause in causes_of(report):
+        texts[cause.first.property] = "\n".join(lines_of(cause, report, cases, options))
+        texts |= {one.property: f"most likely as {cause.first.property}" for one in cause.others}
+    messages = {failure.property: failure.message for failure in report.failures}
+    tests = []
+    for name, one in report.properties.items():
+        group = f"{report.implementation}.{(operations.get(name) or ('whole_runs',))[0]}"
+        if name in known:
+            words = "known failure" + (f", {known[name]}" if known[name] else "")
+            tests.append(Tried(group, name, Outcome.SKIPPED, words))
+        elif name in messages:
+            tests.append(Tried(group, name, Outcome.FAILED, messages[name], texts[name]))
+        else:
+            lacking = [operation for operation in operations.get(name, ()) if not backend.has(operation)]
+            tests.append(Tried(group, name, *_outcome_of(one, lacking)))
+    tests += [Tried("known failures", complaint, Outcome.FAILED, complaint) for complaint in judged.complaints]
+    return tuple(tests)
+
+
+def _outcome_of(one: "PropertyReport", lacking: list[str]) -> tuple[Outcome, str]:
+    """Return what became of a property that did not fail, and why it decided nothing."""
+    if one.missing:
+        return Outcome.SKIPPED, f"missing: {', '.join(lacking)}"
+    if one.inconclusive:
+        return Outcome.ERROR, one.inconclusive
+    if one.examples:
+        return Outcome.PASSED, ""
+    if one.left_out:
+        return Outcome.SKIPPED, f"excluded: {'; '.join(one.left_out)}"
+    if one.cut:
+        return Outcome.ERROR, one.not_run or "cut before its first example was through"
+    return Outcome.SKIPPED, one.not_run or "no example"

@@ -1,17 +1,33 @@
-"""What a simulation drafts: an algorithm, its sizes where the user gave them and its own defaults elsewhere."""
+"""What a simulation drafts, and on which worker.
 
+An algorithm has its sizes where the user gave them and its own defaults elsewhere; the rules choose the worker, on the
+layer that the user asks for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specsim.algorithms import DRAFTERS, Drafter, SpeculativeAlgorithm
+from specsim.algorithms import DRAFTERS, WITH_CHECKED_SIZES, Drafter, SpeculativeAlgorithm
 from specsim.assertion import require_present
-from specsim.cli.device import load_implementation
+from specsim.cli.device import load_implementation, need_device
 from specsim.cli.output import Exit, Failed, remark
+from specsim.cli.simulate_options import StoreOptions
 from specsim.config import SpecConfig
 from specsim.counts import path_width
+from specsim.host.adaptive import AdaptiveConfig, AdaptiveSlot
 from specsim.operations.signature import nearest
-from specsim.rules import ExecutionPlan
+from specsim.rules import REASONS_FOR_V1, ExecutionPlan, Level, ServerConfig, resolve
+from specsim.simulation import pools
+from specsim.simulation.loops import loop_of
+from specsim.simulation.models.ground_truth import LanguageModel
+from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.needs import fields_for
+from specsim.simulation.models.toys import window_of
+from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.worker import Worker
 
 NAMES = tuple(one.value for one in SpeculativeAlgorithm if not one.is_none())
 """The algorithms that draft."""
@@ -130,3 +146,151 @@ def config_of(drafting: Any) -> SpecConfig:
 def of_the_model(drafter: Drafter, num_layers: int | None) -> dict[str, Any]:
     """Return what the model of a simulation has for a drafter, which may have so many layers."""
     return fields_for(drafter, num_layers or 0, SHARED_LAYERS)
+
+
+ALWAYS_AT_REST = AdaptiveConfig((AdaptiveSlot(batch_size=1, candidates=(0,)),))
+"""The controller of a simulation without steps: the rules know no other way to propose nothing."""
+
+
+def plan_for(
+    drafter: Drafter,
+    algorithm: str,
+    sizes: Sizes,
+    given_draft_tokens: int | None,
+    is_multi_layer: bool,
+    max_batch: int,
+    page_size: int,
+    mode: str,
+    disable_overlap: bool,
+    recurrent: bool,
+    store: StoreOptions,
+) -> ExecutionPlan:
+    """Return what the rules decide for an algorithm; say on stderr why it falls back, and what they warn of.
+
+    The rules assume a CUDA device, and a draft model beside the target where the algorithm has one.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: the settings contradict each other.
+    """
+    topk, num_steps, num_draft_tokens = sizes
+    plan = resolve(
+        replace(
+            ServerConfig(
+                algorithm=algorithm,
+                topk=topk,
+                num_steps=num_steps,
+                num_draft_tokens=num_draft_tokens,
+                page_size=page_size,
+                mode=mode,
+                disable_overlap=disable_overlap,
+                recurrent=recurrent,
+                max_running_requests=max_batch,
+                multi_layer=is_multi_layer,
+            ),
+            **_settings_of(drafter if drafter.name else DRAFTERS[algorithm], sizes, given_draft_tokens),
+            **store.settings,
+        )
+    )
+    _say_why(plan)
+    return plan
+
+
+def _settings_of(drafter: Drafter, sizes: Sizes, given_draft_tokens: int | None) -> dict[str, Any]:
+    """Return the settings of a server that only some drafters have; the rules have defaults of their own for some."""
+    if drafter.algorithm.is_ngram():
+        given = {"topk": None, "num_steps": None, "num_draft_tokens": given_draft_tokens}
+        return given | {"ngram_max_bfs_breadth": sizes[0]}
+    settings: dict[str, Any] = {"draft_model_path": DRAFT_PATH} if drafter.has_draft_path else {}
+    if drafter.parameters:
+        settings |= {"num_draft_tokens": given_draft_tokens}
+    if sizes[1] == 0:
+        settings |= {"adaptive": True, "adaptive_config": ALWAYS_AT_REST}
+    return settings
+
+
+def _say_why(plan: ExecutionPlan) -> None:
+    """Say on stderr why V1 runs, and what the rules warn of."""
+    if plan.worker == "v1" or plan.config.algorithm not in WITH_CHECKED_SIZES:
+        for decision in plan.decisions:
+            if decision.level is Level.WARNING or decision.code in REASONS_FOR_V1:
+                remark(f"{decision.code.value}: {decision.text}")
+
+
+def schedule_for(plan: ExecutionPlan, is_overlapped: bool, chunk: int | None, has_prefix_cache: bool) -> Schedule:
+    """Return how a simulation is scheduled.
+
+    Raises
+    ------
+    Failed
+        USAGE: overlap of a worker that has none, or a chunk of less than a page.
+    """
+    if is_overlapped and not plan.is_overlapped:
+        raise Failed("--overlap is for V2: V1 allocates and frees inside an iteration", Exit.USAGE)
+    if chunk is not None and chunk < plan.config.page_size:
+        least = plan.config.page_size
+        raise Failed(f"--chunk is {chunk}, but should be at least {least}, because it ends on a page", Exit.USAGE)
+    return Schedule(is_overlapped, chunk, has_prefix_cache=has_prefix_cache)
+
+
+def require_sides(drafter: Drafter, layers: Sequence[str]) -> None:
+    """Check that a drafter of a user has a draft side in each of these layers.
+
+    Raises
+    ------
+    Failed
+        USAGE: it has none.
+    """
+    for layer in layers:
+        if drafter.name and layer not in drafter.sides:
+            has = ", ".join(drafter.sides)
+            raise Failed(
+                f"the drafter {drafter.name} has no side for the layer {layer}; it has one for {has}", Exit.USAGE
+            )
+
+
+def build_worker(
+    plan: ExecutionPlan,
+    drafter: Drafter,
+    kind: str,
+    drafting: Any,
+    language_model: LanguageModel,
+    requests: Sequence[Request],
+    max_batch: int,
+    use_graphs: bool | None,
+    reads: Reads = Reads.KEPT,
+    schedule: Schedule = IN_TURN,
+) -> Worker:
+    """Return a worker of the plan whose pools hold these requests, on the layer that is asked for.
+
+    ``drafting`` is what the worker takes first, as its drafter has it. ``reads`` says whether forwards of the reference
+    keep what they have read, ``schedule`` how much of a text a window and a chunk need SWA slots for.
+
+    Raises
+    ------
+    Failed
+        UNAVAILABLE: kernels cannot run.
+    """
+    page_size = plan.config.page_size
+    config = config_of(drafting)
+    sizes = pools.sizes_for(config, requests, max_batch, page_size, window_of(language_model), schedule)
+    worker: Worker
+    if kind == "reference":
+        from specsim.reference.models import load_model
+
+        worker = _loop(plan, drafter, kind)(drafting, load_model(language_model), sizes, reads=reads)
+        return worker
+    need_device("the gpu worker")
+    from specsim.gpu.models import load_model as load_on_device
+
+    worker = _loop(plan, drafter, kind)(drafting, load_on_device(language_model), sizes, use_graphs=use_graphs)
+    return worker
+
+
+def _loop(plan: ExecutionPlan, drafter: Drafter, layer: str) -> Callable[..., Any]:
+    """Return what makes the worker of a plan: our loop of a layer with the side of the drafter."""
+    if drafter.name:
+        return drafter.loop(layer, is_v1=plan.worker == "v1")
+    algorithm = SpeculativeAlgorithm[require_present("algorithm", plan.config.algorithm)]
+    return loop_of(algorithm.worker_name(plan.worker_request), layer)

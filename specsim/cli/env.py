@@ -1,6 +1,5 @@
 """``specsim env``: what a bug report needs."""
 
-import importlib.metadata
 import platform
 
 import click
@@ -9,10 +8,9 @@ import specsim
 from specsim.cli.device import choose_device
 from specsim.cli.output import EXIT_CODES, plain_table, print_json, print_table
 from specsim.environment import DEBUG, INTERPRETER, says_yes
-from specsim.installation import IMPORTERS, explain_missing, find_missing
+from specsim.installation import IMPORTERS, explain_missing, find_missing, versions_of
 
 DISTRIBUTIONS = (
-    "specsim",
     "numpy",
     "torch",
     "triton",
@@ -29,18 +27,10 @@ DISTRIBUTIONS = (
 )
 
 
-def versions_of(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str]:
-    """Return the installed versions by distribution name; those that are absent are left out."""
-    versions = {"python": platform.python_version()}
-    for name in distributions:
-        if name == specsim.__name__:
-            versions[name] = specsim.__version__
-            continue
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
+def versions_with_python(distributions: tuple[str, ...] = DISTRIBUTIONS) -> dict[str, str]:
+    """Return the installed versions by distribution name, those of Python and of this package first."""
+    own = {"python": platform.python_version(), "specsim": specsim.__version__}
+    return {**own, **versions_of(distributions)}
 
 
 @click.command(epilog=EXIT_CODES)
@@ -50,7 +40,7 @@ def env(as_json: bool) -> None:
     device = choose_device()
     mode = "absent" if device in ("absent", "CPU") else "interpreted" if says_yes(INTERPRETER) else "compiled"
     document = {
-        "versions": versions_of(),
+        "versions": versions_with_python(),
         "platform": platform.platform(),
         "device": device,
         "mode": mode,
@@ -61,7 +51,7 @@ def env(as_json: bool) -> None:
         print_json(document)
         return
     table = plain_table("what", "value")
-    for name, version in versions_of().items():
+    for name, version in versions_with_python().items():
         table.add_row(name, version)
     for name in ("platform", "device", "mode", "debug"):
         table.add_row(name, str(document[name]))

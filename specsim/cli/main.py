@@ -1,6 +1,13 @@
-"""The command ``specsim``."""
+"""The command ``specsim``, whose commands are the modules of this folder that define a command of their own name.
 
+Sources are read and not imported until a command is run, so that ``specsim --help`` answers at once.
+"""
+
+import ast
+import importlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,15 +25,41 @@ from specsim.cli.output import (
     remark,
     warnings_in_one_line,
 )
-from specsim.cli.registry import command_texts, import_command
 from specsim.cli.results import results_on_stdout
 from specsim.rejection import SpecRejection
 
+FOLDER = Path(__file__).parent
+MARK = "\n@click.command"
 COMPLETION = "_SPECSIM_COMPLETE"
 """The variable by which a shell asks what may follow."""
 
 WIDEST_HELP = 100
 """Columns of a help text, however wide the terminal is."""
+
+
+def command_texts() -> dict[str, str]:
+    """Return what each command says of itself, by its name."""
+    return {
+        path.stem: text for path in sorted(FOLDER.glob("*.py")) for text in _text_of(path.stem, path.read_text("utf-8"))
+    }
+
+
+def import_command(name: str) -> click.Command | None:
+    """Import a command; None if there is none of that name."""
+    path = FOLDER / f"{name}.py"
+    if not name.isidentifier() or not path.is_file() or MARK not in path.read_text("utf-8"):
+        return None
+    command = vars(importlib.import_module(f"{__package__}.{name}")).get(name)
+    return command if isinstance(command, click.Command) else None
+
+
+def _text_of(name: str, source: str) -> Iterator[str]:
+    """Yield the docstring of the function that a module turns into its command, if it does."""
+    if MARK not in source:
+        return
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == name:
+            yield ast.get_docstring(statement) or ""
 
 
 class Commands(click.Group):

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from specsim.cli.ci_files import CiFiles, Ended, with_ci_files
-from specsim.cli.counts import JOBS, SEED, Count
 from specsim.cli.device import OURS, choose_device_for, need_suite
 from specsim.cli.interrupts import finish_undisturbed
 from specsim.cli.isolation import bounded_jobs, engine_workers, with_limits_of_calls
 from specsim.cli.matrix_results import Place, Report, matrix_document, print_matrix, tests_of
-from specsim.cli.names import complete_cells, complete_modules
+from specsim.cli.names import JOBS, SEED, Count, complete_cells, complete_modules
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,

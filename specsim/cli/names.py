@@ -1,4 +1,7 @@
-"""Names on a command line: the nearest ones where one is wrong, and all of them where a shell completes."""
+"""Names and numbers on a command line: the nearest names where one is wrong, all of them where a shell completes.
+
+A number has a bound, and says why it is where it is.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -6,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from specsim.cli.output import Exit, Failed
+
 # Only newer releases of click can be asked for a type of parameters by its values.
 if TYPE_CHECKING:
-    ParamType = click.ParamType[str]
+    TextType = click.ParamType[str]
+    NumberType = click.ParamType[int]
 else:
-    ParamType = click.ParamType
+    TextType = NumberType = click.ParamType
 
 MOST_COMPLETED = 200
 """Names that a shell is offered at once."""
@@ -25,7 +31,7 @@ def meant(name: str, names: Iterable[str], listing: str) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"{listing} prints all of them"
 
 
-class Name(ParamType):
+class Name(TextType):
     """A name out of a list; one that is not in it is refused with the nearest ones.
 
     Parameters
@@ -90,3 +96,31 @@ def complete_modules(ctx: click.Context, param: click.Parameter, incomplete: str
     ours = ("specsim.reference", "specsim.gpu", *(f"specsim.engines.{name}" for name in engines))
     own = sorted(path.stem for path in Path().glob("*.py") if path.stem.isidentifier())
     return completed((*own, *ours), incomplete)
+
+
+class Count(NumberType):
+    """A whole number from ``least`` to ``most``; ``because`` says why not more."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int, because: str) -> None:
+        self._least, self._most, self._because = least, most, because
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number.
+
+        Raises
+        ------
+        Failed
+            USAGE: it is none, or out of bounds.
+        """
+        number = click.INT.convert(value, param, ctx)
+        if self._least <= number <= self._most:
+            return number
+        what = param.opts[0] if param is not None else "a number"
+        expected = f"{self._least:,} to {self._most:,}"
+        raise Failed(f"{what} is {number}, but should be {expected}, because {self._because}", Exit.USAGE)
+
+
+JOBS = Count(1, 256, "each is a process with the whole suite in its memory")
+SEED = Count(0, 2**32 - 1, "a seed is one word")

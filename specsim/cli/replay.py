@@ -1,16 +1,22 @@
-"""``specsim replay``: run saved cases again, in processes that may die."""
+"""``specsim replay``: run saved cases again, in processes that may die.
 
-from dataclasses import replace
+With ``--observed`` no implementation is run: what was recorded is compared with the reference.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
 
 from specsim.cli.ci_files import CiFiles, Ended, Outcome, Tried, with_ci_files
-from specsim.cli.device import load_implementation, need_suite
+from specsim.cli.device import OURS, load_implementation, need_suite
 from specsim.cli.isolation import replay_workers, with_limits
-from specsim.cli.observed import replay_observed
 from specsim.cli.output import (
     EXIT_CODES,
     EXIT_OF_VERDICT,
@@ -19,23 +25,64 @@ from specsim.cli.output import (
     finish,
     last_line,
     notice,
+    plain_table,
     print_json,
+    print_table,
+    progress,
     reasons_of,
     say,
     verdict_of,
 )
-from specsim.cli.replayed_on import Against, with_implementation
-from specsim.conformance.backend import Backend
+from specsim.conformance.backend import Backend, load
 from specsim.conformance.cases import Case, Replay, read_case, replay_case
 from specsim.conformance.isolation.jobs import Fate, Job, Limits, Lost, Skipped
 from specsim.conformance.isolation.supervisor import Supervisor
-from specsim.conformance.outcomes import first_line
+from specsim.conformance.limits import Limits as DeclaredLimits
+from specsim.conformance.outcomes import observe
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.plain_files import bad_case_file
-from specsim.conformance.plain_text import shown, shown_path
+from specsim.conformance.plain_text import first_line, shown, shown_path
+from specsim.conformance.stored import OBSERVED
 
 if TYPE_CHECKING:
     from specsim.properties.property import Property
+
+REFERENCE = "specsim.reference"
+
+
+@dataclass(frozen=True)
+class Against:
+    """What a user says of whom cases are replayed against: a module, or that each case says it, or nothing."""
+
+    named: str | None = None
+    is_from_case: bool = False
+
+    def names_for(self, case: Case) -> tuple[str, ...]:
+        """Return the modules that a case may be replayed against, the first that can run it goes before."""
+        if self.is_from_case:
+            return (case.provenance.implementation,)
+        return (OURS, REFERENCE) if self.named is None else (self.named,)
+
+    def judge(self, outcome: Replay, case: Case, name: str) -> Replay:
+        """Return what became of a case: nothing is fixed where somebody else is tried whom no one asked for."""
+        is_asked_for = self.named is not None or case.provenance.implementation == name
+        return Replay.HOLDS_HERE if outcome is Replay.FIXED and not is_asked_for else outcome
+
+
+def with_implementation(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``against``."""
+
+    @functools.wraps(command)
+    def called(*, named: str | None, is_from_case: bool, **others: object) -> None:
+        if named is not None and is_from_case:
+            raise Failed(f"--impl is {named}, and --implementation-from-case asks for another", Exit.USAGE)
+        command(against=Against(named, is_from_case), **others)
+
+    trusting = "Import the module that each case names; only for cases that you trust."
+    called = click.option("--implementation-from-case", "is_from_case", is_flag=True, help=trusting)(called)
+    module = f"Replay against this module.  [default: {OURS}, or {REFERENCE} where that cannot run]"
+    return click.option("--impl", "named", metavar="MODULE", help=module)(called)
+
 
 REPLAY, CAN_RUN = "specsim.cli.replay:replay_in_worker", "specsim.cli.replay:can_run"
 OF_FATE = {
@@ -244,3 +291,109 @@ def _property_of(case: Case) -> "Property | None":
     from specsim.properties.catalogue import properties_by_name
 
     return properties_by_name().get(case.property_name)
+
+
+class Said(Enum):
+    """What the reference says of a recorded call; the value is what is printed."""
+
+    AGREES = "+ AGREES"
+    CONTRADICTED = "x CONTRADICTED"
+    UNDECIDED = "? UNDECIDED"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A recorded call, what is said of it, where it differs first, and whether a margin or a tie excuses that."""
+
+    path: Path
+    operation: str
+    said: Said
+    difference: str
+    is_excused: bool
+
+
+def replay_observed(paths: Sequence[Path], implementation: str | None, as_json: bool) -> NoReturn:
+    """Compare recorded outputs with those of the reference, and end the command.
+
+    Raises
+    ------
+    Failed
+        USAGE: an implementation is named; NOTHING_SELECTED: a folder has no case files.
+    """
+    if implementation is not None:
+        raise Failed(f"--observed runs no implementation, and so not {implementation}", Exit.USAGE)
+    need_suite()
+    files = [file for path in paths for file in _files_of(path)]
+    judged = []
+    with progress("replay") as on_progress:
+        for done, path in enumerate(files):
+            if on_progress is not None:
+                on_progress(path.name, done, len(files))
+            judged.append(judge(path, read_case(path)))
+    because = [f"{one.path.name}: {one.difference}" for one in judged if one.said is Said.UNDECIDED]
+    wrong = [one.difference for one in judged if one.said is Said.CONTRADICTED]
+    verdict = verdict_of(is_interrupted=False, wrong=wrong, because=because)
+    line = last_line(verdict, _summary(judged), because) if verdict == "inconclusive" else _summary(judged)
+    if as_json:
+        reported = {"inconclusive_because": reasons_of(verdict, because)}
+        print_json({"cases": [_document(one) for one in judged], **reported})
+    else:
+        _print(judged)
+        say(line)
+    finish(EXIT_OF_VERDICT[verdict], line)
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    found = sorted(path.glob("*.json"))
+    if not found:
+        raise Failed(f"{shown_path(path)} has no case files", Exit.NOTHING_SELECTED)
+    yield from found
+
+
+def judge(path: Path, case: Case) -> Judged:
+    """Compare as ``agreement.*`` does; a call that both refuse is no difference, however an engine refuses it."""
+    from specsim.properties.generated.margin_cases import counting, difference_beyond_margins
+    from specsim.properties.strategies.limits import drawing_within
+
+    is_recorded = case.kind == OBSERVED
+    expected = case.expected if is_recorded else observe(load("specsim.reference"), case.operation, case.arguments)
+    if expected.error:
+        return Judged(path, case.operation, Said.UNDECIDED, shown(f"the reference raises {expected.error}"), False)
+    if expected.rejection and case.observed.error:
+        return Judged(path, case.operation, Said.AGREES, "", False)
+    limits = DeclaredLimits(ties_are_free=case.ties_are_free)
+    with drawing_within(limits, (case.operation,)), counting() as count:
+        difference = difference_beyond_margins(case.operation, case.arguments, expected, case.observed)
+    said = Said.AGREES if difference is None else Said.CONTRADICTED
+    return Judged(path, case.operation, said, shown(difference or ""), count.calls > 0)
+
+
+def _print(judged: Sequence[Judged]) -> None:
+    for one in judged:
+        if one.said is not Said.AGREES:
+            say(f"{one.said.value} {shown_path(one.path)}  {one.operation}\n    {one.difference}")
+    table = plain_table("operation", "#recorded", "#contradicted", "#margin cases")
+    for name in dict.fromkeys(one.operation for one in judged):
+        of_it = [one for one in judged if one.operation == name]
+        num_contradicted = sum(one.said is Said.CONTRADICTED for one in of_it)
+        table.add_row(name, f"{len(of_it):,}", f"{num_contradicted:,}", f"{sum(one.is_excused for one in of_it):,}")
+    print_table(table)
+
+
+def _summary(judged: Sequence[Judged]) -> str:
+    counted = Counter(one.said for one in judged)
+    undecided = f", {counted[Said.UNDECIDED]:,} undecided" if counted[Said.UNDECIDED] else ""
+    return f"{len(judged):,} recorded calls: {counted[Said.CONTRADICTED]:,} contradicted{undecided}"
+
+
+def _document(one: Judged) -> dict[str, object]:
+    return {
+        "path": str(one.path),
+        "operation": one.operation,
+        "outcome": one.said.name,
+        "difference": one.difference,
+        "margin_case": one.is_excused,
+    }

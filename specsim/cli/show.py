@@ -1,20 +1,30 @@
 """``specsim show``: the contract and the places of an operation, the head of a host function, or a saved case drawn."""
 
+import ast
+import inspect
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 
-from specsim.cli.drawing import arrays_table
+import specsim
 from specsim.cli.output import EXIT_CODES, Exit, Failed, plain_table, print_table, say
-from specsim.cli.places import places_of
+from specsim.cli.screen import Table
 from specsim.conformance.cases import read_case
 from specsim.conformance.catalogue import CATALOGUE, Entry, Kind, unknown_name
-from specsim.conformance.drawing import draw_requests
+from specsim.conformance.drawing import draw_requests, strides_of
 from specsim.conformance.page import signature_of, summary_of
 from specsim.conformance.plain_text import shown
 from specsim.operations.page import describe_requirement, rows_of
 from specsim.operations.record import Operation
+from specsim.operations.without_coins import SUFFIX
 from specsim.validation import STRUCTURE
+
+SHOWN_CHARACTERS = 300
+LAYERS = ("reference", "gpu", "gpu/kernels", "properties/strategies")
 
 
 @click.command(epilog=EXIT_CODES)
@@ -41,8 +51,8 @@ def _show_callable(entry: Entry) -> None:
         say(summary_of(entry))
         say(f"\n{signature_of(entry)}")
     places = plain_table("layer", "name", "place", title="\nplaces")
-    for place in places_of(entry):
-        places.add_row(place.layer, place.name, f"{place.path}:{place.line}")
+    for row in _places_of(entry):
+        places.add_row(*row)
     print_table(places)
 
 
@@ -74,3 +84,69 @@ def _show_case(path: Path) -> None:
             print_table(arrays_table(f"\n{title}", observation.outputs))
         else:
             say(f"\n{title}: {shown(observation.in_words())}")
+
+
+def arrays_table(title: str, arrays: Mapping[str, Any]) -> Table:
+    """Return a table of arrays: name, dtype, shape, entries."""
+    table = plain_table("name", "dtype", "shape", "entries", title=title)
+    for name, value in arrays.items():
+        if isinstance(value, list):
+            for index, entry in enumerate(value):
+                table.add_row(f"{name}[{index}]", *_cells(entry))
+        else:
+            table.add_row(name, *_cells(value))
+    return table
+
+
+def _cells(value: Any) -> tuple[str, str, str]:
+    if not isinstance(value, np.ndarray):
+        return "", "", "not given" if value is None else str(value)
+    entries = str(value.tolist())
+    if len(entries) > SHOWN_CHARACTERS:
+        entries = entries[:SHOWN_CHARACTERS] + " …"
+    layout = strides_of(value)
+    return value.dtype.name, f"{list(value.shape)}{f' {layout}' if layout else ''}", entries
+
+
+def _places_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
+    """Yield layer, name and place of the record, the function of each layer, and the kernels of an operation.
+
+    Layers are read and not imported. A host function has one place. A sampler without coins has the record of the
+    operation that it is a form of.
+    """
+    root = Path(specsim.__file__).parent
+    if entry.on_host is not None:
+        path = Path(inspect.getfile(entry.on_host))
+        yield "host", entry.name, f"{_shown(path)}:{inspect.getsourcelines(entry.on_host)[1]}"
+        return
+    operation = entry.name.removesuffix(SUFFIX)
+    table_file = next((root / "operations").rglob(f"{entry.group}.py"))
+    yield "table", operation, f"{_shown(table_file)}:{_line_of_record(table_file, operation)}"
+    for layer in LAYERS if entry.name == operation else ():
+        for path in _sources(root / layer):
+            for name, line in _functions(path, operation):
+                if name == operation or (layer == "gpu/kernels" and name.startswith(f"_{operation}_")):
+                    yield layer, name, f"{_shown(path)}:{line}"
+
+
+def _sources(folder: Path) -> list[Path]:
+    """Return the modules of a layer and of its models' room."""
+    return sorted((*folder.glob("*.py"), *folder.glob("models/*.py")))
+
+
+def _functions(path: Path, word: str) -> Iterator[tuple[str, int]]:
+    """Yield the functions of a module that mentions a word, and their lines; to parse every module would take long."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.parse(text).body if word in text else ():
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node.lineno
+
+
+def _line_of_record(path: Path, operation: str) -> int:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if f'name="{operation}"' in line), 1)
+
+
+def _shown(path: Path) -> str:
+    resolved = path.resolve()
+    return os.path.relpath(resolved) if resolved.is_relative_to(Path.cwd()) else str(resolved)

@@ -8,10 +8,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from specsim.cli.bounds import check_counts, check_slots
-from specsim.cli.drafting import NAMES, config_of, drafter_named, drafter_of, drafting_of, of_the_model, sizes_of
+from specsim.cli import drafting as drafts
+from specsim.cli import simulate_options as options
 from specsim.cli.interrupts import finish_undisturbed
-from specsim.cli.logit_rules import with_logit_rules
 from specsim.cli.metrics import shown_metrics
 from specsim.cli.output import (
     EXIT_CODES,
@@ -26,11 +25,6 @@ from specsim.cli.output import (
     say,
 )
 from specsim.cli.rules import document_of
-from specsim.cli.sampling import with_sampling
-from specsim.cli.sections import Sections
-from specsim.cli.store import StoreOptions, store_figures, with_store
-from specsim.cli.texts import bytes_as_text, read_text, text_of_bytes
-from specsim.cli.workers import build_worker, plan_for, require_sides, schedule_for
 from specsim.host.logit_rules import LogitRules
 from specsim.host.metrics import DECODE_LOG_INTERVAL
 from specsim.host.sampling import SamplingParameters
@@ -44,6 +38,8 @@ from specsim.simulation.models.kv_pool import Reads
 from specsim.simulation.models.pool_kinds import DRAFT_KINDS, RECURRENT_KINDS, PoolKind
 from specsim.simulation.models.text_model import TextModel
 from specsim.simulation.requests import Request
+from specsim.simulation.schedule import IN_TURN, Schedule
+from specsim.simulation.worker import Worker
 
 HASH_VOCABULARY = 256
 POOLS = [kind.value for kind in PoolKind]
@@ -110,7 +106,7 @@ SECTIONS = {
 """The options by what they are about."""
 
 
-@click.command(cls=Sections, sections=SECTIONS, epilog=EXIT_CODES)
+@click.command(cls=options.Sections, sections=SECTIONS, epilog=EXIT_CODES)
 @click.option(
     "--text", "path", type=click.Path(path_type=Path, readable=False), help="Text of the prompts and of the text model."
 )
@@ -119,7 +115,7 @@ SECTIONS = {
     "--algorithm",
     default="EAGLE",
     show_default=True,
-    type=click.Choice(NAMES, case_sensitive=False),
+    type=click.Choice(drafts.NAMES, case_sensitive=False),
     help="Algorithm that drafts. NGRAM, DFLASH and FROZEN_KV_MTP run on V1, or on V2 with --mode v2.",
 )
 @click.option("--drafter", metavar="MODULE:NAME", help="Drafter of a module, from its DRAFTERS, by the rules of EAGLE.")
@@ -185,9 +181,9 @@ SECTIONS = {
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seed of hash model and slots."
 )
-@with_sampling
-@with_store
-@with_logit_rules
+@options.with_sampling
+@options.with_store
+@options.with_logit_rules
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MOST_TOP_LOGPROBS),
@@ -246,7 +242,7 @@ def simulate(
     logprobs: int | None,
     hidden_states: bool,
     sampling: SamplingParameters | None,
-    store: StoreOptions,
+    store: options.StoreOptions,
     logit_rules: LogitRules | None,
 ) -> None:
     """Decode prompts of a text, and compare with plain decoding.
@@ -261,19 +257,19 @@ def simulate(
     are not compared with a run of one request at a time.
     """
     if drafter is None:
-        record = drafter_of(algorithm, multi_layer)
+        record = drafts.drafter_of(algorithm, multi_layer)
     else:
         _require_alone("--drafter", "algorithm", "multi_layer")
-        record = drafter_named(drafter)
+        record = drafts.drafter_named(drafter)
         algorithm = record.algorithm.value
-        require_sides(record, (worker, "reference") if lockstep else (worker,))
-    sizes = sizes_of(record, algorithm, multi_layer, topk, steps, draft_tokens)
+        drafts.require_sides(record, (worker, "reference") if lockstep else (worker,))
+    sizes = drafts.sizes_of(record, algorithm, multi_layer, topk, steps, draft_tokens)
     if math.isnan(agreement):
         raise Failed("--agreement is NaN, but should be 0 to 1", Exit.USAGE)
     if logprobs is not None and kind != "hash":
         raise Failed("--logprobs needs --model hash: the text model has no logits that make a distribution", Exit.USAGE)
-    text = read_text(path)
-    check_counts(
+    text = options.read_text(path)
+    options.check_counts(
         num_requests=num_requests,
         topk=sizes[0],
         num_steps=sizes[1],
@@ -286,16 +282,16 @@ def simulate(
     )
     is_recurrent = recurrent or PoolKind(pool) in RECURRENT_KINDS
     is_layered = multi_layer is not None
-    plan = plan_for(
+    plan = drafts.plan_for(
         record, algorithm, sizes, draft_tokens, is_layered, batch, page_size, mode, disable_overlap, is_recurrent, store
     )
-    drafting = store.fill(drafting_of(plan, record))
-    config = config_of(drafting)
-    check_slots(config, batch, prompt_length + max_new_tokens, page_size)
-    schedule = schedule_for(plan, overlap, chunk, prefix_cache)
+    drafting = store.fill(drafts.drafting_of(plan, record))
+    config = drafts.config_of(drafting)
+    options.check_slots(config, batch, prompt_length + max_new_tokens, page_size)
+    schedule = drafts.schedule_for(plan, overlap, chunk, prefix_cache)
     model: LanguageModel = TextModel.from_text(text) if kind == "text" else HashModel(HASH_VOCABULARY, seed, agreement)
     model = replace(
-        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **of_the_model(record, multi_layer)
+        model, target_pool=PoolKind(pool), draft_pool=PoolKind(draft_pool), **drafts.of_the_model(record, multi_layer)
     )
 
     def fresh_requests() -> list[Request]:
@@ -306,7 +302,7 @@ def simulate(
             max_new_tokens,
             eos_token,
             stop_tokens=stop_tokens,
-            stop_strings=tuple(map(bytes_as_text, stops)),
+            stop_strings=tuple(map(options.bytes_as_text, stops)),
             min_new_tokens=min_new_tokens,
             sampling=sampling,
             top_logprobs=logprobs,
@@ -316,7 +312,11 @@ def simulate(
 
     is_compared_alone = sampling is not None and not record.has_memory
     requests = fresh_requests()
-    chosen = build_worker(plan, record, worker, drafting, model, requests, batch, graphs, schedule=schedule)
+
+    def build(layer: str, max_batch: int, schedule: Schedule, reads: Reads = Reads.KEPT) -> Worker:
+        return drafts.build_worker(plan, record, layer, drafting, model, requests, max_batch, graphs, reads, schedule)
+
+    chosen = build(worker, batch, schedule)
     with (
         shown_metrics(config, kind, metrics_port, metrics_address, metrics_file) as on_interval,
         progress("requests") as on_progress,
@@ -329,17 +329,12 @@ def simulate(
             on_step=None if on_progress is None else lambda done, total: on_progress("requests", done, total),
             decode_log_interval=metrics_interval,
             on_interval=on_interval,
-            alone=build_worker(plan, record, worker, drafting, model, requests, 1, graphs)
-            if is_compared_alone
-            else None,
+            alone=build(worker, 1, IN_TURN) if is_compared_alone else None,
             schedule=schedule,
         )
     divergence = None
     if lockstep and not report.is_interrupted:
-        believed = build_worker(
-            plan, record, "reference", drafting, model, requests, batch, graphs, Reads.FULL, schedule
-        )
-        other = build_worker(plan, record, worker, drafting, model, requests, batch, graphs, schedule=schedule)
+        believed, other = build("reference", batch, schedule, Reads.FULL), build(worker, batch, schedule)
         divergence = find_divergence(
             believed, other, fresh_requests(), max_batch=batch, shuffle_seed=seed, schedule=schedule
         )
@@ -349,11 +344,11 @@ def simulate(
         finish_undisturbed()
     figures |= {"pool": pool, "draft_pool": draft_pool}
     figures |= {"plan": {"worker": plan.worker, "reasons": reasons}}
-    figures |= store_figures(chosen)
+    figures |= options.store_figures(chosen)
     figures |= {"divergence": divergence and str(divergence)} if lockstep else {}
     for reported in figures["meta_info"]:
         if isinstance(reported["finish_reason"]["matched"], str):
-            reported["finish_reason"]["matched"] = text_of_bytes(reported["finish_reason"]["matched"])
+            reported["finish_reason"]["matched"] = options.text_of_bytes(reported["finish_reason"]["matched"])
     if as_json:
         print_json(figures)
     else:

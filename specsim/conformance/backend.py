@@ -23,9 +23,8 @@ from specsim.conformance.carrying import (
     why_not_carried,
 )
 from specsim.conformance.catalogue import CATALOGUE, Kind, find_entry, names_of, record_of
-from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs
+from specsim.conformance.given import WITH_OUTPUTS, functions_with_outputs, without_lacking
 from specsim.conformance.isolation.heartbeat import begin_call, end_call, stay
-from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import NO_LIMITS, Limits, limits_of, missing_of
 from specsim.conformance.outside import require_inside
 from specsim.conformance.plain_text import said, words_of

@@ -7,6 +7,7 @@ import numpy as np
 
 from specsim.assertion import require_present
 from specsim.conformance.layouts import MOST_ROOM
+from specsim.conformance.plain_text import first_line
 from specsim.contracts.contract import ArraySpec, ScalarSpec
 from specsim.contracts.faults import MOST_OUTPUT_BYTES, reject
 from specsim.contracts.kinds import NUMPY
@@ -167,8 +168,3 @@ def out_of_memory(record: Operation, error: MemoryError) -> SpecRejection:
     """Return the rejection of a call that a layer began and has no memory for."""
     what, expected = f"call of {record.name}", "one that fits in memory"
     return reject(Reason.OUTPUT_TOO_LARGE, what, "larger than memory", expected, record.name, first_line(error))
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
-    return (str(error).splitlines() or [""])[0]

@@ -3,8 +3,9 @@
 ``docs/case-format.md`` describes the file. Reading checks everything: a file that is read can be replayed.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 import numpy as np
 
 from specsim.conformance.backend import Backend, load
-from specsim.conformance.case_ids import case_id, labelled
+from specsim.conformance.layouts import layout_of
 from specsim.conformance.outcomes import Observation, first_difference, observe
 from specsim.conformance.plain_files import bad_case_file
 from specsim.conformance.plain_text import LONGEST_TEXT
@@ -29,9 +30,57 @@ from specsim.conformance.stored import (
 )
 from specsim.conformance.stored_arrays import StoredArrays, form_of, is_storable, store_array
 from specsim.conformance.stored_laws import StoredLaw
-from specsim.conformance.well_formed import check_expected
+from specsim.contracts.binding import arrays_of, defined_mask
+from specsim.contracts.compiled import compile_contract
 from specsim.contracts.contract import ArraySpec
+from specsim.contracts.kinds import NUMPY, dtype_name, is_floating
 from specsim.operations import RECORDS
+from specsim.rejection import SpecRejection
+from specsim.validation.checking import check_call
+
+ENTRIES_AT_ONCE = 1 << 20
+"""Entries that are copied at a time."""
+
+
+def case_id(operation: str, property_name: str, arguments: Mapping[str, Any], law: StoredLaw | None = None) -> str:
+    """Return the content hash that names a case; ``docs/case-format.md`` says what is hashed."""
+    digest = hashlib.sha256(f"{operation}\n{property_name}".encode())
+    for name, value in arguments.items():
+        if isinstance(value, list | np.ndarray) or value is None:
+            for label, array in labelled(name, value):
+                digest.update(f"\n{label} {array.dtype.name} {list(array.shape)}{_layout_in_words(array)}\n".encode())
+                for part in _little_endian(array):
+                    digest.update(part)
+        else:
+            digest.update(f"\n{name} {value}".encode())
+    if law is not None:
+        digest.update(f"\nlaw {law.as_text()}".encode())
+    return digest.hexdigest()[:16]
+
+
+def labelled(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of an argument with their names; none of an absent one."""
+    if isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield f"{name}.{index}", entry
+    elif value is not None:
+        yield name, value
+
+
+def _layout_in_words(array: Any) -> str:
+    layout = layout_of(array)
+    return "" if layout is None else f" {list(layout.strides)} {layout.offset} {layout.size}"
+
+
+def _little_endian(array: Any) -> Iterator[bytes]:
+    """Yield the entries in C order, every NaN as the same one, because text knows but one."""
+    entries = np.ascontiguousarray(array).reshape(-1)
+    for start in range(0, len(entries), ENTRIES_AT_ONCE):
+        some = entries[start : start + ENTRIES_AT_ONCE]
+        if is_floating(some.dtype) and np.isnan(some).any():
+            some = np.where(np.isnan(some), some.dtype.type(np.nan), some)
+        yield some.astype(some.dtype.newbyteorder("<")).tobytes()
+
 
 LARGEST_INLINE, MOST_INLINE = 1 << 16, 1 << 20
 """Bytes of an array that stands in the document, and of all of them together."""
@@ -265,3 +314,53 @@ def _lay_out(value: Any, depth: int = 0) -> str:
         "  " * (depth + 1) + json.dumps(key) + ": " + _lay_out(entry, depth + 1) for key, entry in value.items()
     )
     return "{\n" + inside + "\n" + "  " * depth + "}"
+
+
+Form = tuple[tuple[int, ...], str]
+
+
+def check_expected(path: Path, operation: str, arguments: Mapping[str, Any], expected: Observation) -> None:
+    """Check that an implementation can be compared with what is expected.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CASE_FILE: outputs of a call that the operation refuses, or of other shapes and element types than its own.
+    """
+    if expected.rejection or expected.error:
+        return
+    contract = RECORDS[operation].contract
+    try:
+        axes = check_call(operation, arguments)
+        forms = compile_contract(operation, contract, NUMPY).check(arguments).forms
+    except SpecRejection as rejection:
+        got = "expected.outputs of a call that is outside the domain"
+        raise bad_case_file(path, got, "expected.rejection", f"{rejection}") from rejection
+    wanted: dict[str, Any] = {spec.name: form for spec, form in zip(contract.outputs, forms, strict=True)}
+    wanted |= {name: _form(arguments[name]) for name in contract.writes}
+    for name, form in wanted.items():
+        got = _form(expected.outputs[name])
+        if got != form:
+            because = f"{operation} gives that"
+            raise bad_case_file(path, f"expected.outputs.{name} {_form_in_words(got)}", _form_in_words(form), because)
+    given = {**arguments, **expected.outputs}
+    for name in wanted:
+        spec = contract.by_name[name]
+        for label, array in arrays_of(spec, given[name]):  # type: ignore[arg-type]
+            try:
+                defined_mask(spec, array.shape, given, axes)  # type: ignore[arg-type]
+            except (IndexError, ValueError, ArithmeticError) as error:
+                got = f"expected.outputs, by which {label} is defined in part"
+                raise bad_case_file(path, got, "entries that can be", f"{error}") from error
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_form(entry) for entry in value]
+    return (value.shape, dtype_name(value)) if isinstance(value, np.ndarray) else None
+
+
+def _form_in_words(form: Any) -> str:
+    if isinstance(form, list):
+        return f"a list of {len(form)} arrays"
+    return "nothing" if form is None else f"{form[1]} {list(form[0])}"

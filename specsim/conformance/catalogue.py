@@ -247,13 +247,8 @@ def find_entry(name: str) -> Entry:
     """
     if name in CATALOGUE:
         return CATALOGUE[name]
-    raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="name of the callable",
-        got=name,
-        expected=" or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md",
-        because="the catalogue lists operations and host functions",
-    )
+    what, expected = "name of the callable", " or ".join(nearest(name, CATALOGUE)) or "one of docs/operations.md"
+    raise SpecRejection(Reason.UNKNOWN_NAME, what, name, expected, "the catalogue lists operations and host functions")
 
 
 def record_of(name: str) -> Operation:
@@ -268,11 +263,7 @@ def record_of(name: str) -> Operation:
     if entry.record is not None:
         return entry.record
     raise SpecRejection(
-        Reason.UNKNOWN_NAME,
-        what="name of the operation",
-        got=name,
-        expected="an operation",
-        because="a host function has no contract",
+        Reason.UNKNOWN_NAME, "name of the operation", name, "an operation", "a host function has no contract"
     )
 
 

@@ -1,22 +1,49 @@
-"""Functions whose outputs the caller allocates: ``name_out(…, out=…)``, or all where ``OUTPUTS = "given"``.
+"""Functions that lack arguments of their operation, or whose caller allocates the outputs.
+
+A module declares that it has no use for some arguments. Outputs are given to ``name_out(…, out=…)``, or to every
+function where ``OUTPUTS = "given"``:
 
 ``out`` is one array, or a tuple of them in the order of the contract, None where an output is absent. Called like any
 other operation, such a function gets fresh outputs of just the right size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
+from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from specsim.conformance.lacking import without_lacking
 from specsim.conformance.limits import BadLimits, Limits
 from specsim.contracts.compiled import compile_contract
 from specsim.operations import RECORDS
 from specsim.operations.record import Operation
+
+
+def without_lacking(limits: Limits, operation: Operation, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes every argument of its operation and hands on those that it has a parameter for.
+
+    Only arguments that ``limits`` lets it lack are left out: any other one is missed as in every call of Python.
+    """
+    lacking = limits.lacking(operation.contract)
+    if not lacking:
+        return function
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # NOTE: a function that is not written in Python may not say what it takes.
+        return function
+    if any(one.kind is Parameter.VAR_KEYWORD for one in parameters):
+        return function
+    left_out = set(lacking) - {one.name for one in parameters}
+
+    @wraps(function)
+    def call(**arguments: Any) -> Any:
+        return function(**{name: value for name, value in arguments.items() if name not in left_out})
+
+    return call if left_out else function
+
 
 SUFFIX = "_out"
 WITH_OUTPUTS = {name + SUFFIX: name for name, operation in RECORDS.items() if operation.contract.outputs}

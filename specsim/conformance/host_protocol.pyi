@@ -1,7 +1,7 @@
 # Written by python -m specsim.conformance.stub; edit the catalogue instead.
 
+import specsim.algorithms
 import specsim.algorithms.builtin
-import specsim.algorithms.registry
 import specsim.host.adaptive
 import specsim.host.dflash
 import specsim.host.grammar
@@ -16,12 +16,11 @@ import specsim.host.simulated
 import specsim.host.stopping
 import specsim.host.streams
 import specsim.host.truncation
-import specsim.phases.extend_lens
+import specsim.phases.extend
 import specsim.phases.frozen_kv_mtp
 import specsim.phases.joining
 import specsim.phases.kinds
 import specsim.phases.padding
-import specsim.phases.sync
 import specsim.rules.order
 
 class HostFunctions:
@@ -29,7 +28,7 @@ class HostFunctions:
 
     adapt_num_steps = staticmethod(specsim.host.adaptive.adapt_num_steps)
     route_batch_size = staticmethod(specsim.host.adaptive.route_batch_size)
-    check_registration = staticmethod(specsim.algorithms.registry.check_registration)
+    check_registration = staticmethod(specsim.algorithms.check_registration)
     find_algorithm = staticmethod(specsim.algorithms.builtin.find_algorithm)
     target_verify_width = staticmethod(specsim.algorithms.builtin.target_verify_width)
     target_feature_layers = staticmethod(specsim.host.dflash.target_feature_layers)
@@ -48,9 +47,9 @@ class HostFunctions:
     merge_drafts = staticmethod(specsim.host.ngram.merging.merge_drafts)
     draft_with_corpora = staticmethod(specsim.host.ngram.merging.draft_with_corpora)
     as_one_token_extend = staticmethod(specsim.phases.padding.as_one_token_extend)
-    get_draft_extend_lens = staticmethod(specsim.phases.extend_lens.get_draft_extend_lens)
+    get_draft_extend_lens = staticmethod(specsim.phases.extend.get_draft_extend_lens)
     pad_inputs_to_size = staticmethod(specsim.phases.padding.pad_inputs_to_size)
-    plan_mlp_sync_batch = staticmethod(specsim.phases.sync.plan_mlp_sync_batch)
+    plan_mlp_sync_batch = staticmethod(specsim.phases.padding.plan_mlp_sync_batch)
     post_forward_mlp_sync_batch = staticmethod(specsim.phases.padding.post_forward_mlp_sync_batch)
     expect_phase = staticmethod(specsim.phases.kinds.expect_phase)
     filter_batch = staticmethod(specsim.phases.joining.filter_batch)

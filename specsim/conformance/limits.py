@@ -40,16 +40,23 @@ ACCEPTANCE = "how many drafts a sampler without coins accepts"
 DRAFTS = "drafts of workers, and what they keep for them"
 CHOICES = {"TIES": "any", "ACCEPTANCE": "any", "LOCKSTEP": "outputs"}
 """The only value that each of these attributes may have."""
-_WITHOUT = {
-    "EMPTY": True,
-    "CONTIGUOUS": False,
-    "ZERO_PROPOSALS": True,
-    "PADDED_PROPOSALS": True,
-    "NORMALISED": False,
-    "DISTINCT_SIBLINGS": False,
-    "THRESHOLDS": True,
-    "SCRATCH": True,
+WORDS = {**SWITCHES, "TIES": TIES, "ACCEPTANCE": ACCEPTANCE, "LOCKSTEP": DRAFTS}
+"""What is left out where a module declares one of these attributes."""
+
+FIELDS = {
+    "EMPTY": "takes_empty",
+    "CONTIGUOUS": "is_contiguous",
+    "ZERO_PROPOSALS": "takes_zero_proposals",
+    "PADDED_PROPOSALS": "takes_padded_proposals",
+    "NORMALISED": "is_normalised",
+    "DISTINCT_SIBLINGS": "has_distinct_siblings",
+    "THRESHOLDS": "takes_thresholds",
+    "SCRATCH": "writes_scratch",
+    "TIES": "ties_are_free",
+    "ACCEPTANCE": "accepts_any_number",
+    "LOCKSTEP": "has_own_drafts",
 }
+"""The field of ``Limits`` that each attribute stands for; a switch is without the attribute what the field is."""
 
 
 class BadLimits(ValueError):
@@ -110,8 +117,9 @@ class Limits:
         """Whether nothing is declared."""
         return self == NO_LIMITS
 
-    def _freedoms(self) -> tuple[tuple[str, bool], ...]:
-        return (TIES, self.ties_are_free), (ACCEPTANCE, self.accepts_any_number), (DRAFTS, self.has_own_drafts)
+    def declares(self, attribute: str) -> bool:
+        """Return whether a switch or a choice is another than that of a module without the attribute."""
+        return bool(vars(self)[FIELDS[attribute]] != vars(NO_LIMITS)[FIELDS[attribute]])
 
     def of(self, operation: str) -> Mapping[str, Values]:
         """Return what is taken of the axes and scalars of an operation; a sampler's form without coins takes its."""
@@ -152,18 +160,7 @@ class Limits:
 
     def in_words(self) -> list[str]:
         """Return what is left out, a line each."""
-        declared = (
-            not self.takes_empty,
-            self.is_contiguous,
-            not self.takes_zero_proposals,
-            not self.takes_padded_proposals,
-            self.is_normalised,
-            self.has_distinct_siblings,
-            not self.takes_thresholds,
-            not self.writes_scratch,
-        )
-        lines = [words for words, is_declared in zip(SWITCHES.values(), declared, strict=True) if is_declared]
-        lines += [words for words, is_free in self._freedoms() if is_free]
+        lines = [words for attribute, words in WORDS.items() if self.declares(attribute)]
         for operation, taken in self.values.items():
             lines += [left_out(operation, name, values) for name, values in taken.items()]
         return list(dict.fromkeys([*lines, *(words for _, _, words in self.largest_sizes())]))
@@ -210,26 +207,13 @@ def limits_of(module: Mapping[str, Any], name: str) -> Limits:
     BadLimits
         One line says what of it makes no sense.
     """
-    chosen = {attribute: _switch(module, name, attribute) for attribute in SWITCHES}
-    free = {attribute: _choice(module, name, attribute) for attribute in CHOICES}
+    chosen: dict[str, Any] = {FIELDS[attribute]: _switch(module, name, attribute) for attribute in SWITCHES}
+    chosen |= {FIELDS[attribute]: _choice(module, name, attribute) for attribute in CHOICES}
     declared = module.get("LIMITS", {})
     if not isinstance(declared, Mapping):
         raise BadLimits(f"{name}.LIMITS is {said(declared)}, but should be a dictionary by operation")
     values = {operation: _values_of(f"{name}.LIMITS", operation, taken) for operation, taken in declared.items()}
-    return Limits(
-        values=values,
-        takes_empty=chosen["EMPTY"],
-        is_contiguous=chosen["CONTIGUOUS"],
-        ties_are_free=free["TIES"],
-        accepts_any_number=free["ACCEPTANCE"],
-        has_own_drafts=free["LOCKSTEP"],
-        takes_zero_proposals=chosen["ZERO_PROPOSALS"],
-        takes_padded_proposals=chosen["PADDED_PROPOSALS"],
-        is_normalised=chosen["NORMALISED"],
-        has_distinct_siblings=chosen["DISTINCT_SIBLINGS"],
-        takes_thresholds=chosen["THRESHOLDS"],
-        writes_scratch=chosen["SCRATCH"],
-    )
+    return Limits(values=values, **chosen)
 
 
 def missing_of(module: Mapping[str, Any], name: str, known: Collection[str]) -> frozenset[str]:
@@ -267,7 +251,7 @@ def axes_of(operation: Operation) -> list[str]:
 
 
 def _switch(module: Mapping[str, Any], name: str, attribute: str) -> bool:
-    value = module.get(attribute, _WITHOUT[attribute])
+    value = module.get(attribute, vars(NO_LIMITS)[FIELDS[attribute]])
     if not isinstance(value, bool):
         raise BadLimits(f"{name}.{attribute} is {said(value)}, but should be True or False")
     return value

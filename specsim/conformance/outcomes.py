@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require_kind
 from specsim.conformance.backend import Backend, Outcome
 from specsim.conformance.carrying import as_list
-from specsim.conformance.plain_text import words_of
+from specsim.conformance.plain_text import first_line
 from specsim.conformance.stored_arrays import is_storable
 from specsim.contracts.binding import Bindings, bind, defined_mask, is_floating
 from specsim.contracts.contract import ArraySpec, Unit
@@ -102,11 +102,6 @@ class _Call:
     bindings: Bindings
     writes: frozenset[str]
     left_out: NDArray[np.bool_] | None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
-    return (words_of(error).splitlines() or [""])[0]
 
 
 def _differ(spec: ArraySpec, expected: Any, observed: Any, call: _Call) -> str | None:

@@ -43,16 +43,8 @@ def why_outside(limits: Limits, operation: Operation, arguments: Mapping[str, An
     for axis, size, words in limits.largest_sizes():
         if int(bindings.get(axis, 0)) > size:
             return words
-    checks: tuple[tuple[bool, str, _Predicate], ...] = (
-        (not limits.takes_empty, "EMPTY", _is_empty),
-        (not limits.takes_zero_proposals, "ZERO_PROPOSALS", _has_impossible_draft),
-        (not limits.takes_padded_proposals, "PADDED_PROPOSALS", _has_padded_proposal),
-        (limits.is_normalised, "NORMALISED", _has_odd_mass),
-        (limits.has_distinct_siblings, "DISTINCT_SIBLINGS", _has_twins),
-        (not limits.takes_thresholds, "THRESHOLDS", _has_thresholds),
-    )
-    for is_declared, attribute, is_outside in checks:
-        if is_declared and is_outside(operation, arguments, bindings):
+    for attribute, is_outside in _OUTSIDE.items():
+        if limits.declares(attribute) and is_outside(operation, arguments, bindings):
             return SWITCHES[attribute]
     return None
 
@@ -125,3 +117,14 @@ def _is_defined(operation: Operation, name: str, arguments: Mapping[str, Any], b
     if spec.defined.rule == "chain" and "uniform_samples" not in arguments:
         return np.ones(shape, dtype=np.bool_)
     return defined_mask(spec, shape, arguments, bindings)
+
+
+_OUTSIDE: dict[str, _Predicate] = {
+    "EMPTY": _is_empty,
+    "ZERO_PROPOSALS": _has_impossible_draft,
+    "PADDED_PROPOSALS": _has_padded_proposal,
+    "NORMALISED": _has_odd_mass,
+    "DISTINCT_SIBLINGS": _has_twins,
+    "THRESHOLDS": _has_thresholds,
+}
+"""Whether a call is what an attribute leaves out; strides are no reason."""

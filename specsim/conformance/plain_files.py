@@ -14,13 +14,7 @@ from specsim.rejection import Reason, SpecRejection
 
 def bad_case_file(path: Path, got: object, expected: str, because: str) -> SpecRejection:
     """Return the rejection of a case file; what the file says is shown without control characters."""
-    return SpecRejection(
-        Reason.BAD_CASE_FILE,
-        what=shown_path(path),
-        got=shown(str(got)),
-        expected=shown(expected),
-        because=shown(because),
-    )
+    return SpecRejection(Reason.BAD_CASE_FILE, shown_path(path), shown(str(got)), shown(expected), shown(because))
 
 
 def read_plain_file(path: Path, most: int, because: str) -> bytes:

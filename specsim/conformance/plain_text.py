@@ -59,6 +59,11 @@ def words_of(error: BaseException) -> str:
         return f"{type(error).__name__}, whose message cannot be had"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of the message of an exception."""
+    return (words_of(error).splitlines() or [""])[0]
+
+
 def said(value: object, most: int = 200) -> str:
     """Return what a stranger gave as Python writes it, cut and in one line."""
     try:

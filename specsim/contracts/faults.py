@@ -33,13 +33,7 @@ def reject(
     reason: Reason, what: str, got: object, expected: str, name: str, because: str | None = None
 ) -> SpecRejection:
     """Return a rejection that cites the contract of ``name`` unless a better cause is given."""
-    return SpecRejection(
-        reason,
-        what=what,
-        got=got,
-        expected=expected,
-        because=because or f"the contract of {name} says so",
-    )
+    return SpecRejection(reason, what, got, expected, because or f"the contract of {name} says so")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from specsim.counts import path_width
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AdaptiveSlot:
     def __post_init__(self) -> None:
         ascending = all(left < right for left, right in pairwise(self.candidates))
         if not self.candidates or self.candidates[0] < 0 or not ascending:
-            raise _contradiction("candidates", self.candidates, "ascending whole numbers from 0", "steps are tried")
+            raise contradiction("candidates", self.candidates, "ascending whole numbers from 0", "steps are tried")
 
     def start(self, initial_steps: int) -> int:
         """Return the candidate that a range starts with: the initial one, or the middle one where that is missing."""
@@ -69,15 +69,13 @@ class AdaptiveConfig:
     def __post_init__(self) -> None:
         keys = [slot.batch_size for slot in self.slots]
         if not keys or any(left >= right for left, right in pairwise(keys)):
-            raise _contradiction("slots", keys, "one or more, ascending by batch size", "a batch has one slot")
+            raise contradiction("slots", keys, "one or more, ascending by batch size", "a batch has one slot")
         if not 0.0 <= self.alpha <= 1.0:
-            raise _contradiction("alpha", self.alpha, "0 to 1", "it weighs a mean")
+            raise contradiction("alpha", self.alpha, "0 to 1", "it weighs a mean")
         if self.warmup < 0 or self.interval < 1:
-            raise _contradiction(
-                "warmup, interval", (self.warmup, self.interval), "at least 0 and 1", "they are counts"
-            )
+            raise contradiction("warmup, interval", (self.warmup, self.interval), "at least 0 and 1", "they are counts")
         if not 0.0 <= self.ceiling < math.inf:
-            raise _contradiction("ceiling", self.ceiling, "finite and at least 0", "it is a multiple of a mean")
+            raise contradiction("ceiling", self.ceiling, "finite and at least 0", "it is a multiple of a mean")
 
     @property
     def candidates(self) -> frozenset[int]:
@@ -228,7 +226,7 @@ def require_candidate(initial_steps: int | None, config: AdaptiveConfig) -> None
     """
     if initial_steps not in config.candidates:
         expected = f"one of {', '.join(map(str, sorted(config.candidates)))}"
-        raise _contradiction("num_steps", initial_steps, expected, "the adaptive controller starts at a candidate")
+        raise contradiction("num_steps", initial_steps, expected, "the adaptive controller starts at a candidate")
 
 
 def _decide(num_steps: int, ema: float, slot: AdaptiveSlot, ceiling: float) -> int:
@@ -243,7 +241,3 @@ def _decide(num_steps: int, ema: float, slot: AdaptiveSlot, ceiling: float) -> i
         while place > 0 and candidates[place] > cap:
             place -= 1
     return candidates[place]
-
-
-def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

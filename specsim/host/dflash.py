@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from specsim.config import MOST_NODES, SpecConfig
 from specsim.counts import count_draft_nodes
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range, contradiction
 
 DEFAULT_BLOCK = 16
 """Positions of a block where neither the user nor the draft says otherwise (semantics A.14)."""
@@ -49,12 +49,12 @@ class DflashParameters:
     def __post_init__(self) -> None:
         if not 2 <= self.block_size <= MOST_NODES:
             because = "a block is its root and at least one draft, and is verified like a tree"
-            raise _contradiction("block_size", self.block_size, f"2 to {MOST_NODES}", because)
+            raise contradiction("block_size", self.block_size, f"2 to {MOST_NODES}", because)
         if not 0 <= self.mask_token < 2**31:
-            raise _contradiction("mask_token", self.mask_token, "0 to 2**31-1", "it is a token")
+            raise contradiction("mask_token", self.mask_token, "0 to 2**31-1", "it is a token")
         if self.draft_window is not None and self.draft_window < self.block_size:
             because = "a window that a block fills shows nothing of the text"
-            raise _contradiction("draft_window", self.draft_window, f"at least {self.block_size}", because)
+            raise contradiction("draft_window", self.draft_window, f"at least {self.block_size}", because)
 
     @property
     def config(self) -> SpecConfig:
@@ -82,23 +82,10 @@ def target_feature_layers(num_target_layers: int, num_features: int) -> tuple[in
     Source: semantics A.14b. A place half way between two layers is the even one.
     """
     fewest = 1 if num_features == 1 else LAYERS_AT_THE_ENDS
-    for what, got, least in (
-        ("num_features", num_features, 1),
-        ("num_target_layers", num_target_layers, fewest),
-    ):
-        if got < least:
-            raise SpecRejection(
-                Reason.SCALAR_OUT_OF_RANGE,
-                what=what,
-                got=got,
-                expected=f"at least {least}",
-                because="features are spread over the layers between the ends of the target",
-            )
+    because = "features are spread over the layers between the ends of the target"
+    for what, got, least in (("num_features", num_features, 1), ("num_target_layers", num_target_layers, fewest)):
+        check_range(Reason.SCALAR_OUT_OF_RANGE, what, got, because, least)
     if num_features == 1:
         return (num_target_layers // 2,)
     span = num_target_layers - LAYERS_AT_THE_ENDS
     return tuple(round(1 + place * span / (num_features - 1)) for place in range(num_features))
-
-
-def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

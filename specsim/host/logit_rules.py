@@ -161,7 +161,7 @@ def _in_words(bound: float) -> str:
 
 
 def _rejected(reason: Reason, what: str, got: object, expected: str) -> SpecRejection:
-    return SpecRejection(reason, what=what, got=got, expected=expected, because="logits of a request follow it")
+    return SpecRejection(reason, what, got, expected, "logits of a request follow it")
 
 
 NO_RULES = LogitRules()

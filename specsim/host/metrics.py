@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from specsim.counts import count_draft_nodes, count_tokens
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length, check_range
 
 DECODE_LOG_INTERVAL = 40
 """Decode batches between two reports, where no one says otherwise."""
@@ -117,9 +117,9 @@ def interval_rates(num_accepted_drafts: int, num_verifies: int, num_drafts_per_r
     -----
     Source: semantics H.1.
     """
-    _require_count("num_verifies", num_verifies, 0, "it counts verifies")
-    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
-    _require_count("num_drafts_per_round", num_drafts_per_round, 0, "it counts drafts")
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_verifies", num_verifies, "it counts verifies", 0)
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_accepted_drafts", num_accepted_drafts, "it counts drafts", 0)
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_drafts_per_round", num_drafts_per_round, "it counts drafts", 0)
     if num_verifies == 0:
         if num_accepted_drafts:
             raise _out_of_range("num_accepted_drafts", num_accepted_drafts, "0", "only a verify accepts drafts")
@@ -143,8 +143,8 @@ def update_spec_metrics(counters: SpecCounters, num_requests: int, num_accepted_
     -----
     Source: semantics H.1.
     """
-    _require_count("num_requests", num_requests, 0, "it counts requests")
-    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_requests", num_requests, "it counts requests", 0)
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_accepted_drafts", num_accepted_drafts, "it counts drafts", 0)
     if num_accepted_drafts and not num_requests:
         raise _out_of_range("num_accepted_drafts", num_accepted_drafts, "0", "the batch has no requests")
     return replace(
@@ -169,7 +169,9 @@ def report_decode_stats(
     -----
     Source: semantics H.1.
     """
-    _require_count("decode_log_interval", decode_log_interval, 1, "an interval has at least one batch")
+    check_range(
+        Reason.COUNT_OUT_OF_RANGE, "decode_log_interval", decode_log_interval, "an interval has at least one batch", 1
+    )
     if counters.num_batches < decode_log_interval:
         return counters, None
     stats = IntervalStats(
@@ -198,7 +200,7 @@ def count_verify(counters: RequestCounters, num_accepted_drafts: int) -> Request
     -----
     Source: semantics H.3.
     """
-    _require_count("num_accepted_drafts", num_accepted_drafts, 0, "it counts drafts")
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_accepted_drafts", num_accepted_drafts, "it counts drafts", 0)
     histogram = list(counters.histogram)
     while len(histogram) <= num_accepted_drafts:
         histogram.append(0)
@@ -227,14 +229,7 @@ def count_batch(
     Source: semantics H.1, I.3.
     """
     for what, got in (("num_accepted_drafts", num_accepted_drafts), ("is_zombie", is_zombie)):
-        if len(got) != len(counters):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what=f"len({what})",
-                got=len(got),
-                expected=str(len(counters)),
-                because="there is one entry a request",
-            )
+        check_length(f"len({what})", len(got), len(counters))
     rows = zip(counters, num_accepted_drafts, is_zombie, strict=True)
     return BatchCounts(
         num_requests=len(counters),
@@ -269,10 +264,5 @@ def meta_info(counters: RequestCounters, num_completion_tokens: int, num_drafts_
     return reported
 
 
-def _require_count(what: str, got: int, least: int, because: str) -> None:
-    if got < least:
-        raise _out_of_range(what, got, f"at least {least}", because)
-
-
 def _out_of_range(what: str, got: int, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=expected, because=because)
+    return SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, expected, because)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specsim.counts import count_tokens
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,7 @@ def count_positions(
     """
     num_requests = len(num_accepted_drafts)
     for what, given in (("num_proposed_drafts", num_proposed_drafts), ("num_levels", num_levels)):
-        if len(given) != num_requests:
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what=f"len({what})",
-                got=len(given),
-                expected=str(num_requests),
-                because="there is one entry a request",
-            )
+        check_length(f"len({what})", len(given), num_requests)
     rows = list(zip(num_proposed_drafts, num_levels, num_accepted_drafts, strict=True))
     for drafts, levels, taken in rows:
         _check_row(drafts, levels, taken)
@@ -122,7 +115,7 @@ def _check_row(drafts: int, levels: int, taken: int) -> None:
     ):
         if got < least or (most is not None and got > most):
             expected = f"at least {least}" if most is None else f"{least} to {most}"
-            raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=expected, because=because)
+            raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, expected, because)
 
 
 def _share(part: int, whole: int) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length
 
 LogitProcessor = Callable[[Any], Any]
 """Takes logits [node, vocab] of one request, which it may change, and returns as many."""
@@ -31,14 +31,7 @@ def apply_logit_processors(logits: Any, processors: Sequence[LogitProcessor | No
     -----
     Source: semantics B.4.
     """
-    if len(logits) != len(processors) * num_draft_tokens:
-        raise SpecRejection(
-            Reason.INCONSISTENT_LENGTHS,
-            what="logits.shape[0]",
-            got=len(logits),
-            expected=str(len(processors) * num_draft_tokens),
-            because="every request has one row a node",
-        )
+    check_length("logits.shape[0]", len(logits), len(processors) * num_draft_tokens, "every request has one row a node")
     processed: dict[int, Any] = {}
     for request, processor in enumerate(processors):
         if processor is not None:

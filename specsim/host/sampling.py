@@ -85,4 +85,4 @@ GREEDY = SamplingParameters(temperature=0.0)
 
 
 def _outside(reason: Reason, what: str, got: float, expected: str) -> SpecRejection:
-    return SpecRejection(reason, what=what, got=got, expected=expected, because="a request is sampled with it")
+    return SpecRejection(reason, what, got, expected, "a request is sampled with it")

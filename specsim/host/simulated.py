@@ -58,4 +58,4 @@ def simulated_num_tokens(mean: float, num_steps: int, method: str, sample: float
 
 
 def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.SCALAR_OUT_OF_RANGE, what=what, got=got, expected=expected, because=because)
+    return SpecRejection(Reason.SCALAR_OUT_OF_RANGE, what, got, expected, because)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from specsim.counts import count_drafts
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 
 TokenText = Callable[[int], str]
 
@@ -60,17 +60,13 @@ class StopRules:
     is_aborted: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise _reject(Reason.COUNT_OUT_OF_RANGE, "max_new_tokens", self.max_new_tokens, "at least 1", "it decodes")
-        if self.min_new_tokens < 0:
-            raise _reject(Reason.COUNT_OUT_OF_RANGE, "min_new_tokens", self.min_new_tokens, "at least 0", "it counts")
-        if self.min_new_tokens > self.max_new_tokens:
-            most = f"at most {self.max_new_tokens}"
-            because = "the output cannot be longer than max_new_tokens"
-            raise _reject(Reason.BAD_CONFIGURATION, "min_new_tokens", self.min_new_tokens, most, because)
+        check_range(Reason.COUNT_OUT_OF_RANGE, "max_new_tokens", self.max_new_tokens, "it decodes", 1)
+        check_range(Reason.COUNT_OUT_OF_RANGE, "min_new_tokens", self.min_new_tokens, "it counts", 0)
+        because = "the output cannot be longer than max_new_tokens"
+        check_range(Reason.BAD_CONFIGURATION, "min_new_tokens", self.min_new_tokens, because, most=self.max_new_tokens)
         if "" in self.stop_strings:
             because = "every text contains the empty one"
-            raise _reject(Reason.BAD_CONFIGURATION, "stop_strings", self.stop_strings, "no empty string", because)
+            raise SpecRejection(Reason.BAD_CONFIGURATION, "stop_strings", self.stop_strings, "no empty string", because)
 
 
 @dataclass(frozen=True)
@@ -165,10 +161,8 @@ def append_run(
     -----
     Source: semantics B.11.
     """
-    if not 1 <= num_accepted_tokens <= len(row_tokens):
-        because = "a verify outputs its bonus token, and the row holds all of them"
-        most = f"1 to {len(row_tokens)}"
-        raise _reject(Reason.COUNT_OUT_OF_RANGE, "num_accepted_tokens", num_accepted_tokens, most, because)
+    because = "a verify outputs its bonus token, and the row holds all of them"
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_accepted_tokens", num_accepted_tokens, because, 1, len(row_tokens))
     accepted = row_tokens[:num_accepted_tokens]
     appended = (*output, *accepted)
     finish = find_stop(rules, output, accepted, prompt_length, text_of)
@@ -241,7 +235,3 @@ def _condition(
     if rules.context_limit is not None and prompt_length + num_tokens >= rules.context_limit:
         return FinishReason.CONTEXT, None, 0
     return None, None, 0
-
-
-def _reject(reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=because)

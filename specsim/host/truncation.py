@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from specsim.counts import count_drafts
 from specsim.host.grammar import AdvanceGrammar, Grammar, advance_grammar
 from specsim.host.stopping import FindStop, Finish, FinishReason, StopRules, TokenText, find_stop
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,7 @@ def truncate_at_stop(
     A root is never cut off, so every request outputs at least one token. Source: semantics B.11.
     """
     for what, got in (("rules", rules), ("outputs", outputs), ("prompt_lengths", prompt_lengths)):
-        if len(got) != len(accept_index):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what=f"len({what})",
-                got=len(got),
-                expected=str(len(accept_index)),
-                because="there is one entry a request",
-            )
+        check_length(f"len({what})", len(got), len(accept_index))
     truncated = np.full_like(accept_index, -1)
     appended: list[tuple[int, ...]] = []
     finishes: list[Finish | None] = []
@@ -124,11 +117,6 @@ def end_of_grammar(
 def _path_of(row: NDArray[np.int32], request: int) -> NDArray[np.int32]:
     length = int((row >= 0).sum())
     if length == 0 or (row[:length] < 0).any():
-        raise SpecRejection(
-            Reason.MALFORMED_PATH,
-            what=f"accept_index[{request}]",
-            got=row.tolist(),
-            expected="a root, then nodes, then -1",
-            because="valid entries form a prefix of the row",
-        )
+        expected, because = "a root, then nodes, then -1", "valid entries form a prefix of the row"
+        raise SpecRejection(Reason.MALFORMED_PATH, f"accept_index[{request}]", row.tolist(), expected, because)
     return row[:length]

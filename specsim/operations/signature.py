@@ -49,31 +49,19 @@ def name_arguments(operation: Operation, positional: Sequence[Any], named: Mappi
     names, defaults = operation.contract.names, operation.contract.defaults
     if len(positional) > len(names):
         given, most = f"{len(positional)} arguments", f"at most {len(names)}"
-        raise SpecRejection(
-            Reason.UNKNOWN_ARGUMENT,
-            what=f"call of {operation.name}",
-            got=given,
-            expected=most,
-            because=_takes(operation),
-        )
+        raise SpecRejection(Reason.UNKNOWN_ARGUMENT, f"call of {operation.name}", given, most, _takes(operation))
     arguments = dict(zip(names, positional, strict=False))
     for name in named:
         if name not in names:
             expected = " or ".join(nearest(name, names)) or "a parameter"
-            raise SpecRejection(
-                Reason.UNKNOWN_ARGUMENT, what=name, got="no parameter", expected=expected, because=_takes(operation)
-            )
+            raise SpecRejection(Reason.UNKNOWN_ARGUMENT, name, "no parameter", expected, _takes(operation))
         if name in arguments:
-            raise SpecRejection(
-                Reason.UNKNOWN_ARGUMENT, what=name, got="given twice", expected="once", because=_takes(operation)
-            )
+            raise SpecRejection(Reason.UNKNOWN_ARGUMENT, name, "given twice", "once", _takes(operation))
     arguments.update(named)
     for name in names:
         if name not in arguments and name not in defaults:
             expected = "an array" if isinstance(operation.contract.by_name[name], ArraySpec) else "a number"
-            raise SpecRejection(
-                Reason.MISSING_ARGUMENT, what=name, got="absent", expected=expected, because=_takes(operation)
-            )
+            raise SpecRejection(Reason.MISSING_ARGUMENT, name, "absent", expected, _takes(operation))
     return {name: arguments[name] if name in arguments else defaults[name] for name in names}
 
 

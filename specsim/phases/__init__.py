@@ -3,11 +3,9 @@
 The arrays may be NumPy's or torch's. Both counts are always present, and neither is computed from the other here.
 """
 
-from specsim.phases.batch import Batch
 from specsim.phases.dflash import DflashDraftInput, DflashVerifyInput
 from specsim.phases.draft import DraftInput
-from specsim.phases.extend import DraftExtendInput, EagleDraftExtendInput
-from specsim.phases.extend_lens import ExtendLens, get_draft_extend_lens
+from specsim.phases.extend import DraftExtendInput, EagleDraftExtendInput, ExtendLens, get_draft_extend_lens
 from specsim.phases.forward import ForwardBatch, ForwardOutput
 from specsim.phases.frozen_kv_mtp import (
     FrozenKVMTPDraftExtendInput,
@@ -17,6 +15,7 @@ from specsim.phases.frozen_kv_mtp import (
 )
 from specsim.phases.joining import filter_batch, merge_batch
 from specsim.phases.kinds import (
+    Batch,
     Phase,
     expect_phase,
     get_spec_adjust_token_coefficient,
@@ -24,8 +23,14 @@ from specsim.phases.kinds import (
     is_draft_input,
     is_verify_input,
 )
-from specsim.phases.padding import as_one_token_extend, pad_inputs_to_size, post_forward_mlp_sync_batch
-from specsim.phases.sync import PaddingMode, SyncPlan, plan_mlp_sync_batch
+from specsim.phases.padding import (
+    PaddingMode,
+    SyncPlan,
+    as_one_token_extend,
+    pad_inputs_to_size,
+    plan_mlp_sync_batch,
+    post_forward_mlp_sync_batch,
+)
 from specsim.phases.tags import ForwardMode, PhaseTag
 from specsim.phases.verify import VerifyInput, VerifyOutput
 

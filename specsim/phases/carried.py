@@ -14,23 +14,23 @@ from specsim.operations import TABLE
 _NAMED_DTYPE = re.compile(r"'(\w+)'")
 
 
-def output_of(
+def array_of(
     operation: str,
-    output: str,
+    array: str,
     name: str | None = None,
     *,
     dtype: str | None = None,
     axes: tuple[str, ...] | None = None,
     optional: bool = False,
 ) -> ArraySpec:
-    """Return the spec of an operation's output as a field of a phase.
+    """Return the spec of an array that an operation takes or returns as a field of a phase.
 
     Parameters
     ----------
-    operation, output : str
-        Whose output it is.
+    operation, array : str
+        Whose argument or output it is.
     name : str or None
-        Of the field; None for that of the output.
+        Of the field; None for that of the array.
     dtype : str or None
         One of those that the operation allows; None for the only one.
     axes : tuple of str or None
@@ -43,22 +43,7 @@ def output_of(
     ValueError
         The operation does not allow the dtype.
     """
-    specs = {spec.name: spec for spec in TABLE[operation].contract.outputs}
-    return narrowed(specs[output], name, dtype=dtype, axes=axes, optional=optional)
-
-
-def argument_of(
-    operation: str,
-    argument: str,
-    name: str | None = None,
-    *,
-    dtype: str | None = None,
-    axes: tuple[str, ...] | None = None,
-    optional: bool = False,
-) -> ArraySpec:
-    """Return the spec of an operation's argument as a field of a phase; see ``output_of``."""
-    specs = {spec.name: spec for spec in TABLE[operation].contract.parameters}
-    spec = require_kind(f"{operation}.{argument}", specs[argument], ArraySpec)
+    spec = require_kind(f"{operation}.{array}", TABLE[operation].contract.by_name[array], ArraySpec)
     return narrowed(spec, name, dtype=dtype, axes=axes, optional=optional)
 
 
@@ -70,7 +55,7 @@ def narrowed(
     axes: tuple[str, ...] | None = None,
     optional: bool = False,
 ) -> ArraySpec:
-    """Return a spec that several operations share as a field of a phase; see ``output_of``."""
+    """Return a spec that several operations share as a field of a phase; see ``array_of``."""
     allowed = _dtypes_of(spec)
     if dtype is not None and allowed is not None and dtype not in allowed:
         raise ValueError(f"{spec.name} as {dtype}, but should be {' or '.join(allowed)}")

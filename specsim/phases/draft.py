@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 from specsim.contracts.contract import Contract, Unit, array
 from specsim.operations.shared import REQ_POOL_INDICES, seq_lens
-from specsim.phases.carried import argument_of, narrowed, output_of
+from specsim.phases.carried import array_of, narrowed
 from specsim.phases.form import Zeros, check_form, numpy_zeros, reject_form
 from specsim.phases.tags import PhaseTag
 from specsim.rejection import Reason
@@ -45,10 +45,10 @@ class DraftInput:
         parameters=(
             REQ_POOL_INDICES,
             narrowed(seq_lens(), dtype="int64"),
-            argument_of("select_top_k_tokens", "topk_p", axes=("request", "topk"), optional=True),
-            argument_of("select_top_k_tokens", "topk_index", axes=("request", "topk"), optional=True),
-            argument_of("select_top_k_tokens", "hidden_states", axes=("request", "hidden"), optional=True),
-            output_of("fill_bonus_tokens", "bonus_tokens", optional=True),
+            array_of("select_top_k_tokens", "topk_p", axes=("request", "topk"), optional=True),
+            array_of("select_top_k_tokens", "topk_index", axes=("request", "topk"), optional=True),
+            array_of("select_top_k_tokens", "hidden_states", axes=("request", "hidden"), optional=True),
+            array_of("fill_bonus_tokens", "bonus_tokens", optional=True),
             array("future_indices", "int64 [request]", Unit.ROW, optional=True),
         )
     )

@@ -39,7 +39,7 @@ def check_form(phase: Tagged) -> Mapping[str, Any]:
 
 def reject_form(phase: Tagged, reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
     """Return the rejection of a fault in a phase object."""
-    return SpecRejection(reason, what=f"{type(phase).__name__}.{what}", got=got, expected=expected, because=because)
+    return SpecRejection(reason, f"{type(phase).__name__}.{what}", got, expected, because)
 
 
 def numpy_zeros(shape: tuple[int, ...], dtype: str) -> Any:

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 from specsim.phases.tags import ForwardMode
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import check_length
 
 
 class Along(Enum):
@@ -112,14 +112,9 @@ class ForwardBatch:
         expected = {Along.TOKEN: self.num_tokens, Along.REQUEST: self.num_requests}
         for name, along in FIELDS.items():
             value = getattr(self, name)
-            if value is not None and entries_of(name, value) != expected[along]:
-                raise SpecRejection(
-                    Reason.INCONSISTENT_LENGTHS,
-                    what=f"ForwardBatch.{name} length",
-                    got=entries_of(name, value),
-                    expected=str(expected[along]),
-                    because=f"it has one entry a {along.value}",
-                )
+            if value is not None:
+                because = f"it has one entry a {along.value}"
+                check_length(f"ForwardBatch.{name} length", entries_of(name, value), expected[along], because)
 
     @property
     def num_requests(self) -> int:

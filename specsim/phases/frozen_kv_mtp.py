@@ -46,13 +46,8 @@ def to_frozen_kv_mtp_draft_extend_input(phase: EagleDraftExtendInput) -> FrozenK
     if isinstance(phase, FrozenKVMTPDraftExtendInput):
         return phase
     if not isinstance(phase, EagleDraftExtendInput):
-        raise SpecRejection(
-            Reason.WRONG_PHASE,
-            what="phase input",
-            got=type(phase).__name__,
-            expected=PhaseTag.EAGLE_DRAFT_EXTEND,
-            because="only a ragged draft-extend input has those fields",
-        )
+        expected, because = PhaseTag.EAGLE_DRAFT_EXTEND, "only a ragged draft-extend input has those fields"
+        raise SpecRejection(Reason.WRONG_PHASE, "phase input", type(phase).__name__, expected, because)
     return FrozenKVMTPDraftExtendInput(
         **{field.name: getattr(phase, field.name) for field in fields(EagleDraftExtendInput)}
     )

@@ -109,13 +109,8 @@ def merge_batch(one: Joinable, other: Joinable) -> Joinable:
     _require_joinable(one)
     _require_joinable(other)
     if type(one) is not type(other):
-        raise SpecRejection(
-            Reason.WRONG_PHASE,
-            what="merged phase input",
-            got=type(other).__name__,
-            expected=type(one).__name__,
-            because="a batch carries one class",
-        )
+        because = "a batch carries one class"
+        raise SpecRejection(Reason.WRONG_PHASE, "merged phase input", type(other).__name__, type(one).__name__, because)
     if one.num_requests == 0:
         return other
     if other.num_requests == 0:

@@ -1,12 +1,14 @@
 """What a phase object is, and how many tokens its forward has: questions that its tag answers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from specsim.phases.dflash import DflashDraftInput
 from specsim.phases.draft import DraftInput
 from specsim.phases.extend import NOT_SET, DraftExtendInput, EagleDraftExtendInput
 from specsim.phases.form import reject_form
-from specsim.phases.tags import PhaseTag
+from specsim.phases.tags import ForwardMode, PhaseTag
 from specsim.phases.verify import VerifyInput, VerifyOutput
 from specsim.rejection import Reason, SpecRejection
 
@@ -28,7 +30,7 @@ def expect_phase(value: object, *tags: PhaseTag) -> None:
     got = value.tag if isinstance(value, Phase) else type(value).__name__
     if got not in tags:
         expected, because = " or ".join(tags), "each phase reads its own class"
-        raise SpecRejection(Reason.WRONG_PHASE, what="phase input", got=got, expected=expected, because=because)
+        raise SpecRejection(Reason.WRONG_PHASE, "phase input", got, expected, because)
 
 
 def is_draft_input(phase: Phase) -> bool:
@@ -80,13 +82,8 @@ def get_spec_adjust_token_coefficient(phase: Phase) -> tuple[int, int]:
         case DraftInput() | DflashDraftInput() | VerifyInput() | DraftExtendInput():
             return phase.num_tokens_per_req, phase.num_tokens_per_req
         case _:
-            raise SpecRejection(
-                Reason.WRONG_PHASE,
-                what="phase input",
-                got=type(phase).__name__,
-                expected="a draft or verify input",
-                because="no forward reads it",
-            )
+            expected, because = "a draft or verify input", "no forward reads it"
+            raise SpecRejection(Reason.WRONG_PHASE, "phase input", type(phase).__name__, expected, because)
 
 
 def get_spec_adjusted_global_num_tokens(
@@ -115,3 +112,17 @@ def get_spec_adjusted_global_num_tokens(
         [count * per_request for count in global_num_tokens],
         [count * for_logprob for count in global_num_tokens_for_logprob],
     )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The running requests, their lengths, and what the next phase reads.
+
+    A phase that needs another view of the batch works on a copy, so that nothing has to be put back afterwards.
+    ``req_pool_indices`` and ``seq_lens`` are int64 [request]; ``info`` is the phase object that is installed.
+    """
+
+    mode: ForwardMode
+    req_pool_indices: Any
+    seq_lens: Any
+    info: Phase

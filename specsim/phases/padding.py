@@ -3,15 +3,18 @@
 Which fields grow, and with what, stands in one table, so that no field is padded and then forgotten.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import lcm
 from typing import Any
 
 import numpy as np
 
+from specsim.counts import ceil_to
 from specsim.phases.forward import FIELDS, Along, ForwardBatch, ForwardOutput
 from specsim.phases.tags import ForwardMode
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_multiple, check_range
 
 Pad = Callable[[Any, int, int, Any], Any]
 """Puts so many entries of a value after an array, along an axis."""
@@ -150,13 +153,8 @@ def as_one_token_extend(batch: ForwardBatch) -> ForwardBatch:
     Source: semantics D.9.
     """
     if batch.num_tokens != batch.num_requests:
-        raise SpecRejection(
-            Reason.NOT_DIVISIBLE,
-            what="ForwardBatch.input_ids length",
-            got=batch.num_tokens,
-            expected=str(batch.num_requests),
-            because="beside prompts a request decodes one token",
-        )
+        expected, because = str(batch.num_requests), "beside prompts a request decodes one token"
+        raise SpecRejection(Reason.NOT_DIVISIBLE, "ForwardBatch.input_ids length", batch.num_tokens, expected, because)
     prefixes = None if batch.seq_lens_cpu is None else tuple(length - 1 for length in batch.seq_lens_cpu)
     return replace(
         batch,
@@ -170,33 +168,13 @@ def as_one_token_extend(batch: ForwardBatch) -> ForwardBatch:
 
 
 def _padded_requests(batch: ForwardBatch, num_tokens: int) -> int:
-    if num_tokens < batch.num_tokens:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="num_tokens",
-            got=num_tokens,
-            expected=f"at least {batch.num_tokens}",
-            because="so many rows are live",
-        )
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_tokens", num_tokens, "so many rows are live", batch.num_tokens)
     if batch.mode is ForwardMode.EXTEND:
         return batch.num_requests
     width = batch.num_tokens_per_req or 1
-    if num_tokens % width:
-        raise SpecRejection(
-            Reason.NOT_DIVISIBLE,
-            what="num_tokens",
-            got=num_tokens,
-            expected=f"a multiple of {width}",
-            because="every request of padding has all of its rows",
-        )
-    if num_tokens // width < batch.num_requests:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="num_tokens",
-            got=num_tokens,
-            expected=f"at least {batch.num_requests * width}",
-            because=f"{batch.num_requests} requests have {width} rows each",
-        )
+    check_multiple("num_tokens", num_tokens, width, "every request of padding has all of its rows")
+    because = f"{batch.num_requests} requests have {width} rows each"
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_tokens", num_tokens, because, batch.num_requests * width)
     return num_tokens // width
 
 
@@ -207,3 +185,84 @@ def _extend_length_of_padding(batch: ForwardBatch) -> int:
 
 def _axis_of(name: str, value: Any) -> int:
     return value.ndim - 1 if name == "mrope_positions" else 0
+
+
+class PaddingMode(StrEnum):
+    """Whether every rank runs as many rows as the busiest one, or its own, side by side in one buffer."""
+
+    MAX_LEN = "MAX_LEN"
+    SUM_LEN = "SUM_LEN"
+
+
+@dataclass(frozen=True)
+class SyncPlan:
+    """The rows of every rank, and of the buffer that holds them all.
+
+    ``turns_into_extend`` says that decodes run as extends of one token, because the round has prompts in it.
+    """
+
+    mode: PaddingMode
+    num_tokens: tuple[int, ...]
+    buffer_len: int
+    turns_into_extend: bool = False
+
+    def offset_of(self, rank: int) -> int:
+        """Return where the rows of a rank begin in the buffer."""
+        return sum(self.num_tokens[:rank])
+
+
+def plan_mlp_sync_batch(
+    global_num_tokens: Sequence[int],
+    num_tokens_per_req: int | None = None,
+    attn_tp_size: int = 1,
+    attn_cp_size: int = 1,
+    is_extend_in_batch: bool = False,
+) -> SyncPlan:
+    """Decide how many rows each rank runs.
+
+    Parameters
+    ----------
+    global_num_tokens : sequence of int
+        Rows of every rank, as ``get_spec_adjusted_global_num_tokens`` returns them; 0 for a rank without requests.
+    num_tokens_per_req : int or None
+        Rows of a request; None where nothing says so, as in a round with prompts.
+    attn_tp_size, attn_cp_size : int
+        Ranks that share the rows of an attention group.
+    is_extend_in_batch : bool
+        Whether some rank runs prompts.
+
+    Returns
+    -------
+    plan : SyncPlan
+        Rows rounded up so that a group can share them and no request is cut; the largest number for all, unless that
+        more than doubles the rows or prompts run beside other ranks.
+
+    Raises
+    ------
+    SpecRejection
+        SCALAR_OUT_OF_RANGE: no rank, or a size below 1; COUNT_OUT_OF_RANGE: a negative number of rows; NOT_DIVISIBLE:
+        rows that are no whole requests.
+
+    Notes
+    -----
+    Source: semantics D.9.
+    """
+    width = 1 if num_tokens_per_req is None else num_tokens_per_req
+    sizes = {
+        "ranks": len(global_num_tokens),
+        "num_tokens_per_req": width,
+        "attn_tp_size": attn_tp_size,
+        "attn_cp_size": attn_cp_size,
+    }
+    for name, size in sizes.items():
+        check_range(Reason.SCALAR_OUT_OF_RANGE, name, size, "rows are shared among them", 1)
+    for rank, count in enumerate(global_num_tokens):
+        what = f"global_num_tokens[{rank}]"
+        check_range(Reason.COUNT_OUT_OF_RANGE, what, count, "it counts rows", 0)
+        check_multiple(what, count, width, "a request has so many rows")
+    num_ranks = len(global_num_tokens)
+    rows = tuple(ceil_to(count, lcm(width, attn_tp_size, attn_cp_size)) for count in global_num_tokens)
+    longest, total = max(rows), sum(rows)
+    if (is_extend_in_batch and num_ranks > 1) or 2 * total < longest * num_ranks:
+        return SyncPlan(PaddingMode.SUM_LEN, rows, total)
+    return SyncPlan(PaddingMode.MAX_LEN, (longest,) * num_ranks, longest * num_ranks, is_extend_in_batch)

@@ -16,7 +16,7 @@ from specsim.operations.shared import (
     RETRIEVE_NEXT_TOKEN,
     seq_lens,
 )
-from specsim.phases.carried import argument_of, narrowed, output_of
+from specsim.phases.carried import array_of, narrowed
 from specsim.phases.form import check_form
 from specsim.phases.tags import PhaseTag
 
@@ -42,12 +42,12 @@ class VerifyInput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_VERIFY
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            output_of("build_tree", "draft_token"),
+            array_of("build_tree", "draft_token"),
             RETRIEVE_INDEX,
             RETRIEVE_NEXT_TOKEN,
             RETRIEVE_NEXT_SIBLING,
             POSITIONS,
-            output_of("build_tree", "tree_mask", dtype="bool", axes=("request*node*node",)),
+            array_of("build_tree", "tree_mask", dtype="bool", axes=("request*node*node",)),
             OUT_CACHE_LOC,
             narrowed(seq_lens(), dtype="int64"),
             NUM_DRAFT_TOKENS,
@@ -87,13 +87,13 @@ class VerifyOutput:
     tag: ClassVar[PhaseTag] = PhaseTag.EAGLE_VERIFY_OUTPUT
     contract: ClassVar[Contract] = Contract(
         parameters=(
-            output_of("argmax_target_predict", "target_predict", axes=("request*node",)),
+            array_of("argmax_target_predict", "target_predict", axes=("request*node",)),
             PREDICT,
             ACCEPT_INDEX,
             NUM_ACCEPTED_DRAFTS,
-            argument_of("fill_bonus_tokens", "num_accepted_tokens"),
-            output_of("fill_bonus_tokens", "bonus_tokens"),
-            argument_of(
+            array_of("fill_bonus_tokens", "num_accepted_tokens"),
+            array_of("fill_bonus_tokens", "bonus_tokens"),
+            array_of(
                 "compact_accepted_to_front", "values", "hidden_states", axes=("request*node", "hidden"), optional=True
             ),
         )

@@ -3,9 +3,9 @@
 import math
 
 from specsim.algorithms import ALIAS_OF_EAGLE, DRAFTERS
+from specsim.rejection import contradiction
 from specsim.rules.config import ServerConfig
-from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.plan import Code, Resolution
 
 MODES = ("auto", "v1", "v2")
 STATE_STRATEGIES = ("no_buffer", "extra_buffer")
@@ -58,12 +58,8 @@ def resolve_name(state: Resolution) -> None:
     if state.config.algorithm == "EAGLE":
         state.decide(Code.FROZEN_KV_CHOSEN, f"EAGLE becomes {OF_TARGET_KV}.", algorithm=OF_TARGET_KV)
     elif state.config.algorithm == "EAGLE3":
-        raise contradiction(
-            "algorithm",
-            "EAGLE3",
-            f"EAGLE or {OF_TARGET_KV}, or another draft model",
-            f"a draft of architecture {state.config.draft_architecture} reads the target's cache",
-        )
+        because = f"a draft of architecture {state.config.draft_architecture} reads the target's cache"
+        raise contradiction("algorithm", "EAGLE3", f"EAGLE or {OF_TARGET_KV}, or another draft model", because)
 
 
 def check_draft_window(state: Resolution) -> None:

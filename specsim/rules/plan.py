@@ -1,7 +1,8 @@
 """What the rules decide: a worker, adjusted settings, and a reason for everything that was decided."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from specsim.algorithms import WITH_CHECKED_SIZES, WorkerRequest
 from specsim.config import SpecConfig
@@ -138,3 +139,26 @@ class ExecutionPlan:
         if self.worker is None:
             raise AssertionError("worker = None, but should be v1 or v2, because something is drafted")
         return WorkerRequest(self.worker, self.is_overlapped, self.config.multi_layer, self.config)
+
+
+@dataclass
+class Resolution:
+    """Settings up to now, the worker once it is chosen, and the decisions in order."""
+
+    config: ServerConfig
+    worker: str | None = None
+    decisions: list[Decision] = field(default_factory=list)
+
+    def decide(self, code: Code, about: str = "", level: Level = Level.INFO, **values: Any) -> None:
+        """Set values and note why; ``changed`` of the decision names those that differ."""
+        changed = tuple(name for name, value in values.items() if vars(self.config)[name] != value)
+        self.config = replace(self.config, **values)
+        self.decisions.append(Decision(code, f"{code.sentence} {about}".strip(), level, changed))
+
+    def warn(self, code: Code, about: str = "", **values: Any) -> None:
+        """Decide, and tell the user."""
+        self.decide(code, about, Level.WARNING, **values)
+
+    def plan(self) -> ExecutionPlan:
+        """Return what was decided."""
+        return ExecutionPlan(self.worker, self.config, tuple(self.decisions))

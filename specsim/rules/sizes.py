@@ -3,9 +3,9 @@
 from specsim.algorithms import WITH_CHECKED_SIZES
 from specsim.config import MOST_PACKED_NODES, SpecConfig
 from specsim.counts import path_width
+from specsim.rejection import contradiction
 from specsim.rules.config import ServerConfig
-from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rules.plan import Code, Resolution
 
 CHAIN_OF_THREE = SpecConfig(topk=1, num_steps=3, num_draft_tokens=4)
 TREE_OF_EIGHT = SpecConfig(topk=4, num_steps=5, num_draft_tokens=8)

@@ -1,8 +1,8 @@
 """Which worker runs the configuration: V2 wherever it can, V1 with a reason (semantics F.3)."""
 
 from specsim.algorithms import Algorithm
-from specsim.rules.plan import Code
-from specsim.rules.resolution import Resolution, contradiction
+from specsim.rejection import contradiction
+from specsim.rules.plan import Code, Resolution
 from specsim.rules.sizes import expected_topk
 
 

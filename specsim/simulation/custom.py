@@ -5,7 +5,7 @@ from typing import Any
 from specsim.algorithms import CustomSpecAlgo, WorkerRequest
 from specsim.algorithms.promises import verify_width_of
 from specsim.config import PoolSizes, SpecConfig
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import SpecRejection, contradiction
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.worker import SynchronousWorker, Worker
 
@@ -72,6 +72,4 @@ def _require_parts(plugin: CustomSpecAlgo, owner: Any, names: tuple[str, ...], k
 
 
 def _refuse(plugin: CustomSpecAlgo, what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(
-        Reason.BAD_CONFIGURATION, what=f"{plugin.name}: {what}", got=got, expected=expected, because=because
-    )
+    return contradiction(f"{plugin.name}: {what}", got, expected, because)

@@ -1,6 +1,6 @@
 """What an engine may not ask of a worker of DFLASH."""
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.requests import Request
 
 
@@ -18,8 +18,7 @@ def check_dflash_request(request: Request) -> None:
     """
     for what, got in (("grammar", request.grammar), ("top_logprobs", request.top_logprobs)):
         if got is not None:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
+            raise contradiction(
                 what=f"{what} of request {request.request_id}",
                 got=got if isinstance(got, int) else type(got).__name__,
                 expected="None",

@@ -19,10 +19,9 @@ from specsim.host.metrics import (
 )
 from specsim.host.positions import PositionCounters, count_positions
 from specsim.rejection import Reason, SpecRejection, WorkerRefusal
-from specsim.simulation.clipping import clipped_steps
 from specsim.simulation.events import Observer, Tag, ignore
 from specsim.simulation.fitting import has_pair_keys, require_room, require_same, require_schedule
-from specsim.simulation.launches import Launched, Launcher
+from specsim.simulation.launches import Launched, Launcher, clipped_steps
 from specsim.simulation.numbers import check_steps, sizes_of_iteration
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.results import reported_by, resolve_iteration, resolve_prefill
@@ -187,13 +186,8 @@ class Engine:
         Source: semantics D.10.
         """
         if self.is_v1 and self.scheduler.running:
-            raise SpecRejection(
-                Reason.WRONG_PHASE,
-                what="requests that run",
-                got=len(self.scheduler.running),
-                expected="0",
-                because="V1 keeps those of its last batch alone",
-            )
+            because = "V1 keeps those of its last batch alone"
+            raise SpecRejection(Reason.WRONG_PHASE, "requests that run", len(self.scheduler.running), "0", because)
         self._take_turn(lambda: self._launcher.decode((), (), None))
 
     def take_over(self, before: "Engine") -> None:

@@ -2,7 +2,7 @@
 
 from specsim.config import SpecConfig
 from specsim.host.adaptive import AdaptiveController
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import PlainlyKeyedWorker, SynchronousWorker, Worker, is_mixing
 
@@ -20,20 +20,15 @@ def has_pair_keys(worker: Worker) -> bool:
 def require_same(what: str, got: object, expected: object, because: str) -> None:
     """Refuse engines that share memory and differ in it."""
     if got != expected:
-        raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=str(expected), because=because)
+        raise contradiction(what, got, str(expected), because)
 
 
 def require_room(config: SpecConfig, adaptive: AdaptiveController) -> None:
     """Raise unless a worker can draft every candidate of a controller."""
     deepest = max(adaptive.config.candidates)
     if config.topk != 1 or config.num_steps != deepest:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="(topk, num_steps)",
-            got=(config.topk, config.num_steps),
-            expected=str((1, deepest)),
-            because="the number of steps of a chain adapts, and the worker allocates for the most",
-        )
+        because = "the number of steps of a chain adapts, and the worker allocates for the most"
+        raise contradiction("(topk, num_steps)", (config.topk, config.num_steps), str((1, deepest)), because)
 
 
 def require_schedule(worker: Worker, schedule: Schedule) -> None:
@@ -46,13 +41,8 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
         of drafts of single requests on a worker that has one number for all.
     """
     if schedule.num_drafts is not None and not is_mixing(worker):
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="num_drafts",
-            got=schedule.num_drafts,
-            expected="None",
-            because=f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps",
-        )
+        because = f"{worker.name} does not say mixes_drafts: all requests of an iteration draft as many steps"
+        raise contradiction("num_drafts", schedule.num_drafts, "None", because)
     refused = (
         ("is_overlapped", isinstance(worker, SynchronousWorker), "V1 allocates and frees inside an iteration"),
         (
@@ -64,4 +54,4 @@ def require_schedule(worker: Worker, schedule: Schedule) -> None:
     )
     for what, is_refused, because in refused:
         if is_refused and vars(schedule)[what]:
-            raise SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=True, expected="False", because=because)
+            raise contradiction(what, True, "False", because)

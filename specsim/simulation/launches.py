@@ -1,12 +1,13 @@
-"""What an engine has launched and not resolved: who takes part, and what the worker returns."""
+"""What an engine launches and has not resolved: who takes part, how deep drafts may go, what the worker returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from specsim.assertion import require, require_kind
 from specsim.config import SpecConfig
 from specsim.conformance.host_protocol import HostFunctions
 from specsim.conformance.isolation.heartbeat import begin_call, end_call
+from specsim.counts import path_width
 from specsim.host.streams import StreamEvent
 from specsim.simulation.logprobs import ReportedToken
 from specsim.simulation.memory import SlotRange
@@ -133,3 +134,47 @@ class Launcher:
         if self._teller is not None:
             reported += self._teller.told()
             require(len(reported) in (0, count), "requests that told() reports on", len(reported), count)
+
+
+def clipped_steps(
+    running: Sequence[Request],
+    in_flight: Iterable[Launched],
+    config: SpecConfig,
+    wanted: int | None,
+    operations: HostFunctions,
+) -> int | None:
+    """Return how many steps an iteration drafts, so that none of its positions lies after a context.
+
+    Parameters
+    ----------
+    running : sequence of Request
+        Who takes part.
+    in_flight : iterable of Launched
+        What is not resolved. Of that everything may be accepted.
+    config : SpecConfig
+        What the worker allocates for; a chain.
+    wanted : int or None
+        Steps that would be drafted with room enough; None for those of the configuration.
+    operations : HostFunctions
+        Clip the drafts of one request.
+
+    Notes
+    -----
+    Source: semantics B.11.
+    """
+    launched = list(in_flight)
+    most = config.num_steps if wanted is None else wanted
+    for request in running:
+        num_tokens = len(request.prompt) + len(request.output) + _most_on_the_way(request, launched, config)
+        most = operations.clip_drafts(request.rules, num_tokens, most)
+    return wanted if most == config.num_steps else most
+
+
+def _most_on_the_way(request: Request, launched: Sequence[Launched], config: SpecConfig) -> int:
+    """Return how many tokens of a request the results that are out may bring."""
+    return sum(
+        1 if one.chunks is not None else path_width(own_steps)
+        for one in launched
+        for taking_part, own_steps in zip(one.requests, one.own_steps(config), strict=True)
+        if request is taking_part
+    )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from specsim.assertion import require_present
 from specsim.host.choice import TokenChoice
 from specsim.operations.outputs import GatherOutputLogprobsOutputs
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 from specsim.simulation.models.description import ModelDescription
 
 MOST_TOP_LOGPROBS = 64
@@ -133,28 +133,19 @@ def check_reported(model: ModelDescription, wants_report: bool, choice: TokenCho
             got = vars(choice)[what]
             if got:
                 because = "it says which log-probabilities are reported, and top_logprobs is None"
-                raise _refused(Reason.BAD_CONFIGURATION, what, got, "nothing", because)
+                raise SpecRejection(Reason.BAD_CONFIGURATION, what, got, "nothing", because)
         if choice.returns_hidden_states and not wants_report:
             because = "the worker tells nothing about tokens"
-            raise _refused(Reason.BAD_CONFIGURATION, "returns_hidden_states", True, "False", because)
+            raise SpecRejection(Reason.BAD_CONFIGURATION, "returns_hidden_states", True, "False", because)
         return
     most = min(model.vocab_size, MOST_TOP_LOGPROBS)
-    if not 0 <= choice.top_logprobs <= most:
-        because = "every alternative is another token"
-        raise _refused(Reason.COUNT_OUT_OF_RANGE, "top_logprobs", choice.top_logprobs, f"0 to {most}", because)
+    because, last = "every alternative is another token", model.vocab_size - 1
+    check_range(Reason.COUNT_OUT_OF_RANGE, "top_logprobs", choice.top_logprobs, because, 0, most)
     for token in choice.token_ids_logprob:
-        if not 0 <= token < model.vocab_size:
-            because = "it is a token of the model"
-            raise _refused(
-                Reason.TOKEN_OUT_OF_RANGE, "token_ids_logprob", token, f"0 to {model.vocab_size - 1}", because
-            )
+        check_range(Reason.TOKEN_OUT_OF_RANGE, "token_ids_logprob", token, "it is a token of the model", 0, last)
     for can, because in (
         (wants_report, "the worker tells nothing about tokens"),
         (model.has_sampling_logits, f"{model.name} has no logits that make a distribution"),
     ):
         if not can:
-            raise _refused(Reason.BAD_CONFIGURATION, "top_logprobs", choice.top_logprobs, "None", because)
-
-
-def _refused(reason: Reason, what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(reason, what=what, got=got, expected=expected, because=because)
+            raise SpecRejection(Reason.BAD_CONFIGURATION, "top_logprobs", choice.top_logprobs, "None", because)

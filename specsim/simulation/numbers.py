@@ -9,7 +9,7 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.counts import count_draft_nodes
 from specsim.hashing import digest
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_length, check_range
 from specsim.simulation.requests import Request
 
 Steps = int | Sequence[int] | None
@@ -71,23 +71,10 @@ def check_steps(own_steps: Sequence[int], num_requests: int, most: int) -> tuple
     SpecRejection
         INCONSISTENT_LENGTHS: not one number a request; BAD_CONFIGURATION: one below 0, or above ``most``.
     """
-    if len(own_steps) != num_requests:
-        raise SpecRejection(
-            Reason.INCONSISTENT_LENGTHS,
-            what="len(num_steps)",
-            got=len(own_steps),
-            expected=str(num_requests),
-            because="every request drafts a number of steps of its own",
-        )
+    check_length("len(num_steps)", len(own_steps), num_requests, "every request drafts a number of steps of its own")
+    because = "an iteration drafts no more steps than positions are allocated for"
     for request, one in enumerate(own_steps):
-        if not 0 <= one <= most:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what=f"num_steps[{request}]",
-                got=one,
-                expected=f"0 to {most}",
-                because="an iteration drafts no more steps than positions are allocated for",
-            )
+        check_range(Reason.BAD_CONFIGURATION, f"num_steps[{request}]", one, because, 0, most)
     return tuple(int(one) for one in own_steps)
 
 

@@ -7,7 +7,7 @@ from specsim.assertion import require
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
 from specsim.counts import ceil_to
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.memory import DecodeSizes, Memory, decode_reserve, most_swa_slots, required_row_width
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import IN_TURN, Schedule
@@ -30,13 +30,8 @@ def build_memory(
         BAD_CONFIGURATION: a window without a pool for it.
     """
     if window and not sizes.num_swa_slots:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="num_swa_slots",
-            got=sizes.num_swa_slots,
-            expected="more than 0",
-            because=f"the layers that see a sliding window see {window} positions",
-        )
+        because = f"the layers that see a sliding window see {window} positions"
+        raise contradiction("num_swa_slots", sizes.num_swa_slots, "more than 0", because)
 
     def allocator(num_slots: int) -> Any:
         if sizes.page_size == 1:

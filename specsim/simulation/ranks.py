@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from specsim.conformance.arrays import Array
 from specsim.phases import SyncPlan, plan_mlp_sync_batch
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import check_length
 from specsim.simulation.engine import Engine
 from specsim.simulation.models.agreement import Agreement, ForwardKind
 
@@ -119,14 +119,8 @@ class Meeting:
         self.num_collectives += 1
         shape = (plan.buffer_len, int(gathered.sum()))
         for rank, other in self.group.exchange("buffer", shape).items():
-            if other != shape:
-                raise SpecRejection(
-                    Reason.INCONSISTENT_LENGTHS,
-                    what=f"rows and sum of the buffer of rank {rank}",
-                    got=other,
-                    expected=str(shape),
-                    because="all ranks gather the same rows",
-                )
+            what = f"rows and sum of the buffer of rank {rank}"
+            check_length(what, other, shape, "all ranks gather the same rows")
         return gathered
 
     def _ask(self, own: tuple[int, ...]) -> Mapping[int, tuple[int, ...]]:
@@ -142,14 +136,8 @@ class Meeting:
         widths = {rank: answer[4] for rank, answer in reported.items() if answer[:2] == wanted and answer[4]}
         width = max(widths.values(), default=NOT_SAID)
         for rank, own in widths.items():
-            if own != width:
-                raise SpecRejection(
-                    Reason.INCONSISTENT_LENGTHS,
-                    what=f"rows of a request of rank {rank} in {kind.name}",
-                    got=own,
-                    expected=str(width),
-                    because="ranks that share a forward have the same sizes",
-                )
+            what = f"rows of a request of rank {rank} in {kind.name}"
+            check_length(what, own, width, "ranks that share a forward have the same sizes")
         counts = []
         for answer in reported.values():
             rows = answer[3] if kind.is_prefill else answer[2] * width

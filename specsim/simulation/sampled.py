@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from specsim.hashing import DEEPEST_SAMPLE, GOLDEN, digest, mix
 from specsim.host.sampling import SamplingParameters
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range, contradiction
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.models.ground_truth import Prefix
 from specsim.simulation.models.hash_model import HashModel
@@ -23,12 +23,8 @@ def check_sampling(model: ModelDescription, sampling: SamplingParameters | None)
     """
     if sampling is None or sampling.is_greedy or model.has_sampling_logits:
         return
-    raise SpecRejection(
-        Reason.BAD_CONFIGURATION,
-        what="sampling.temperature",
-        got=sampling.temperature,
-        expected="0",
-        because=f"{model.name} has no logits that can be sampled from",
+    raise contradiction(
+        "sampling.temperature", sampling.temperature, "0", f"{model.name} has no logits that can be sampled from"
     )
 
 
@@ -40,14 +36,8 @@ def next_shares(model: HashModel, tokens: Sequence[int]) -> tuple[Fraction, ...]
     SpecRejection
         COUNT_OUT_OF_RANGE: a vocabulary beyond 21 tokens, where the powers do not add up to 1.
     """
-    if model.vocab_size > LARGEST_DYADIC_VOCABULARY:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="vocab_size",
-            got=model.vocab_size,
-            expected=f"at most {LARGEST_DYADIC_VOCABULARY}",
-            because="the powers of 2 add up to 1",
-        )
+    because = "the powers of 2 add up to 1"
+    check_range(Reason.COUNT_OUT_OF_RANGE, "vocab_size", model.vocab_size, because, most=LARGEST_DYADIC_VOCABULARY)
     prefix = Prefix(model)
     for token in tokens:
         prefix.append(token)

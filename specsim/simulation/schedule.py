@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range
 from specsim.simulation.numbers import NumDrafts
 
 
@@ -45,22 +45,11 @@ class Schedule:
     num_drafts: NumDrafts | None = None
 
     def __post_init__(self) -> None:
-        if self.prefill_chunk is not None and self.prefill_chunk < 1:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what="prefill_chunk",
-                got=self.prefill_chunk,
-                expected="at least 1",
-                because="a turn goes on with a prompt",
-            )
-        if not 0 <= self.promised <= 1:
-            raise SpecRejection(
-                Reason.PROBABILITY_OUT_OF_RANGE,
-                what="promised",
-                got=self.promised,
-                expected="0 to 1",
-                because="it is a part of what requests may need",
-            )
+        if self.prefill_chunk is not None:
+            because = "a turn goes on with a prompt"
+            check_range(Reason.COUNT_OUT_OF_RANGE, "prefill_chunk", self.prefill_chunk, because, 1)
+        because = "it is a part of what requests may need"
+        check_range(Reason.PROBABILITY_OUT_OF_RANGE, "promised", self.promised, because, 0, 1)
 
 
 IN_TURN = Schedule()

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.calls import CallsByName
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.events import Observer
 from specsim.simulation.memory import Memory, SlotRange
 from specsim.simulation.requests import PrefillBatch, Request
@@ -191,10 +191,5 @@ def require_scheduler(scheduler: object) -> None:
     """
     missing = [name for name in MEMBERS if name not in dir(scheduler)]
     if missing:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what=f"what {type(scheduler).__name__} lacks of a scheduler",
-            got=", ".join(missing),
-            expected="nothing",
-            because=f"the engine asks for {', '.join(MEMBERS)}",
-        )
+        got, because = ", ".join(missing), f"the engine asks for {', '.join(MEMBERS)}"
+        raise contradiction(f"what {type(scheduler).__name__} lacks of a scheduler", got, "nothing", because)

@@ -2,7 +2,7 @@
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.host.logit_rules import LogitRules
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, contradiction
 from specsim.simulation.logprobs import check_reported
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.pools import most_positions
@@ -21,18 +21,11 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
     """
     for what, got in (("len(prompt)", len(request.prompt)), ("max_new_tokens", request.max_new_tokens)):
         if got < 1:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected="at least 1", because="it is decoded from"
-            )
+            raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, "at least 1", "it is decoded from")
     limit = request.rules.context_limit
     if limit is not None and len(request.prompt) >= limit:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="len(prompt)",
-            got=len(request.prompt),
-            expected=f"below {limit}",
-            because="the context has to hold an output token",
-        )
+        because = "the context has to hold an output token"
+        raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, "len(prompt)", len(request.prompt), f"below {limit}", because)
     size, which = sizes.page_size, " that a window may reach at once"
     need, most_swa = most_positions(config, request, size), max(0, sizes.num_swa_slots - size)
     for reason, got, of, most, because in (
@@ -42,7 +35,7 @@ def check_request(config: SpecConfig, sizes: PoolSizes, request: Request, num_sw
     ):
         if got > most:
             what, expected = f"positions of the request{of}", f"at most {most}"
-            raise SpecRejection(reason, what=what, got=got, expected=expected, because=because)
+            raise SpecRejection(reason, what, got, expected, because)
 
 
 def check_choice(model: ModelDescription, wants_report: bool, request: Request) -> None:
@@ -58,7 +51,7 @@ def check_choice(model: ModelDescription, wants_report: bool, request: Request) 
     """
     if request.grammar is not None and request.grammar().is_terminated():
         because = "a request outputs at least one token"
-        raise _contradiction("grammar", "a complete text", "one that goes on", because)
+        raise contradiction("grammar", "a complete text", "one that goes on", because)
     check_sampling(model, request.sampling)
     check_reported(model, wants_report, request.choice)
     if request.logit_rules is not None:
@@ -72,26 +65,17 @@ def _check_rules(model: ModelDescription, request: Request, rules: LogitRules) -
         for token in tokens:
             if token >= model.vocab_size:
                 expected, because = f"below {model.vocab_size}", "it is no token of the model"
-                raise SpecRejection(Reason.TOKEN_OUT_OF_RANGE, what=what, got=token, expected=expected, because=because)
+                raise SpecRejection(Reason.TOKEN_OUT_OF_RANGE, what, token, expected, because)
     if rules.has_strengths and not model.has_sampling_logits:
         because = f"{model.name} has no logits that make a distribution"
-        raise _contradiction("logit_rules", "penalties or biases", "none", because)
+        raise contradiction("logit_rules", "penalties or biases", "none", because)
     if rules.forbids and request.grammar is not None:
         because = "it may allow nothing but what they forbid"
-        raise _contradiction("logit_rules beside a grammar", "forbidden tokens", "penalties and biases alone", because)
+        raise contradiction("logit_rules beside a grammar", "forbidden tokens", "penalties and biases alone", because)
     if rules.min_tokens > request.max_new_tokens:
         expected, because = f"at most {request.max_new_tokens}", "the output cannot be longer than max_new_tokens"
-        raise _contradiction("min_tokens", rules.min_tokens, expected, because)
+        raise contradiction("min_tokens", rules.min_tokens, expected, because)
     forbidden = {token for token in stops if rules.min_tokens and token < model.vocab_size} | rules.most_forbidden
     if len(forbidden) == model.vocab_size:
-        raise SpecRejection(
-            Reason.EMPTY_DISTRIBUTION,
-            what="tokens that logit_rules forbid",
-            got="all",
-            expected="all but one at most",
-            because="a token is chosen among the others",
-        )
-
-
-def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)
+        expected, because = "all but one at most", "a token is chosen among the others"
+        raise SpecRejection(Reason.EMPTY_DISTRIBUTION, "tokens that logit_rules forbid", "all", expected, because)

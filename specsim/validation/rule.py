@@ -38,9 +38,7 @@ class Rule:
         """Raise SpecRejection at the first fault."""
         fault = self.find(arguments, axes)
         if fault is not None:
-            raise SpecRejection(
-                self.reason, what=fault.what, got=fault.got, expected=fault.expected, because=self.because
-            )
+            raise SpecRejection(self.reason, fault.what, fault.got, fault.expected, self.because)
 
 
 def rule(reason: Reason, because: str) -> Callable[[Find], Rule]:

@@ -7,8 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from specsim.cli.main import main
-from specsim.cli.registry import FOLDER, command_texts, import_command
+from specsim.cli.main import FOLDER, command_texts, import_command, main
 
 NAMES = ["bench", "check", "env", "list", "matrix", "mutants", "replay", "rules", "show", "simulate", "soak"]
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from specsim.cli.drawing import arrays_table
 from specsim.cli.output import progress
+from specsim.cli.show import arrays_table
 from specsim.conformance.backend import load
 from specsim.conformance.cases import Case, case_arguments, write_case
 from specsim.conformance.drawing import draw_requests, in_words, strides_of

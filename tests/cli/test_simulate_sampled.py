@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from specsim.cli.sampling import parameters_of
+from specsim.cli.simulate_options import parameters_of
 from specsim.host.sampling import ALL_TOKENS, SamplingParameters
 
 SMALL = ("--requests", 3, "--batch", 2, "--prompt-length", 6, "--max-new-tokens", 8, "--steps", 2)

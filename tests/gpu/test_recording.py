@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from specsim import gpu
-from specsim.cli.observed import Said, judge
+from specsim.cli.replay import Said, judge
 from specsim.config import SpecConfig
 from specsim.conformance.cases import read_case
 from specsim.conformance.recording.session import record

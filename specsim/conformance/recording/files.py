@@ -1,6 +1,5 @@
 """The folder of a recording: case files of the kind ``observed``, bounded in bytes, under names of one process."""
 
-import importlib.metadata
 import os
 import secrets
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from specsim.conformance.outcomes import Observation
 from specsim.conformance.recording.kept import Kept, NotUnderstood
 from specsim.conformance.stored import OBSERVED, Provenance
 from specsim.conformance.stored_arrays import is_storable
+from specsim.installation import versions_of
 
 DISTRIBUTIONS = ("numpy", "torch", "triton")
 
@@ -46,7 +46,9 @@ class Folder:
     def __init__(self, path: Path, implementation: str, seed: int, max_bytes: int, ties_are_free: bool) -> None:
         self.path = path
         self._max_bytes = max_bytes
-        self._provenance = Provenance(implementation, seed, _versions())
+        self._provenance = Provenance(
+            implementation, seed, {"specsim": specsim.__version__, **versions_of(DISTRIBUTIONS)}
+        )
         self._ties_are_free = ties_are_free
         self._num_files = 0
         self.name_anew()
@@ -132,11 +134,3 @@ def _remove(path: Path) -> None:
     for one in (path, path.with_name(f"{path.name}.part"), path.with_suffix(".safetensors")):
         with suppress(OSError):
             one.unlink(missing_ok=True)
-
-
-def _versions() -> dict[str, str]:
-    versions = {"specsim": specsim.__version__}
-    for name in DISTRIBUTIONS:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from specsim.host.ngram.continuation import Anchor
 from specsim.host.ngram.draft import NgramDraft, draft_after
 from specsim.host.ngram.parameters import NgramParameters, check_tokens
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range
 
 BETWEEN_DOCUMENTS = -1
 """Stands after each document: no context reaches over it, and nothing that is drafted."""
@@ -64,14 +64,8 @@ class NgramCorpus:
         self, documents: Sequence[Sequence[int]], parameters: NgramParameters, max_tokens: int = 10_000_000
     ) -> None:
         num_tokens = sum(len(document) for document in documents)
-        if not 1 <= num_tokens <= max_tokens:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what="tokens of a corpus",
-                got=num_tokens,
-                expected=f"1 to {max_tokens}",
-                because="it is kept as a whole, and an empty one drafts nothing",
-            )
+        because = "it is kept as a whole, and an empty one drafts nothing"
+        check_range(Reason.COUNT_OUT_OF_RANGE, "tokens of a corpus", num_tokens, because, 1, max_tokens)
         text: list[int] = []
         for number, document in enumerate(documents):
             text += [*check_tokens(f"documents[{number}]", document), BETWEEN_DOCUMENTS]

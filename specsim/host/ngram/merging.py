@@ -35,9 +35,7 @@ def share_draft_nodes(num_draft_tokens: int, num_corpora: int, budget: int) -> t
     num_drafts = count_draft_nodes(check_draft_size(num_draft_tokens))
     for what, got in (("num_corpora", num_corpora), ("budget", budget)):
         if got < 0:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected="at least 0", because="it is a count"
-            )
+            raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, "at least 0", "it is a count")
     each = min(budget, num_drafts) // num_corpora if num_corpora else 0
     return num_drafts - num_corpora * each, each
 
@@ -75,11 +73,7 @@ def merge_drafts(drafts: Sequence[NgramDraft], num_draft_tokens: int) -> NgramDr
     roots = list(dict.fromkeys(int(draft.tokens[ROOT]) for draft in drafts))
     if len(roots) > 1:
         raise SpecRejection(
-            Reason.NODE_OUT_OF_RANGE,
-            what="roots of the drafts to merge",
-            got=roots,
-            expected="one token",
-            because="they continue one text",
+            Reason.NODE_OUT_OF_RANGE, "roots of the drafts to merge", roots, "one token", "they continue one text"
         )
     tree = DraftTree(num_draft_tokens)
     for draft in drafts:

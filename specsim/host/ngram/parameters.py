@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from specsim.config import MOST_NODES, SpecConfig
 from specsim.counts import count_draft_nodes
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range, contradiction
 
 LARGEST_TOKEN = 2**31 - 1
 """Token ids of a store are 32 bits wide and not negative."""
@@ -73,25 +73,20 @@ class NgramParameters:
         return cls(max_breadth=topk, num_draft_tokens=num_draft_tokens)
 
     def __post_init__(self) -> None:
-        if self.max_depth < 2:
-            raise _contradiction("max_depth", self.max_depth, "at least 2", "a path is a context and what follows it")
-        if self.min_breadth < 1:
-            raise _contradiction("min_breadth", self.min_breadth, "at least 1", "a context that goes on is followed")
+        reason = Reason.BAD_CONFIGURATION
+        check_range(reason, "max_depth", self.max_depth, "a path is a context and what follows it", 2)
+        check_range(reason, "min_breadth", self.min_breadth, "a context that goes on is followed", 1)
         if self.max_breadth < self.min_breadth:
             expected = f"at least {self.min_breadth}, the least breadth"
-            raise _contradiction("max_breadth", self.max_breadth, expected, "short contexts are followed wider")
-        if self.capacity <= self.max_depth:
-            expected = f"at least {self.max_depth + 1}"
-            raise _contradiction("capacity", self.capacity, expected, "the root and one whole path have to fit")
-        if not 1 <= self.num_draft_tokens <= MOST_NODES:
-            expected = f"1 to {MOST_NODES}"
-            raise _contradiction("num_draft_tokens", self.num_draft_tokens, expected, "a draft has a root")
+            raise contradiction("max_breadth", self.max_breadth, expected, "short contexts are followed wider")
+        check_range(reason, "capacity", self.capacity, "the root and one whole path have to fit", self.max_depth + 1)
+        check_range(reason, "num_draft_tokens", self.num_draft_tokens, "a draft has a root", 1, MOST_NODES)
         if self.mode not in [*TreeMode]:
-            raise _contradiction("mode", self.mode, " or ".join(TreeMode), "a tree grows in one of these ways")
+            raise contradiction("mode", self.mode, " or ".join(TreeMode), "a tree grows in one of these ways")
         most = count_draft_nodes(self.num_draft_tokens)
         if self.corpora and not 1 <= self.corpus_budget <= most:
             expected = f"1 to {most}, or no corpus"
-            raise _contradiction("corpus_budget", self.corpus_budget, expected, "corpora share the nodes of a draft")
+            raise contradiction("corpus_budget", self.corpus_budget, expected, "corpora share the nodes of a draft")
 
     @property
     def config(self) -> SpecConfig:
@@ -110,13 +105,8 @@ def check_tokens(what: str, tokens: Sequence[int]) -> tuple[int, ...]:
     checked = tuple(int(token) for token in tokens)
     for place, token in enumerate(checked):
         if not 0 <= token <= LARGEST_TOKEN:
-            raise SpecRejection(
-                Reason.TOKEN_OUT_OF_RANGE,
-                what=f"{what}[{place}]",
-                got=token,
-                expected=f"0 to {LARGEST_TOKEN}",
-                because="ids are 32 bits wide and not negative",
-            )
+            because = "ids are 32 bits wide and not negative"
+            raise SpecRejection(Reason.TOKEN_OUT_OF_RANGE, f"{what}[{place}]", token, f"0 to {LARGEST_TOKEN}", because)
     return checked
 
 
@@ -128,14 +118,9 @@ def check_context(tokens: Sequence[int]) -> tuple[int, ...]:
     SpecRejection
         COUNT_OUT_OF_RANGE: the text is empty; TOKEN_OUT_OF_RANGE.
     """
-    if not len(tokens):
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="tokens to continue",
-            got=0,
-            expected="at least 1",
-            because="the last one is the root of the draft",
-        )
+    check_range(
+        Reason.COUNT_OUT_OF_RANGE, "tokens to continue", len(tokens), "the last one is the root of the draft", 1
+    )
     return check_tokens("tokens to continue", tokens)
 
 
@@ -147,16 +132,5 @@ def check_draft_size(num_draft_tokens: int) -> int:
     SpecRejection
         SCALAR_OUT_OF_RANGE: no tree has so many.
     """
-    if 1 <= num_draft_tokens <= MOST_NODES:
-        return num_draft_tokens
-    raise SpecRejection(
-        Reason.SCALAR_OUT_OF_RANGE,
-        what="num_draft_tokens",
-        got=num_draft_tokens,
-        expected=f"1 to {MOST_NODES}",
-        because="a draft has a root",
-    )
-
-
-def _contradiction(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)
+    check_range(Reason.SCALAR_OUT_OF_RANGE, "num_draft_tokens", num_draft_tokens, "a draft has a root", 1, MOST_NODES)
+    return num_draft_tokens

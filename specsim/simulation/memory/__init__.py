@@ -1,35 +1,25 @@
 """Host memory of an engine: slots, pages, rows, cached prefixes, and the books that say who owns them."""
 
 from specsim.simulation.memory.books import Books
-from specsim.simulation.memory.decode import extend_holdings, prepare_for_decode
-from specsim.simulation.memory.demand import new_tokens_required_next_decode, positions_of_decode
+from specsim.simulation.memory.decode import Room, make_room, prepare_for_decode
+from specsim.simulation.memory.free_list import RowAllocator
 from specsim.simulation.memory.holding import Holding, Memory, SlotRange
 from specsim.simulation.memory.keys import key_units
 from specsim.simulation.memory.ledger import Ledger
-from specsim.simulation.memory.page_allocator import PageAllocator
+from specsim.simulation.memory.pages import PageAllocator, SlotAllocator
 from specsim.simulation.memory.prefill import admit_request, allocate_chunk, match_prefix, publish_prefix
-from specsim.simulation.memory.protocols import (
-    Allocator,
-    KeyUnit,
-    Match,
-    PrefixCache,
-    Rows,
-    Snapshot,
-    SwaSlots,
-    SwaSnapshot,
-)
+from specsim.simulation.memory.protocols import Allocator, KeyUnit, Match, Rows, Snapshot, SwaSlots
 from specsim.simulation.memory.radix_cache import RadixCache
 from specsim.simulation.memory.release import owned_length, plan_release, release_finished, release_retracted
 from specsim.simulation.memory.reserve import (
     DecodeSizes,
     alloc_len_per_decode,
     decode_reserve,
+    new_tokens_required_next_decode,
     next_allocated_length,
+    positions_of_decode,
     required_row_width,
 )
-from specsim.simulation.memory.room import Room, evict_for, make_room
-from specsim.simulation.memory.rows import RowAllocator
-from specsim.simulation.memory.slot_allocator import SlotAllocator
 from specsim.simulation.memory.swa_allocator import SwaAllocator
 from specsim.simulation.memory.window import evict_behind_window, most_swa_slots, num_behind_window, with_swa_slots
 
@@ -43,7 +33,6 @@ __all__ = [
     "Match",
     "Memory",
     "PageAllocator",
-    "PrefixCache",
     "RadixCache",
     "Room",
     "RowAllocator",
@@ -53,14 +42,11 @@ __all__ = [
     "Snapshot",
     "SwaAllocator",
     "SwaSlots",
-    "SwaSnapshot",
     "admit_request",
     "alloc_len_per_decode",
     "allocate_chunk",
     "decode_reserve",
     "evict_behind_window",
-    "evict_for",
-    "extend_holdings",
     "key_units",
     "make_allocator",
     "make_room",

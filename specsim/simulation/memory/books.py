@@ -61,9 +61,7 @@ class Books:
     def require_waiting(self) -> None:
         """Refuse to admit a request that has a row."""
         if self.row:
-            raise SpecRejection(
-                Reason.DUPLICATE_ROW, what="row of the request", got=self.row, expected="none", because="it has one"
-            )
+            raise SpecRejection(Reason.DUPLICATE_ROW, "row of the request", self.row, "none", "it has one")
 
     def allocate(self, end: int) -> "Books":
         """Own the positions up to an end.
@@ -166,10 +164,8 @@ class Books:
 
 
 def _out_of_range(what: str, got: int, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.COUNT_OUT_OF_RANGE, what=what, got=got, expected=expected, because=because)
+    return SpecRejection(Reason.COUNT_OUT_OF_RANGE, what, got, expected, because)
 
 
 def _freed_twice(what: str) -> SpecRejection:
-    return SpecRejection(
-        Reason.DOUBLE_FREE, what=what, got="freed", expected="owned", because="a request gives them back once"
-    )
+    return SpecRejection(Reason.DOUBLE_FREE, what, "freed", "owned", "a request gives them back once")

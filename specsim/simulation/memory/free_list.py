@@ -1,10 +1,10 @@
-"""A free list of numbers: handed out from the front, each to one owner."""
+"""A free list of numbers: handed out from the front, each to one owner; rows of the request-to-token map are some."""
 
 import random
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_range
 
 
 class FreeList:
@@ -33,22 +33,9 @@ class FreeList:
 
     def check(self, count: int) -> None:
         """Refuse to hand out a negative number of them, or more than are free."""
-        if count < 0:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what=f"allocation of {self.what}s",
-                got=count,
-                expected="at least 0",
-                because="what is handed out was needed",
-            )
-        if count > len(self.numbers):
-            raise SpecRejection(
-                Reason.OUT_OF_SLOTS,
-                what=f"allocation of {self.what}s",
-                got=count,
-                expected=f"at most {len(self.numbers)}",
-                because="no more are free",
-            )
+        what = f"allocation of {self.what}s"
+        check_range(Reason.COUNT_OUT_OF_RANGE, what, count, "what is handed out was needed", 0)
+        check_range(Reason.OUT_OF_SLOTS, what, count, "no more are free", most=len(self.numbers))
 
     def take(self, count: int) -> list[int]:
         """Hand out the first numbers."""
@@ -86,10 +73,40 @@ def twice(numbers: Iterable[int]) -> list[int]:
 
 def double_free(what: str, numbers: Sequence[int]) -> SpecRejection:
     """Return the refusal to take numbers back."""
-    return SpecRejection(
-        Reason.DOUBLE_FREE,
-        what=f"freed {what}s",
-        got=list(numbers),
-        expected="owned ones, each once",
-        because="freeing twice gives one number to two owners",
-    )
+    because = "freeing twice gives one number to two owners"
+    return SpecRejection(Reason.DOUBLE_FREE, f"freed {what}s", list(numbers), "owned ones, each once", because)
+
+
+class RowAllocator:
+    """Rows 1 … ``num_rows−1``, one a request; row 0 is for padding.
+
+    Parameters
+    ----------
+    num_rows : int
+        Rows of the map, row 0 included.
+    shuffle_seed : int or None
+        Start with a shuffled order.
+    """
+
+    def __init__(self, num_rows: int, shuffle_seed: int | None = None) -> None:
+        self._rows = FreeList(num_rows, "row", shuffle_seed)
+
+    @property
+    def num_free(self) -> int:
+        """Rows that can be handed out."""
+        return len(self._rows)
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """Rows that a request has."""
+        return frozenset(self._rows.owned)
+
+    def allocate(self, count: int) -> list[int]:
+        """Hand out the first rows."""
+        return self._rows.take(count)
+
+    def free(self, rows: Iterable[int]) -> None:
+        """Take rows back, after those that are free."""
+        returned = list(rows)
+        self._rows.require_owned(returned)
+        self._rows.append(returned)

@@ -1,10 +1,10 @@
-"""What the allocators of slots and of pages share: everything but the order in which pages come back."""
+"""The allocators of slots and of pages, which share everything but the order in which pages come back."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from specsim.counts import ceil_to
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_multiple, contradiction
 from specsim.simulation.memory.free_list import FreeList, double_free, twice
 from specsim.simulation.memory.protocols import Snapshot
 
@@ -65,14 +65,7 @@ class PagedAllocator(ABC):
 
     def allocate(self, count: int) -> list[int]:
         """Hand out whole pages from the front of the free list."""
-        if count % self._page_size:
-            raise SpecRejection(
-                Reason.NOT_DIVISIBLE,
-                what="slots to allocate",
-                got=count,
-                expected=f"a multiple of {self._page_size}",
-                because="whole pages are handed out",
-            )
+        check_multiple("slots to allocate", count, self._page_size, "whole pages are handed out")
         return self._slots_of(self._free.take(count // self._page_size))
 
     def extend(self, prefixes: Sequence[int], ends: Sequence[int], last_slots: Sequence[int]) -> list[list[int]]:
@@ -139,22 +132,12 @@ class PagedAllocator(ABC):
 
     def _check_extend(self, prefixes: Sequence[int], ends: Sequence[int], last_slots: Sequence[int]) -> None:
         if not len(prefixes) == len(ends) == len(last_slots):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what="prefixes, ends, last_slots",
-                got=(len(prefixes), len(ends), len(last_slots)),
-                expected="one length",
-                because="each request has one of each",
-            )
+            got, because = (len(prefixes), len(ends), len(last_slots)), "each request has one of each"
+            raise SpecRejection(Reason.INCONSISTENT_LENGTHS, "prefixes, ends, last_slots", got, "one length", because)
         for place, (prefix, end, last) in enumerate(zip(prefixes, ends, last_slots, strict=True)):
             if not 0 <= prefix <= end:
-                raise SpecRejection(
-                    Reason.COUNT_OUT_OF_RANGE,
-                    what=f"ends[{place}]",
-                    got=end,
-                    expected=f"at least {max(prefix, 0)}",
-                    because=f"the request has {prefix} positions",
-                )
+                expected, because = f"at least {max(prefix, 0)}", f"the request has {prefix} positions"
+                raise SpecRejection(Reason.COUNT_OUT_OF_RANGE, f"ends[{place}]", end, expected, because)
             if (last + 1) % self._page_size != prefix % self._page_size or (prefix == 0) != (last == -1):
                 raise SpecRejection(
                     Reason.INCONSISTENT_LENGTHS,
@@ -172,13 +155,8 @@ class PagedAllocator(ABC):
         partial = [last // self._page_size for last in last_slots if (last + 1) % self._page_size]
         shared = twice(partial)
         if shared:
-            raise SpecRejection(
-                Reason.DUPLICATE_SLOT,
-                what="last pages of the requests",
-                got=shared,
-                expected="one request each",
-                because="both would fill the same slots",
-            )
+            expected, because = "one request each", "both would fill the same slots"
+            raise SpecRejection(Reason.DUPLICATE_SLOT, "last pages of the requests", shared, expected, because)
 
     def _num_pages(self, length: int) -> int:
         return -(-length // self._page_size)
@@ -191,4 +169,59 @@ class PagedAllocator(ABC):
 
 
 def _misplaced(got: str, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.OPEN_FREE_GROUP, what="free group", got=got, expected=expected, because=because)
+    return SpecRejection(Reason.OPEN_FREE_GROUP, "free group", got, expected, because)
+
+
+class SlotAllocator(PagedAllocator):
+    """Slots 1 … ``num_slots−1``; those that come back line up after the free ones, as they were named.
+
+    Parameters
+    ----------
+    num_slots : int
+        Slots of the pool, slot 0 included.
+    shuffle_seed : int or None
+        Start with a shuffled order, so that neighbours in time are no neighbours in memory.
+
+    Notes
+    -----
+    Source: semantics I.6.
+    """
+
+    def __init__(self, num_slots: int, shuffle_seed: int | None = None) -> None:
+        super().__init__(num_slots, 1, shuffle_seed)
+
+    def _order(self, slots: Sequence[int]) -> None:
+        self._free.append(slots)
+
+
+class PageAllocator(PagedAllocator):
+    """Pages 1 … ``num_slots // page_size − 1``; those that come back go before the free ones, ascending.
+
+    Parameters
+    ----------
+    num_slots : int
+        Slots of the pool, those of page 0 included.
+    page_size : int
+        Slots of a page, at least 2.
+    shuffle_seed : int or None
+        Start with a shuffled order of pages.
+
+    Raises
+    ------
+    SpecRejection
+        BAD_CONFIGURATION: a page of one slot, which ``SlotAllocator`` hands out in another order.
+
+    Notes
+    -----
+    Source: semantics I.6.
+    """
+
+    def __init__(self, num_slots: int, page_size: int, shuffle_seed: int | None = None) -> None:
+        if page_size < 2:
+            raise contradiction(
+                "page_size", page_size, "at least 2", "slots that are owned one by one come back in another order"
+            )
+        super().__init__(num_slots, page_size, shuffle_seed)
+
+    def _order(self, slots: Sequence[int]) -> None:
+        self._free.prepend(sorted(self._pages_of(slots)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from specsim.counts import floor_to
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length, check_range
 from specsim.simulation.memory.free_list import twice
 from specsim.simulation.memory.protocols import KeyUnit, Match
 from specsim.simulation.memory.radix_node import RadixNode
@@ -62,14 +62,7 @@ class RadixCache:
 
     def insert(self, key: Sequence[KeyUnit], slots: Sequence[int]) -> int:
         """Own the slots of a key from where the cached ones end, and return how many units were cached before."""
-        if len(slots) != len(key):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what="slots to insert",
-                got=len(slots),
-                expected=str(len(key)),
-                because="each unit of the key has one",
-            )
+        check_length("slots to insert", len(slots), len(key), "each unit of the key has one")
         whole = self._whole_pages(key)
         num_cached = sum(num_shared for _, num_shared in self._passed(whole))
         added = tuple(slots[num_cached : len(whole)])
@@ -89,27 +82,16 @@ class RadixCache:
     def unlock(self, node: object) -> None:
         """Stop keeping it for one of them."""
         path = list(self._own(node).path())
-        if path and not path[0].num_locks:
-            raise SpecRejection(
-                Reason.DOUBLE_FREE,
-                what="locks of a cached front",
-                got=0,
-                expected="at least 1",
-                because="each lock is taken off once",
+        if path:
+            check_range(
+                Reason.DOUBLE_FREE, "locks of a cached front", path[0].num_locks, "each lock is taken off once", 1
             )
         for passed in path:
             passed.num_locks -= 1
 
     def evict(self, num_slots: int) -> list[int]:
         """Forget unlocked leaves, the least recently used first, and return their slots."""
-        if num_slots < 0:
-            raise SpecRejection(
-                Reason.COUNT_OUT_OF_RANGE,
-                what="slots to evict",
-                got=num_slots,
-                expected="at least 0",
-                because="what is given back was needed",
-            )
+        check_range(Reason.COUNT_OUT_OF_RANGE, "slots to evict", num_slots, "what is given back was needed", 0)
         given: list[int] = []
         order = count()
         leaves = [
@@ -155,23 +137,13 @@ class RadixCache:
     def _check_slots(self, slots: tuple[int, ...]) -> None:
         shared = sorted(self._slots.intersection(slots)) or twice(slots)
         if shared:
-            raise SpecRejection(
-                Reason.DUPLICATE_SLOT,
-                what="slots to insert",
-                got=shared,
-                expected="slots that no other position has",
-                because="the cache would own them twice",
-            )
+            expected, because = "slots that no other position has", "the cache would own them twice"
+            raise SpecRejection(Reason.DUPLICATE_SLOT, "slots to insert", shared, expected, because)
         size = self._page_size
         for place, slot in enumerate(slots):
             if slot % size != place % size or slot // size != slots[floor_to(place, size)] // size:
-                raise SpecRejection(
-                    Reason.INCONSISTENT_LENGTHS,
-                    what=f"slots to insert[{place}]",
-                    got=slot,
-                    expected=f"place {place % size} of one page of {size}",
-                    because="pages are kept as wholes",
-                )
+                expected, because = f"place {place % size} of one page of {size}", "pages are kept as wholes"
+                raise SpecRejection(Reason.INCONSISTENT_LENGTHS, f"slots to insert[{place}]", slot, expected, because)
 
     def _own(self, node: object) -> RadixNode:
         """Return a node of this tree; one that was evicted is none."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specsim.counts import ceil_to, floor_to
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range
 from specsim.simulation.memory.books import Books
 from specsim.simulation.memory.holding import Holding, Memory
 from specsim.simulation.memory.keys import KeyUnits, key_units, num_key_units
@@ -75,14 +75,8 @@ def plan_release(books: Books, num_owned: int, page_size: int, has_pair_keys: bo
     -----
     Source: semantics I.4.
     """
-    if not books.num_protected <= num_owned <= books.num_allocated:
-        raise SpecRejection(
-            Reason.COUNT_OUT_OF_RANGE,
-            what="num_owned",
-            got=num_owned,
-            expected=f"{books.num_protected} to {books.num_allocated}",
-            because="a request ends after what the prefix cache has of it",
-        )
+    because = "a request ends after what the prefix cache has of it"
+    check_range(Reason.COUNT_OUT_OF_RANGE, "num_owned", num_owned, because, books.num_protected, books.num_allocated)
     num_key = floor_to(num_key_units(num_owned, has_pair_keys, num_ahead), page_size)
     scratch_start = min(ceil_to(num_owned, page_size), books.num_allocated)
     return Release(books.num_protected, num_key, num_owned, (scratch_start, books.num_allocated))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, check_length, contradiction
 from specsim.simulation.memory.free_list import double_free
 from specsim.simulation.memory.protocols import Allocator, Snapshot, SwaSnapshot
 
@@ -37,13 +37,8 @@ class SwaAllocator:
 
     def __init__(self, full: Allocator, swa: Allocator) -> None:
         if full.page_size != swa.page_size:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
-                what="page_size of the SWA pool",
-                got=swa.page_size,
-                expected=str(full.page_size),
-                because="a page of one pool stands for a page of the other",
-            )
+            because = "a page of one pool stands for a page of the other"
+            raise contradiction("page_size of the SWA pool", swa.page_size, str(full.page_size), because)
         self._full = full
         self._swa = swa
         self._map: NDArray[np.int64] = np.zeros(full.num_slots, dtype=np.int64)
@@ -141,26 +136,14 @@ class SwaAllocator:
         """Give the SWA slots of some full pages to others that hold the same text and have none."""
         for named in (slots, to):
             self._check_pages(named)
-        if len(slots) != len(to):
-            raise SpecRejection(
-                Reason.INCONSISTENT_LENGTHS,
-                what="slots that get an SWA slot",
-                got=len(to),
-                expected=str(len(slots)),
-                because="each gives to one",
-            )
+        check_length("slots that get an SWA slot", len(to), len(slots), "each gives to one")
         gone = [slot for slot in slots if not self._map[slot]]
         if gone:
             raise unmapped("slots that give an SWA slot", gone, "they have none to give")
         taken = [slot for slot in to if self._map[slot]]
         if taken:
-            raise SpecRejection(
-                Reason.DUPLICATE_SLOT,
-                what="slots that get an SWA slot",
-                got=taken,
-                expected="slots without one",
-                because="what they have would be lost",
-            )
+            expected, because = "slots without one", "what they have would be lost"
+            raise SpecRejection(Reason.DUPLICATE_SLOT, "slots that get an SWA slot", taken, expected, because)
         self._map[list(to)] = self._map[list(slots)]
         self._map[list(slots)] = UNMAPPED
 
@@ -216,15 +199,10 @@ class SwaAllocator:
         size = self.page_size
         whole = {slot // size * size + place for slot in slots for place in range(size)}
         if whole != set(slots):
-            raise SpecRejection(
-                Reason.NOT_DIVISIBLE,
-                what="slots of SWA pages",
-                got=sorted(slots),
-                expected=f"whole pages of {size}",
-                because="a page has its SWA slots as a whole",
-            )
+            expected, because = f"whole pages of {size}", "a page has its SWA slots as a whole"
+            raise SpecRejection(Reason.NOT_DIVISIBLE, "slots of SWA pages", sorted(slots), expected, because)
 
 
 def unmapped(what: str, got: object, because: str) -> SpecRejection:
     """Return the refusal to use slots without an SWA slot."""
-    return SpecRejection(Reason.UNMAPPED_SLOT, what=what, got=got, expected="slots with an SWA slot", because=because)
+    return SpecRejection(Reason.UNMAPPED_SLOT, what, got, "slots with an SWA slot", because)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.batches import DraftOutput, PagedKeys
 from specsim.simulation.models.description import DraftSource, ModelDescription
 from specsim.simulation.models.protocol import Model, require_model
@@ -69,11 +69,6 @@ def require_block_model(model: Any, arrays: str) -> ModelDescription:
     """
     facts = require_model(model, arrays, READS_FEATURES)
     if not isinstance(model, BlockModel):
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
-            what="model",
-            got=facts.name,
-            expected="one with project_features and draft_block",
-            because="DFLASH drafts blocks over KV that is made of the target's features",
-        )
+        because = "DFLASH drafts blocks over KV that is made of the target's features"
+        raise contradiction("model", facts.name, "one with project_features and draft_block", because)
     return facts

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, check_range, contradiction
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 from specsim.simulation.models.protocol import Model, require_model
@@ -76,26 +76,26 @@ def require_frozen_model(model: Any, arrays: str, topk: int, has_dp_attention: b
     facts = require_model(model, arrays, (DraftSource.TARGET_KV,))
     if not isinstance(model, FrozenKVModel):
         because = "FROZEN_KV_MTP drafts over the target's KV"
-        raise _reject("model", facts.name, "one with draft_frozen", because)
+        raise contradiction("model", facts.name, "one with draft_frozen", because)
     components = facts.components_of(Side.TARGET)
     num_layers = min((one.num_layers for one in components), default=0)
-    if facts.num_assistant_layers < 1:
-        raise _reject(
-            "description.num_assistant_layers", facts.num_assistant_layers, "at least 1", "a draft has layers"
-        )
-    for layer in range(facts.num_assistant_layers):
+    num_own = facts.num_assistant_layers
+    check_range(Reason.BAD_CONFIGURATION, "description.num_assistant_layers", num_own, "a draft has layers", 1)
+    for layer in range(num_own):
         what, found = f"target layer of draft layer {layer}", facts.target_layer_of.get(layer)
         if found is None:
-            raise _reject(what, "none", "an entry of description.target_layer_of", "the layer has no KV of its own")
+            raise contradiction(
+                what, "none", "an entry of description.target_layer_of", "the layer has no KV of its own"
+            )
         if not 0 <= found < num_layers:
             because = "it reads the KV of that layer"
-            raise _reject(what, found, f"0 to {num_layers - 1}" if num_layers else "a target with KV", because)
+            raise contradiction(what, found, f"0 to {num_layers - 1}" if num_layers else "a target with KV", because)
     width = len(facts.draft_layers) * facts.hidden_width
     if facts.draft_hidden_width != width:
         because = "what the target says and what the draft carries on take one place"
-        raise _reject("description.draft_hidden_width", facts.draft_hidden_width, str(width), because)
+        raise contradiction("description.draft_hidden_width", facts.draft_hidden_width, str(width), because)
     if has_dp_attention and topk > 1:
-        raise _reject("topk", topk, "1 where other ranks wait", "ranks would have to agree on copies of requests")
+        raise contradiction("topk", topk, "1 where other ranks wait", "ranks would have to agree on copies of requests")
     return facts
 
 
@@ -117,7 +117,3 @@ def accepting_unread_states() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnreadState)
         yield
-
-
-def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -1,8 +1,8 @@
 """Idle batches, and pools that hold nothing but the dump: what a rank without requests runs its forwards on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 from specsim.phases.form import Zeros
 from specsim.simulation.models.batches import (
@@ -17,6 +17,7 @@ from specsim.simulation.models.block import BlockBatch, FeatureBatch
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.frozen import FrozenDraftBatch
 
+BatchT = TypeVar("BatchT")
 DUMP_SLOTS = 64
 """Slots of the pools: a page of an indexer."""
 
@@ -43,49 +44,24 @@ class IdleBatches:
 
     def beams(self) -> DraftStepBatch[Any]:
         """Return no beam."""
-        return DraftStepBatch(
-            req_pool_indices=self._ids(),
-            input_ids=self._ids(),
-            positions=self._ids(),
-            out_cache_loc=self._ids(),
-            keys=self._lists(),
-            hidden_states=self._hidden(),
-            depth=2,
-        )
+        return self._empty(DraftStepBatch, keys=self._lists(), hidden_states=self._hidden(), depth=2)
 
     def extend(self) -> DraftExtendBatch[Any]:
         """Return no token to catch up with."""
-        facts = self.description
-        width = facts.hidden_width * len(facts.hidden_layers)
-        return DraftExtendBatch(
-            req_pool_indices=self._ids(),
-            input_ids=self._ids(),
-            positions=self._ids(),
-            out_cache_loc=self._ids(),
-            keys=self._keys(),
-            hidden_states=self.zeros((0, width), facts.hidden_dtype) if facts.hidden_layers else None,
-            select=self._ids(),
-        )
+        heard = self._heard() if self.description.hidden_layers else None
+        return self._empty(DraftExtendBatch, keys=self._keys(), hidden_states=heard)
 
     def frozen_beams(self) -> FrozenDraftBatch[Any]:
         """Return no beam of a draft over the target's KV."""
-        return FrozenDraftBatch(
-            input_ids=self._ids(),
-            positions=self._ids(),
-            keys=self._lists(),
-            hidden_states=self._hidden(),
-            depth=1,
-        )
+        return self._empty(FrozenDraftBatch, keys=self._lists(), hidden_states=self._hidden(), depth=1)
 
     def blocks(self, num_nodes: int) -> BlockBatch[Any]:
         """Return no block of so many positions."""
-        return BlockBatch(self._ids(), self._ids(), self._ids(), self._keys(), num_nodes)
+        return self._empty(BlockBatch, keys=self._keys(), num_draft_tokens=num_nodes)
 
     def features(self) -> FeatureBatch[Any]:
         """Return the features of no position."""
-        facts = self.description
-        width = facts.hidden_width * len(facts.hidden_layers)
-        return FeatureBatch(self._ids(), self._ids(), self.zeros((0, width), facts.hidden_dtype))
+        return self._empty(FeatureBatch, features=self._heard())
 
     def states(self, *leading: int) -> Mapping[str, list[Any]]:
         """Return recurrent states with these leading axes."""
@@ -104,12 +80,8 @@ class IdleBatches:
             table = self.zeros((0, 0), "int64")
             window = WindowKeys(self._buffers(facts.swa_components), self._ids(), table, facts.window)
         parents = num_nodes is not None and facts.state_components
-        return TargetBatch(
-            req_pool_indices=self._ids(),
-            input_ids=self._ids(),
-            positions=self._ids(),
-            out_cache_loc=self._ids(),
-            prefix_lens=self._ids(),
+        return self._empty(
+            TargetBatch,
             keys=self._keys(),
             tree_mask=None if num_nodes is None else self.zeros((0,), "bool"),
             parents=self.zeros((0, num_nodes or 0), "int64") if parents else None,
@@ -118,6 +90,10 @@ class IdleBatches:
             is_sampled=False,
             window_keys=window,
         )
+
+    def _empty(self, kind: type[BatchT], **given: Any) -> BatchT:
+        """Return a batch of a kind without a row; of a field that is not given it has no id, position or slot."""
+        return kind(**{one.name: self._ids() for one in fields(kind) if one.name not in given}, **given)  # type: ignore[arg-type]
 
     def _ids(self) -> Any:
         return self.zeros((0,), "int64")
@@ -128,6 +104,11 @@ class IdleBatches:
     def _lists(self) -> ListedKeys[Any]:
         """Return no list; there is room for a key, which a forward may load and throw away."""
         return ListedKeys(self.zeros((1,), "int32"), self.zeros((1,), "int32"), 1)
+
+    def _heard(self) -> Any:
+        """Return the target's hidden states, of the layers that the draft consumes."""
+        facts = self.description
+        return self.zeros((0, facts.hidden_width * len(facts.hidden_layers)), facts.hidden_dtype)
 
     def _hidden(self) -> Any:
         facts = self.description

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from specsim.config import SpecConfig
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput
 from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 from specsim.simulation.models.protocol import Model, require_model
@@ -55,15 +55,11 @@ def require_layered(model: Any, config: SpecConfig, arrays: str) -> ModelDescrip
     facts = require_model(model, arrays, (DraftSource.LAYERS,))
     if not isinstance(model, LayeredModel):
         because = "every draft step runs a layer of its own"
-        raise _reject("model", type(model).__name__, "a specsim.simulation.models.layered.LayeredModel", because)
+        raise contradiction("model", type(model).__name__, "a specsim.simulation.models.layered.LayeredModel", because)
     for one in facts.kv_components:
         if one.side is Side.DRAFT and one.num_layers != config.num_steps:
             what = f"layers of the draft component {one.name!r}"
-            raise _reject(what, one.num_layers, str(config.num_steps), "a draft has a layer a step")
+            raise contradiction(what, one.num_layers, str(config.num_steps), "a draft has a layer a step")
     if config.topk != 1:
-        raise _reject("topk", config.topk, "1", "each layer proposes one token, and together they are a chain")
+        raise contradiction("topk", config.topk, "1", "each layer proposes one token, and together they are a chain")
     return facts
-
-
-def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from specsim.config import INDEXER_GROUP, INDEXER_PAGE_KEYS, INDEXER_SCALE_BYTES
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import Reason, SpecRejection, contradiction
 from specsim.simulation.models.description import (
     KVComponent,
     Layout,
@@ -118,8 +118,7 @@ def indexer_width(component: KVComponent) -> int:
     group = INDEXER_GROUP + INDEXER_SCALE_BYTES
     num_groups, rest = divmod(component.row_shape[0], INDEXER_PAGE_KEYS * group)
     if rest or not num_groups or len(component.row_shape) != 1 or component.dtype != "uint8":
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
+        raise contradiction(
             what=f"{component.side.value} component {component.name!r}",
             got=f"{component.dtype} {list(component.row_shape)}",
             expected=f"uint8, a multiple of {INDEXER_PAGE_KEYS * group} bytes",
@@ -133,8 +132,7 @@ def _same_width(indexers: Sequence[KVComponent]) -> int:
     width, *others = (indexer_width(one) for one in indexers)
     for one, other in zip(indexers[1:], others, strict=True):
         if other != width:
-            raise SpecRejection(
-                Reason.BAD_CONFIGURATION,
+            raise contradiction(
                 what=f"bytes of a key of the {one.side.value.lower()} component {one.name!r}",
                 got=other,
                 expected=f"{width}, as of {indexers[0].name!r}",

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput, DraftStepBatch, TargetBatch, TargetOutput
 from specsim.simulation.models.description import DraftSource, ModelDescription, Side
 
@@ -77,29 +77,31 @@ def require_model(model: Any, arrays: str, draft_sources: Collection[DraftSource
     if not isinstance(model, Model):
         loader = {"numpy": "specsim.reference.models.load_model", "torch": "specsim.gpu.models.load_model"}[arrays]
         because = f"the worker runs its forwards; {loader} makes a toy model one"
-        raise _reject("model", type(model).__name__, "a specsim.simulation.models.protocol.Model", because)
+        raise contradiction("model", type(model).__name__, "a specsim.simulation.models.protocol.Model", because)
     facts = model.description
     if facts.arrays != arrays:
-        raise _reject("description.arrays", facts.arrays, arrays, "the worker's buffers are of that kind")
+        raise contradiction("description.arrays", facts.arrays, arrays, "the worker's buffers are of that kind")
     if facts.draft_source not in draft_sources:
         expected, because = " or ".join(one.name for one in draft_sources), "the worker drafts with such a model"
         if draft_sources == _ITS_OWN_KV:
             because = "the worker drafts with a draft model that has KV of its own"
-        raise _reject("description.draft_source", facts.draft_source.name, expected, because)
+        raise contradiction("description.draft_source", facts.draft_source.name, expected, because)
     for side in Side:
         names = [one.name for one in facts.kv_components if one.side is side]
         if len(set(names)) != len(names):
-            raise _reject(f"{side.value} components", names, "different names", "buffers are passed by name")
+            raise contradiction(f"{side.value} components", names, "different names", "buffers are passed by name")
     windows = sorted({one.window for one in facts.swa_components})
     if len(windows) > 1 or any(window < 1 for window in windows):
-        raise _reject("windows of SWA components", windows, "one, of at least 1", "one map of slots serves all of them")
+        raise contradiction(
+            "windows of SWA components", windows, "one, of at least 1", "one map of slots serves all of them"
+        )
     if any(one.side is Side.DRAFT for one in facts.swa_components):
-        raise _reject("side of SWA components", Side.DRAFT.value, Side.TARGET.value, "the draft sees its whole text")
+        raise contradiction(
+            "side of SWA components", Side.DRAFT.value, Side.TARGET.value, "the draft sees its whole text"
+        )
     missing = sorted(set(facts.hidden_layers) - {-1, *facts.auxiliary_layers})
     if missing:
-        raise _reject("description.draft_layers", missing, "-1 or auxiliary_layers", "the target returns no others")
+        raise contradiction(
+            "description.draft_layers", missing, "-1 or auxiliary_layers", "the target returns no others"
+        )
     return facts
-
-
-def _reject(what: str, got: object, expected: str, because: str) -> SpecRejection:
-    return SpecRejection(Reason.BAD_CONFIGURATION, what=what, got=got, expected=expected, because=because)

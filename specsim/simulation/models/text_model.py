@@ -61,13 +61,7 @@ class TextModel:
             BAD_TEXT: the text is empty.
         """
         if not text:
-            raise SpecRejection(
-                Reason.BAD_TEXT,
-                what="text",
-                got="empty",
-                expected="at least one byte",
-                because="its n-grams are counted",
-            )
+            raise SpecRejection(Reason.BAD_TEXT, "text", "empty", "at least one byte", "its n-grams are counted")
         counts = count_ngrams(text, TARGET_ORDERS, num_buckets)
         counts.flags.writeable = False
         return cls(target_counts=counts, draft_counts=counts[:DRAFT_ORDERS])

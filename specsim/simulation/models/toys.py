@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from specsim.rejection import Reason, SpecRejection
+from specsim.rejection import contradiction
 from specsim.simulation.models.description import FINAL_LAYER, DraftSource, ModelDescription, Side
 from specsim.simulation.models.ground_truth import LanguageModel, Prefix
 from specsim.simulation.models.hash_model import HashModel
@@ -27,8 +27,7 @@ def describe(language_model: LanguageModel, arrays: str) -> ModelDescription:
         BAD_CONFIGURATION: a draft with recurrent state or a sliding window.
     """
     if language_model.draft_pool not in DRAFT_KINDS:
-        raise SpecRejection(
-            Reason.BAD_CONFIGURATION,
+        raise contradiction(
             what="draft_pool",
             got=language_model.draft_pool.value,
             expected=" or ".join(kind.value for kind in DRAFT_KINDS),

@@ -5,8 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from specsim.cli.explained import lines_of
-from specsim.cli.failures import CaseFolder
+from specsim.cli.check_report import CaseFolder, lines_of
 from specsim.conformance.backend import load
 from specsim.conformance.isolation.jobs import CannotStart, Done, Fate, Limits, Lost, Skipped
 from specsim.properties.conformance import units

@@ -5,7 +5,7 @@ import pytest
 from specsim.algorithms import DRAFTERS, WORKERS, SpeculativeAlgorithm
 from specsim.config import SpecConfig
 from specsim.discovery import import_class
-from specsim.rules.others import DEFAULT_DFLASH_BLOCK
+from specsim.rules.order import DEFAULT_DFLASH_BLOCK
 from specsim.rules.sizes import CHAIN_OF_THREE
 
 

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from specsim.conformance.recording.held import Held
+from specsim.conformance.recording.held import Held, Sample
 from specsim.conformance.recording.kept import Kept
-from specsim.conformance.recording.sample import Sample
 
 
 def test_every_later_call_has_the_same_chance():

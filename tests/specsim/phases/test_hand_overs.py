@@ -9,7 +9,7 @@ from specsim.contracts.contract import Unit
 from specsim.operations import TABLE
 from specsim.operations.shared import seq_lens
 from specsim.phases import DraftExtendInput, DraftInput, EagleDraftExtendInput, VerifyInput, VerifyOutput
-from specsim.phases.carried import argument_of, narrowed, output_of
+from specsim.phases.carried import array_of, narrowed
 
 PHASES = {one.__name__: one for one in (DraftInput, VerifyInput, VerifyOutput, DraftExtendInput, EagleDraftExtendInput)}
 SIZES = {"request": 3, "node": 5, "draft": 2, "topk": 2, "step": 2, "hidden": 7, "position": 40, "row": 9}
@@ -199,13 +199,13 @@ def test_a_planted_drift_is_found(changes, line):
 
 def test_a_field_is_what_the_operation_states():
     contract = TABLE["build_tree"].contract
-    assert output_of("build_tree", "draft_token") == contract.by_name["draft_token"]
+    assert array_of("build_tree", "draft_token") == contract.by_name["draft_token"]
     bonus_tokens = replace(contract.by_name["bonus_tokens"], dtype="int32")
-    assert argument_of("build_tree", "bonus_tokens", dtype="int32") == bonus_tokens
+    assert array_of("build_tree", "bonus_tokens", dtype="int32") == bonus_tokens
 
 
 def test_a_field_may_not_leave_the_dtypes_of_its_operation():
     with pytest.raises(ValueError, match="seq_lens as float32, but should be int64 or int32"):
         narrowed(seq_lens(), dtype="float32")
     with pytest.raises(ValueError, match="tree_mask as int8, but should be bool or uint8 or uint16 or uint32"):
-        output_of("build_tree", "tree_mask", dtype="int8")
+        array_of("build_tree", "tree_mask", dtype="int8")

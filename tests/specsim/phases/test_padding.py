@@ -18,7 +18,7 @@ from specsim.phases import (
     plan_mlp_sync_batch,
     post_forward_mlp_sync_batch,
 )
-from specsim.phases.extend_lens import ExtendLens
+from specsim.phases.extend import ExtendLens
 from specsim.phases.forward import FIELDS
 from specsim.rejection import Reason, SpecRejection
 

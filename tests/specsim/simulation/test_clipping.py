@@ -13,9 +13,8 @@ from specsim.properties.conformance.runner import run_property
 from specsim.properties.laws.support.histories import Arrival, Scenario, own_worker
 from specsim.rejection import Reason, SpecRejection
 from specsim.simulation import engine
-from specsim.simulation.clipping import clipped_steps
 from specsim.simulation.engine import Engine
-from specsim.simulation.launches import Launched
+from specsim.simulation.launches import Launched, clipped_steps
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule

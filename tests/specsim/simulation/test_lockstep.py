@@ -15,10 +15,9 @@ from specsim.properties.mutants.telling import (
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
 from specsim.rejection import Reason, SpecRejection
-from specsim.simulation.lockstep import find_divergence
+from specsim.simulation.lockstep import RecordingWorker, find_divergence
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.pools import sizes_for
-from specsim.simulation.recording import RecordingWorker
 from specsim.simulation.requests import Request
 from specsim.simulation.schedule import Schedule
 from specsim.simulation.worker import MapReader

@@ -22,8 +22,8 @@ from specsim.simulation.memory import (
     release_retracted,
     with_swa_slots,
 )
+from specsim.simulation.memory.decode import evict_for
 from specsim.simulation.memory.prefill import match_prefix
-from specsim.simulation.memory.room import evict_for
 
 TEXT = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 
