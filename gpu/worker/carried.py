@@ -153,15 +153,15 @@ class WaitingBatch(DeviceWaiting):
 
 def carried_rows(facts: SideFacts, sizes: PoolSizes) -> WaitingRows:
     """Return rows of draft inputs, without hidden states where no draft forward takes any."""
-    reported, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
+    description, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
     carried = {
         "seq_lens": torch.ones(rows, dtype=torch.int64, device=DEVICE),
         "bonus_tokens": device_zeros((rows,), "int32"),
         "topk_p": device_zeros((rows, topk), "float32"),
         "topk_index": device_zeros((rows, topk), "int64"),
     }
-    if reported.has_draft_hidden:
-        carried["hidden_states"] = device_zeros((rows, reported.draft_hidden_width), reported.hidden_dtype)
+    if description.has_draft_hidden:
+        carried["hidden_states"] = device_zeros((rows, description.draft_hidden_width), description.hidden_dtype)
     return WaitingRows(carried, _draft_input)
 
 
@@ -171,9 +171,9 @@ def _draft_input(rows: Tensor, hidden_states: Tensor | None = None, **values: Te
 
 def idle_input(facts: SideFacts) -> DraftInput:
     """Return a draft input of no request, which others can merge with."""
-    reported = facts.description
-    width = reported.draft_hidden_width if reported.has_draft_hidden else None
-    return facts.draft_input.create_idle_input(facts.num_candidates, width, reported.hidden_dtype, device_zeros)
+    description = facts.description
+    width = description.draft_hidden_width if description.has_draft_hidden else None
+    return facts.draft_input.create_idle_input(facts.num_candidates, width, description.hidden_dtype, device_zeros)
 
 
 def take_entries(values: Tensor, places: Sequence[int]) -> Tensor:

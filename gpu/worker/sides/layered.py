@@ -55,12 +55,12 @@ class LayeredSide(ExtendedSide):
 
     def __init__(self, setting: Setting) -> None:
         config, sizes = setting.drafting, setting.sizes
-        reported = require_layered(setting.model, config, "torch")
-        super().__init__(setting, SideFacts(reported, config.num_steps, borrows=False))
+        description = require_layered(setting.model, config, "torch")
+        super().__init__(setting, SideFacts(description, config.num_steps, borrows=False))
         self._num_layers = config.num_steps
         self._model: LayeredModel[Tensor] = setting.model
-        shape = sizes.num_rows, self._num_layers - 1, len(reported.hidden_layers) * reported.hidden_width
-        self._pool = device_zeros(shape, reported.hidden_dtype)
+        shape = sizes.num_rows, self._num_layers - 1, len(description.hidden_layers) * description.hidden_width
+        self._pool = device_zeros(shape, description.hidden_dtype)
         self._firsts = device_zeros((sizes.num_rows,), "int64")
         self._firsts_on_host = [0] * sizes.num_rows
         self._joining: set[int] = set()
