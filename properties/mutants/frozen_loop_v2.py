@@ -10,8 +10,8 @@ from specsim.conformance.arrays import Array
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 from specsim.simulation.worker import Worker
 
 Fault = Callable[[VerifyInput, VerifyOutput, DraftExtendInput], DraftExtendInput]

@@ -12,9 +12,9 @@ from specsim.phases import Batch, DraftExtendInput, DraftInput, EagleDraftExtend
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
-from specsim.reference.worker.sides.layered import LayeredSide, Window
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.draft_sides.layered import LayeredSide, Window
 
 
 class WindowsStay(LayeredSide):
