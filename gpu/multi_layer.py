@@ -29,16 +29,16 @@ def rotate_input_ids(call: Call) -> Launch | None:
     input_ids, num_requests, num_tokens = call.arguments["input_ids"], call.axes["request"], call.axes["token"]
     if not num_requests or not num_tokens:
         return None
-    reported = () if call.arguments["select_index"] is None else ("select_index",)
+    selected = () if call.arguments["select_index"] is None else ("select_index",)
     return Launch(
         Plan(
             kernels._rotate_input_ids_kernel,
             grid=(num_requests,),
             sizes={"num_tokens": num_tokens, **strides_of(input_ids, "token")},
-            constants={} if reported else {"select_index_ptr": None},
+            constants={} if selected else {"select_index_ptr": None},
             tunables={"TOKENS": choose_block(num_tokens, TOKENS, INTERPRETED_TOKENS)},
         ),
-        inputs=call.contiguous("extend_start_loc", "extend_seq_lens", "next_tokens", *reported),
+        inputs=call.contiguous("extend_start_loc", "extend_seq_lens", "next_tokens", *selected),
         outputs={"input_ids": input_ids},
     )
 

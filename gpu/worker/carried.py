@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from specsim.assertion import require
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE, to_numpy
+from specsim.gpu.worker import arrays
 from specsim.gpu.worker.transfer import pinned, upload
 from specsim.phases import DraftInput, filter_batch, merge_batch
 from specsim.simulation.sides import SideFacts, Waiting
@@ -104,16 +104,12 @@ class Carried:
             return self
         return Carried(tuple(rows), filter_batch(self.phase, places, take=take_entries))
 
-    def joined_by(self, other: "Carried") -> "Carried":
-        """Put the requests of another batch after these."""
-        return Carried(self.rows + other.rows, merge_batch(self.phase, other.phase))
-
 
 class WaitingBatch(DeviceWaiting):
     """The draft input of the batch of V1, which requests leave by ``filter_batch`` and join by ``merge_batch``."""
 
     def __init__(self, facts: SideFacts, sizes: PoolSizes) -> None:
-        self._sizes, self._idle = sizes, Carried((), idle_input(facts))
+        self._sizes, self._idle = sizes, Carried((), facts.idle_input(arrays.zeros))
         self.carried = self.joining = self._idle
 
     def take(self, rows: Sequence[int]) -> DraftInput:
@@ -124,7 +120,8 @@ class WaitingBatch(DeviceWaiting):
         joining = [row for row in rows if row in self.joining.rows]
         staying = [row for row in rows if row in self.carried.rows and row not in joining]
         carried = self.carried.keep(staying, len(staying) == len(self.carried.rows))
-        self.carried = carried.joined_by(self.joining.keep(joining))
+        joined = self.joining.keep(joining)
+        self.carried = Carried(carried.rows + joined.rows, merge_batch(carried.phase, joined.phase))
         self.joining = self._idle
         require(self.carried.rows == tuple(rows), "rows of the batch", self.carried.rows, tuple(rows))
         return self.carried.phase
@@ -133,7 +130,8 @@ class WaitingBatch(DeviceWaiting):
         """Keep the batch, or put what was prefilled after what waits to join; its rows have lost their owners."""
         kept = Carried(tuple(rows), start)
         if joins:
-            self.joining = self.joining.keep([row for row in self.joining.rows if row not in rows]).joined_by(kept)
+            others = self.joining.keep([row for row in self.joining.rows if row not in rows])
+            self.joining = Carried(others.rows + kept.rows, merge_batch(others.phase, start))
         else:
             self.carried = kept
 
@@ -151,17 +149,20 @@ class WaitingBatch(DeviceWaiting):
         return by_row
 
 
-def carried_rows(facts: SideFacts, sizes: PoolSizes) -> WaitingRows:
-    """Return rows of draft inputs, without hidden states where no draft forward takes any."""
-    reported, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
+def waiting_inputs(facts: SideFacts, sizes: PoolSizes, operations: Any, is_v1: bool) -> DeviceWaiting:
+    """Return where draft inputs wait: as an empty batch for V1; as rows for V2, with the states that a draft takes."""
+    del operations
+    if is_v1:
+        return WaitingBatch(facts, sizes)
+    description, rows, topk = facts.description, sizes.num_rows, facts.num_candidates
     carried = {
-        "seq_lens": torch.ones(rows, dtype=torch.int64, device=DEVICE),
-        "bonus_tokens": device_zeros((rows,), "int32"),
-        "topk_p": device_zeros((rows, topk), "float32"),
-        "topk_index": device_zeros((rows, topk), "int64"),
+        "seq_lens": arrays.full((rows,), 1, "int64"),
+        "bonus_tokens": arrays.zeros((rows,), "int32"),
+        "topk_p": arrays.zeros((rows, topk), "float32"),
+        "topk_index": arrays.zeros((rows, topk), "int64"),
     }
-    if reported.has_draft_hidden:
-        carried["hidden_states"] = device_zeros((rows, reported.draft_hidden_width), reported.hidden_dtype)
+    if description.has_draft_hidden:
+        carried["hidden_states"] = arrays.zeros((rows, description.draft_hidden_width), description.hidden_dtype)
     return WaitingRows(carried, _draft_input)
 
 
@@ -169,19 +170,7 @@ def _draft_input(rows: Tensor, hidden_states: Tensor | None = None, **values: Te
     return DraftInput(req_pool_indices=rows, hidden_states=hidden_states, **values)
 
 
-def idle_input(facts: SideFacts) -> DraftInput:
-    """Return a draft input of no request, which others can merge with."""
-    reported = facts.description
-    width = reported.draft_hidden_width if reported.has_draft_hidden else None
-    return facts.draft_input.create_idle_input(facts.num_candidates, width, reported.hidden_dtype, device_zeros)
-
-
 def take_entries(values: Tensor, places: Sequence[int]) -> Tensor:
     """Return some entries of a tensor, by places that go up without waiting."""
     (index,) = upload([places], DEVICE)
     return values.index_select(0, index)
-
-
-def device_zeros(shape: tuple[int, ...], dtype: str) -> Tensor:
-    """Return zeros on the device."""
-    return torch.zeros(shape, dtype=getattr(torch, dtype), device=DEVICE)

@@ -39,26 +39,6 @@ class Asked:
     is_constrained: bool
     wants_report: bool
 
-    @classmethod
-    def of(cls, choices: Sequence[TokenChoice], knows_rules: bool) -> "Asked":
-        """Return what choices ask for; rules count where rows know of any."""
-        sampled = [choice.sampling for choice in choices]
-        return cls(
-            choices=choices,
-            is_sampled=any(one is not None and not one.is_greedy for one in sampled)
-            or any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
-            or most_top(choices) is not None,
-            hands_states=hands_states(choices),
-            has_rules=knows_rules and any_rules(choices),
-            is_constrained=any(choice.is_constrained for choice in choices),
-            wants_report=any(choice.wants_report for choice in choices),
-        )
-
-    @property
-    def wants(self) -> tuple[bool, bool, bool]:
-        """What a batch wants of the target beside greedy choices, as ``Kind`` has it."""
-        return self.is_sampled, self.hands_states, self.has_rules
-
 
 class ChoiceRows:
     """Choices by request row; a row without any, and the padding row, are greedy and unconstrained.
@@ -86,13 +66,20 @@ class ChoiceRows:
             values[where.to(values.device)] = given.to(values.device)
         self._by_row.update(zip(rows, choices, strict=True))
 
-    def asked(self, rows: Sequence[int]) -> "Asked":
-        """Return what the requests of a batch ask for, without asking the device."""
-        return Asked.of([self._by_row.get(row, UNCONSTRAINED) for row in rows], self.rules.is_allocated)
-
-    def deciding(self, is_sampled: bool, has_rules: bool) -> tuple["ChoiceRows | None", RuleRows | None]:
-        """Return what a verify decides by: choices where chance does, rules where there are any."""
-        return self if is_sampled else None, self.rules if has_rules else None
+    def asked(self, rows: Sequence[int]) -> Asked:
+        """Return what the requests of a batch ask for, without asking the device; rules count where rows have any."""
+        choices = [self._by_row.get(row, UNCONSTRAINED) for row in rows]
+        sampled = [choice.sampling for choice in choices]
+        return Asked(
+            choices=choices,
+            is_sampled=any(one is not None and not one.is_greedy for one in sampled)
+            or any(choice.rules is not None and choice.rules.has_strengths for choice in choices)
+            or most_top(choices) is not None,
+            hands_states=hands_states(choices),
+            has_rules=self.rules.is_allocated and any_rules(choices),
+            is_constrained=any(choice.is_constrained for choice in choices),
+            wants_report=any(choice.wants_report for choice in choices),
+        )
 
     def gather(self, rows: Tensor) -> tuple[Tensor, ...]:
         """Return every parameter of the requests of a batch, in the order of ``DTYPES``."""

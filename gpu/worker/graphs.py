@@ -29,11 +29,6 @@ class Kind:
     has_rules: bool = False
     is_cut: bool = False
 
-    @property
-    def wants(self) -> tuple[bool, bool, bool]:
-        """What is asked of the target beside greedy choices, as ``Asked.wants`` tells it."""
-        return self.is_sampled, self.hands_states, self.has_rules
-
 
 def bucket_sizes(max_batch: int) -> tuple[int, ...]:
     """Return 1, 2, 4, 8, then multiples of 8 up to 64, then of 32, ending exactly at ``max_batch``."""

@@ -7,24 +7,26 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from specsim import gpu
 from specsim.config import PoolSizes
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker.choices import Asked, ChoiceRows
-from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, require_graphs
+from specsim.gpu.worker import arrays
+from specsim.gpu.worker.carried import waiting_inputs
+from specsim.gpu.worker.choices import ChoiceRows
+from specsim.gpu.worker.graphs import require_graphs
 from specsim.gpu.worker.logprobs import Scored, reported_by, score
 from specsim.gpu.worker.pools import Pools, flat_ranges
-from specsim.gpu.worker.prefill import device_array, prefill_target
-from specsim.gpu.worker.sides.stepwise import StepwiseSide
-from specsim.gpu.worker.stages import DeviceSide, Parts, Shared, Stages
+from specsim.gpu.worker.prefill import prefill_target
+from specsim.gpu.worker.stages import Batches, DeviceSide, Parts, Shared, Stages
 from specsim.gpu.worker.transfer import on_host, upload
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase
 from specsim.simulation.dflash import check_dflash_request
+from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.moving import require_moves, sides_that_move
 from specsim.simulation.models.protocol import Model
-from specsim.simulation.numbers import Widths
 from specsim.simulation.requests import PromptChunk, Request
 from specsim.simulation.sides import Drafting, Followed, Setting, handed_over
 
@@ -83,7 +85,7 @@ class Loop(ABC):
         name: str | None = None,
     ) -> None:
         self._has_dp_attention = has_dp_attention
-        self.side = make_side(Setting(model, drafting, sizes, None, has_dp_attention))
+        self.side = make_side(Setting(model, drafting, sizes, gpu, arrays, waiting_inputs, has_dp_attention))
         self.name = name or self.default_name
         self.parameters, self.config, self.model, self.sizes = drafting, drafting.config, model, sizes
         facts, description = self.side.facts, self.side.facts.description
@@ -100,16 +102,12 @@ class Loop(ABC):
         self._choices = ChoiceRows(sizes.num_rows, DEVICE, facts.keeps_top_k_exactly)
         self._waiting = self.side.waiting(self.is_v1)
         self._shared = Shared(self.config, model, self._pools, self._choices, self.side, self._waiting, self._branches)
-        self._pads = pads or self.use_graphs
-        self._buckets = bucket_sizes(max(sizes.num_rows - 1, 1))
-        self._captured: dict[tuple[int, Kind, Parts], Stages] = {}
-        self._graph_memory: Any = None
+        self._pads = pads
+        self._batches = Batches(self._shared, self.is_v1, self.use_graphs, pads, max(sizes.num_rows - 1, 1))
         self._last: tuple[Stages, Followed[Tensor], int] | None = None
         self._scored: tuple[Scored | None, int] = None, 0
         if self.use_graphs:
-            for size in reversed(self._buckets):
-                greedy = Kind(self.config.num_steps, False)
-                self._captured_stages(size, greedy, self._parts(False), self._waiting.take([]))
+            self._batches.capture_greedy(self._parts())
 
     def check_request(self, request: Request) -> None:
         """Refuse a request that the side does not serve."""
@@ -129,11 +127,8 @@ class Loop(ABC):
         """Run chunks of prompts through target and draft; return the token after each."""
         after = prefill_target(rows, chunks, self.model, self._pools, self._choices)
         self._waiting.keep(self.side.prefill(after, self._pools), joins=True, rows=rows)
-        paths, following = device_array(alone(len(rows)), DEVICE, torch.int32), after.following.int()
-        self._scored = (
-            score(after.asked, after.row, after.output, paths, following, self._choices),
-            len(rows),
-        )
+        paths, following = arrays.asarray(alone(len(rows)), "int32"), after.following.int()
+        self._scored = score(after.asked, after.row, after.output, paths, following, self._choices), len(rows)
         return after.tokens
 
     def resized(self, drafting: Drafting) -> Self:
@@ -171,26 +166,5 @@ class Loop(ABC):
         return {**self._pools.state(), **self._waiting.state(), **self.side.state()}
 
     @abstractmethod
-    def _parts(self, is_interrupted: bool) -> Parts:
+    def _parts(self, is_interrupted: bool = False) -> Parts:
         """Return which stages run together; ``is_interrupted`` where the host looks at logits."""
-
-    def _stages(self, start: Any, widths: Widths, asked: Asked, window: Tensor | None = None) -> Stages:
-        """Return the stages of a batch: padded to its bucket, and captured where there are graphs."""
-        own_steps = widths.own_steps
-        live, kind = len(asked.choices), Kind(widths.config.num_steps, *asked.wants, own_steps is not None)
-        parts = self._parts(asked.is_constrained or asked.wants_report)
-        size = bucket_for(live, self._buckets) if self._pads and live else live
-        if self.use_graphs and live:
-            stages = self._captured_stages(size, kind, parts, start)
-        else:
-            stages = Stages(self._shared, kind, parts, start, size, self.is_v1)
-        stages.load(start, window, own_steps)
-        return stages
-
-    def _captured_stages(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
-        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured as needed."""
-        if (size, kind, parts) not in self._captured:
-            stages = Stages(self._shared, kind, parts, like, size, self.is_v1)
-            self._graph_memory = stages.capture(self._graph_memory)
-            self._captured[size, kind, parts] = stages
-        return self._captured[size, kind, parts]

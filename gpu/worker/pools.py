@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.config import PoolSizes
+from specsim.assertion import require_present
+from specsim.config import PoolSizes, SpecConfig
 from specsim.gpu.arrays import to_numpy
+from specsim.gpu.move import MOST_PAIRS_IN_REGISTERS
+from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.batches import PagedKeys, WindowKeys
+from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.moving import layer_by_layer, pool_of
 from specsim.simulation.models.poison import poison_of
@@ -92,7 +95,12 @@ class Pools:
         verified.verify_keys = verify_keys
         return verified
 
-    def move_kv(self, side: Side, target_slots: Tensor, source_slots: Tensor) -> None:
+    def open(self, side: Side, slots: Tensor) -> Buffers:
+        """Return the buffers of a side for a forward, whose writes are not counted."""
+        del slots
+        return self.kv[side]
+
+    def move_kv(self, side: Side, target_slots: Tensor, source_slots: Tensor, operations: Any) -> None:
         """Copy all that a side stores by slot: every buffer with a row a slot in one launch (semantics C.6).
 
         Raises
@@ -102,10 +110,10 @@ class Pools:
             other none.
         """
         has_window = side is Side.TARGET and len(self.swa_kv) > 0
-        swa_slots = gpu.translate_move_slots(target_slots, source_slots, self.full_to_swa) if has_window else ()
-        self._movable[side].move(target_slots, source_slots, gpu)
+        swa_slots = operations.translate_move_slots(target_slots, source_slots, self.full_to_swa) if has_window else ()
+        self._movable[side].move(target_slots, source_slots, operations)
         if has_window:
-            gpu.move_kv_cache(self._swa_rows, *swa_slots)
+            operations.move_kv_cache(self._swa_rows, *swa_slots)
 
     def assign_slots(self, assigned: Sequence[Tensor]) -> None:
         """Write slots into the map, and the SWA slots that they have, as ``flat_ranges`` lays them out."""
@@ -154,10 +162,58 @@ class Pools:
         steps = self._steps[_size_of(scratch)]
         gpu.commit_recurrent_states(self._state_buffers, steps, rows, commit_step, rows, snapshot_step)
 
-    def read_slots(self, rows: Tensor, seq_lens: Tensor, count: int) -> Tensor:
+    def read_slots(self, row: Tensor, seq_lens: Tensor, count: int, operations: Any) -> Tensor:
         """Return int64 [request*count], the slots of the ``count`` positions from each request's length."""
-        num_locations = rows.shape[0] * count
-        return gpu.assign_extend_cache_locs(rows, self.req_to_token, seq_lens, seq_lens + count, num_locations)
+        ends, num_locations = seq_lens + count, len(row) * count
+        slots: Tensor = operations.assign_extend_cache_locs(row, self.req_to_token, seq_lens, ends, num_locations)
+        return slots
+
+    def beam_slots(self, row: Tensor, seq_lens: Tensor, config: SpecConfig, page_size: int, operations: Any) -> Tensor:
+        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
+        topk = config.topk
+        # NOTE: lengths lie on the device: a beam gets a place for every slot that its text may have on a last page.
+        num_copies = len(row) * (topk - 1) * (page_size - 1)
+        out_cache_loc, source_slots, target_slots = operations.assign_draft_cache_locs(
+            row, self.req_to_token, seq_lens, topk, config.num_steps, page_size, num_copies
+        )
+        # NOTE: no pair writes what another one reads, so that they can be moved in parts that need no scratch memory.
+        for begin in range(0, num_copies, MOST_PAIRS_IN_REGISTERS):
+            part = slice(begin, begin + MOST_PAIRS_IN_REGISTERS)
+            self.move_kv(Side.DRAFT, target_slots[part], source_slots[part], operations)
+        slots: Tensor = out_cache_loc
+        return slots
+
+    def keys_of_nodes(self, row: Tensor, seq_lens: Tensor, num_nodes: int, operations: Any) -> PagedKeys[Tensor]:
+        """Return the keys of a forward over so many nodes of each request; the page table is as wide as a row."""
+        cache_seqlens, cu_seqlens_q, _, page_table = operations.target_verify_metadata(
+            row, self.req_to_token, seq_lens, len(row) * num_nodes, self.req_to_token.shape[1], 1
+        )
+        return PagedKeys(page_table, cache_seqlens, cu_seqlens_q, 1)
+
+    def keys_of_extend(
+        self, row: Tensor, verify_input: VerifyInput, phase: DraftExtendInput, operations: Any
+    ) -> PagedKeys[Tensor]:
+        """Return the keys that the verify had, whose window is filled again."""
+        return require_present("keys of the verify", self.verify_keys)
+
+    def ragged_keys(self, phase: EagleDraftExtendInput, operations: Any) -> PagedKeys[Tensor]:
+        """Return the keys of a forward over the accepted tokens."""
+        row, counts, num_keys = phase.req_pool_indices, phase.num_accepted_tokens, sum(phase.seq_lens_cpu)
+        qo_indptr, kv_indptr, kv_indices = operations.generate_attn_arg_prefill(
+            row, self.req_to_token, phase.seq_lens, counts, num_keys
+        )
+        # NOTE: past a request's own keys its row of pages goes on with those of the next one, which no one reads.
+        place = kv_indptr[:-1, None] + torch.arange(max(phase.seq_lens_cpu, default=0), device=row.device)
+        page_table = kv_indices[place.clamp(max=max(num_keys - 1, 0))]
+        return PagedKeys(page_table, phase.seq_lens.int(), qo_indptr, 1)
+
+    def listed_keys(self, row: Tensor, seq_lens: Tensor, operations: Any) -> ListedKeys[Tensor]:
+        """Return all that is committed of each of these rows as a list, which has room for whole rows."""
+        width, ones = self.req_to_token.shape[1], torch.ones(len(row), dtype=torch.int32, device=row.device)
+        _, kv_indptr, kv_indices = operations.generate_attn_arg_prefill(
+            row, self.req_to_token, seq_lens, ones, len(row) * width
+        )
+        return ListedKeys(kv_indices, kv_indptr, width)
 
     def state(self) -> dict[str, Any]:
         """Return everything by name, as NumPy arrays."""

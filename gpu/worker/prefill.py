@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from specsim import gpu
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.worker import arrays
 from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.constraints import constrain_first
 from specsim.gpu.worker.pools import Pools
@@ -62,19 +63,18 @@ def prefill_target(
     After a chunk that ends its prompt that is the first output token, after any other the prompt's next token
     (semantics D.7, I.8).
     """
-    device = pools.req_to_token.device
     starts = np.array([chunk.start for chunk in chunks], dtype=np.int64)
     ends = np.array([chunk.end for chunk in chunks], dtype=np.int64)
     cu_lengths = np.concatenate([[0], np.cumsum(ends - starts)])
-    row, start, end = (device_array(values, device) for values in (rows, starts, ends))
-    input_ids = device_array([token for chunk in chunks for token in chunk.tokens], device)
-    positions = torch.cat([torch.arange(chunk.start, chunk.end, device=device) for chunk in chunks])
+    row, start, end = (arrays.asarray(values) for values in (rows, starts, ends))
+    input_ids = arrays.asarray([token for chunk in chunks for token in chunk.tokens])
+    positions = torch.cat([torch.arange(chunk.start, chunk.end, device=DEVICE) for chunk in chunks])
     out_cache_loc = gpu.assign_extend_cache_locs(row, pools.req_to_token, start, end, int(cu_lengths[-1]))
     page_table = pools.req_to_token.index_select(0, row)[:, : int(ends.max())]
-    keys = PagedKeys(page_table, end.int(), device_array(cu_lengths, device, torch.int32), 1)
-    last = device_array(cu_lengths[1:] - 1, device)
+    keys = PagedKeys(page_table, end.int(), arrays.asarray(cu_lengths, "int32"), 1)
+    last = arrays.asarray(cu_lengths[1:] - 1)
     asked = choices.asked(rows)
-    pools.reset_states(device_array(np.asarray(rows)[starts == 0], device))
+    pools.reset_states(arrays.asarray(np.asarray(rows)[starts == 0]))
     target_batch = TargetBatch(
         req_pool_indices=row,
         input_ids=input_ids,
@@ -101,19 +101,14 @@ def prefill_target(
         choices.rules.apply(row, torch.zeros_like(row), torch.ones_like(row, dtype=torch.bool), output)
     following = greedy_choices(output)
     if asked.is_sampled:
-        following = first_tokens(row, end, output, following, choices)
+        following = first_tokens(end, output, following, choices.gather(row))
     if has_rules:
         paths = [place if token is None else NONE for place, token in enumerate(own)]
-        choices.rules.commit(row, device_array(paths, device, torch.int32)[:, None], following.int())
+        choices.rules.commit(row, arrays.asarray(paths, "int32")[:, None], following.int())
     if any(token is not None for token in own):
-        is_last = device_array([token is None for token in own], device, torch.bool)
-        following = torch.where(is_last, following, device_array([token or 0 for token in own], device))
+        is_last = arrays.asarray([token is None for token in own], "bool")
+        following = torch.where(is_last, following, arrays.asarray([token or 0 for token in own]))
     lengths = (end - start).int()
     return TargetPrefill(
         rows, chunks, asked, row, end, lengths, input_ids, positions, out_cache_loc, keys, last, following, output
     )
-
-
-def device_array(values: Any, device: torch.device, dtype: torch.dtype = torch.int64) -> Tensor:
-    """Bring numbers of the host to the device."""
-    return torch.as_tensor(np.asarray(values), dtype=dtype).to(device)

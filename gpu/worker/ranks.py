@@ -89,8 +89,8 @@ class ProcessGroup:
                 # NOTE: others that wait inside of the collective see this connection end, and need not wait longer.
                 self._disconnect()
             # NOTE: a rank that waits for a silent one inside of the collective comes here a whole time limit later.
-            reported = self._meet(f"{what} summed", [int(failure is None)], 2)
-            if self._members == members and all(one[0] for one in reported.values()):
+            answers = self._meet(f"{what} summed", [int(failure is None)], 2)
+            if self._members == members and all(one[0] for one in answers.values()):
                 return total
             num_attempts = num_attempts + 1 if self._members == members else 0
             if failure is not None and num_attempts == MOST_ATTEMPTS:

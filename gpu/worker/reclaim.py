@@ -82,7 +82,13 @@ def reclaim(
         new_lens, committed, kept = _move_to_the_front(seq_lens, window, accepted, freed, num_kept, page_size, pools)
         on_host = [own[:count].tolist() for own, count in zip(slots, counts, strict=True)]
     else:
-        new_lens, committed = _map(row, seq_lens, window, accepted, freed, page_size, pools)
+        evict_mask = gpu.remap_accepted_slots(row, pools.req_to_token, seq_lens, window, accepted.accept_index)
+        if checks_values():
+            if page_size > 1:
+                gpu.align_evict_mask_to_page_size(seq_lens, evict_mask, num_nodes, page_size)
+            _require_freed(window[evict_mask], freed)
+        new_lens = seq_lens + count_tokens(accepted.num_accepted_drafts)
+        committed = window.index_select(0, accepted.nodes)
         on_host = [slots.reshape(-1)[path[path >= 0]].tolist() for path in truncation.accept_index]
     ledger.free(freed)
     ledger.commit(on_host, is_caught_up)
@@ -123,24 +129,6 @@ def evicted_nodes(
     return beyond
 
 
-def _map(
-    row: Tensor,
-    seq_lens: Tensor,
-    window: Tensor,
-    accepted: Accepted,
-    freed: NDArray[np.int64],
-    page_size: int,
-    pools: Pools,
-) -> tuple[Tensor, Tensor]:
-    """Let the map follow the accepted KV; return the lengths of the batch, and the slots of its accepted positions."""
-    evict_mask = gpu.remap_accepted_slots(row, pools.req_to_token, seq_lens, window, accepted.accept_index)
-    if checks_values():
-        if page_size > 1:
-            gpu.align_evict_mask_to_page_size(seq_lens, evict_mask, accepted.num_nodes, page_size)
-        _require_freed(window[evict_mask], freed)
-    return seq_lens + count_tokens(accepted.num_accepted_drafts), window.index_select(0, accepted.nodes)
-
-
 def _move_to_the_front(
     seq_lens: Tensor,
     window: Tensor,
@@ -152,7 +140,7 @@ def _move_to_the_front(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Move the accepted KV of trees on pages to where the map has their positions.
 
-    Return what ``_map`` does, and the slots of who goes on.
+    Return the lengths of the batch, the slots of its accepted positions, and those of the requests that go on.
     """
     drafts, num_nodes = accepted.num_accepted_drafts, accepted.num_nodes
     source_slots, to_free_num_slots = gpu.get_src_tgt_cache_loc(
@@ -163,7 +151,7 @@ def _move_to_the_front(
     )
     if checks_values():
         _require_freed(to_free_slots, freed)
-    pools.move_kv(Side.TARGET, target_slots, source_slots)
+    pools.move_kv(Side.TARGET, target_slots, source_slots, gpu)
     new_lens = seq_lens.clone()
     num_unfinished_tokens = gpu.create_num_accepted_drafts_filter(drafts, accepted.places, new_lens)
     kept = gpu.filter_finished_cache_loc(target_slots, drafts, num_unfinished_tokens, num_kept)

@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.gpu.worker.choices import ChoiceRows
 from specsim.phases import VerifyInput
 from specsim.simulation.models.batches import TargetOutput
 
 Accepted = tuple[Tensor, Tensor, Tensor]
 Links = tuple[Tensor, Tensor, Tensor, Tensor]
+Parameters = tuple[Tensor, ...]
 COMPARABLE = (torch.int64, torch.float32)
 SAMPLED_DTYPES = (torch.float32, torch.bfloat16)
 
@@ -21,41 +21,41 @@ def greedy_choices(output: TargetOutput[Tensor]) -> Tensor:
 
 
 def accept(
-    rows: Tensor,
     phase: VerifyInput,
     output: TargetOutput[Tensor],
     target_predict: Tensor,
     num_steps: int,
-    choices: ChoiceRows | None,
+    parameters: Parameters,
+    is_top_k_exact: bool,
 ) -> Accepted:
-    """Accept along the trees: greedily without ``choices``, else by chance for the whole batch.
+    """Accept along the trees by chance, for the whole batch.
 
     Parameters
     ----------
-    rows : int64 [request]
-        Request rows, padding 0.
     target_predict : int64 [request*node]
         The greedy choices, which greedy requests keep.
+    parameters : tuple of Tensor
+        What ``ChoiceRows.gather`` returns of the batch.
+    is_top_k_exact : bool
+        Whether drafts are accepted from exactly as many tokens as the top-k of their request says.
     """
-    shape = phase.retrieve_index.shape
-    links = (
-        phase.draft_token.view(shape),
-        phase.retrieve_index,
-        phase.retrieve_next_token,
-        phase.retrieve_next_sibling,
-    )
-    if choices is None:
-        return gpu.verify_tree_greedy(*links, target_predict.view(shape), num_steps)
-    if choices.is_top_k_exact:
-        output = _keep_top_k_exactly(rows, output, target_predict, shape[1], choices)
-    return verify_sampled(rows, links, phase.seq_lens, output, target_predict, num_steps, choices)
+    links = links_of(phase)
+    if is_top_k_exact:
+        output = _keep_top_k_exactly(output, target_predict, phase.num_draft_tokens, parameters)
+    return verify_sampled(links, phase.seq_lens, output, target_predict, num_steps, parameters)
+
+
+def links_of(phase: VerifyInput) -> Links:
+    """Return the tokens, places and links of trees, each [request, node]."""
+    draft_token = phase.draft_token.view(phase.retrieve_index.shape)
+    return draft_token, phase.retrieve_index, phase.retrieve_next_token, phase.retrieve_next_sibling
 
 
 def _keep_top_k_exactly(
-    rows: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, num_nodes: int, choices: ChoiceRows
+    output: TargetOutput[Tensor], target_predict: Tensor, num_nodes: int, parameters: Parameters
 ) -> TargetOutput[Tensor]:
     """Return logits without ties at the k-th; a greedy request keeps its choice alone (semantics A.14)."""
-    temperature, top_k, *_ = choices.gather(rows)
+    temperature, top_k, *_ = parameters
     is_greedy = temperature == 0
     of_nodes = is_greedy.repeat_interleave(num_nodes, output_size=len(target_predict))
     logits = sampling_logits(output, target_predict, of_nodes)
@@ -64,27 +64,26 @@ def _keep_top_k_exactly(
 
 
 def first_tokens(
-    rows: Tensor, lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, choices: ChoiceRows
+    lengths: Tensor, output: TargetOutput[Tensor], target_predict: Tensor, parameters: Parameters
 ) -> Tensor:
     """Return the token after each prompt, int64 [request]: a verify of its last token without drafts."""
-    number = torch.arange(len(rows), device=rows.device)[:, None]
+    number = torch.arange(len(lengths), device=lengths.device)[:, None]
     alone = torch.full_like(number, -1)
     links = (torch.zeros_like(number), number, alone, alone)
-    predict, _, _ = verify_sampled(rows, links, lengths - 1, output, target_predict, 0, choices)
+    predict, _, _ = verify_sampled(links, lengths - 1, output, target_predict, 0, parameters)
     return predict.long()
 
 
 def verify_sampled(
-    rows: Tensor,
     links: Links,
     seq_lens: Tensor,
     output: TargetOutput[Tensor],
     target_predict: Tensor,
     num_steps: int,
-    choices: ChoiceRows,
+    parameters: Parameters,
 ) -> Accepted:
     """Draw the coins of every request, which its seed and length decide, and accept by chance."""
-    temperature, top_k, top_p, min_p, single, acc, seed = choices.gather(rows)
+    temperature, top_k, top_p, min_p, single, acc, seed = parameters
     num_nodes = links[0].shape[1]
     is_greedy = (temperature == 0).repeat_interleave(num_nodes, output_size=len(target_predict))
     logits = sampling_logits(output, target_predict, is_greedy)

@@ -9,20 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specsim import gpu
 from specsim.config import SpecConfig
+from specsim.counts import count_tokens
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.worker.carried import DeviceWaiting
-from specsim.gpu.worker.choices import ChoiceRows
-from specsim.gpu.worker.compact import move_accepted
+from specsim.gpu.worker.choices import Asked, ChoiceRows
 from specsim.gpu.worker.cut import cut_drafts
-from specsim.gpu.worker.graphs import Kind, capture
+from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes, capture
 from specsim.gpu.worker.pools import Buffers, Pools
 from specsim.gpu.worker.prefill import TargetPrefill
+from specsim.gpu.worker.rules import writable
+from specsim.gpu.worker.sampling import accept, greedy_choices, links_of
 from specsim.gpu.worker.transfer import pinned
-from specsim.gpu.worker.verify import run_target, verify, verify_keys
 from specsim.phases import VerifyInput, VerifyOutput
-from specsim.simulation.models.batches import TargetOutput
+from specsim.simulation.draft_sides.compact import move_accepted
+from specsim.simulation.models.batches import TargetBatch, TargetOutput
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
+from specsim.simulation.models.reported_states import layers_to_ask, part_states
+from specsim.simulation.numbers import Widths
 from specsim.simulation.sides import DraftSide, Followed
 
 Batch = TypeVar("Batch")
@@ -99,7 +105,11 @@ class Stages:
 
     def load(self, batch: Any, window: Tensor | None = None, own_steps: Sequence[int] | None = None) -> None:
         """Bring a batch to where the stages read it, without waiting; padding stays after it."""
-        load(self._batch, batch)
+        for name, values in _tensors(batch).items():
+            held = getattr(self._batch, name)
+            held[: len(values)].copy_(values, non_blocking=True)
+            if len(values) < len(held):
+                held[len(values) :].fill_(int(name == "seq_lens"))
         self.own_steps = own_steps
         if self._deepest is not None and own_steps is not None:
             self._deepest[: len(own_steps)].copy_(pinned(np.array(own_steps, dtype=np.int64)), non_blocking=True)
@@ -112,26 +122,24 @@ class Stages:
         """Run the part that ends with a stage; nothing where the stage is inside of a part."""
         if stage in self._graphs:
             self._graphs[stage].replay()
-        elif stage in self._parts:
-            self._run_part(self._parts[stage])
+            return
+        steps = {"draft": self._draft, "target": self._target, "accept": self._accept, "settle": self._settle}
+        for one in self._parts.get(stage, ()):
+            steps[one]()
 
     def capture(self, memory: Any | None) -> Any:
         """Capture every part into the memory that all graphs of the worker share, and return that memory.
 
         A capture runs nothing, so each graph is replayed once: the warm-up of the next part reads what it leaves.
         """
-        for stage, part in self._parts.items():
-            graph = capture(partial(self._run_part, part), memory)
+        for stage in self._parts:
+            graph = capture(partial(self.run, stage), memory)
             graph.replay()
             self._graphs[stage], memory = graph, graph.pool()
         if len(self._parts) == 1:
             # NOTE: no host reads what lies inside of one graph, so that later ones may have its memory.
             del self.output, self._verified
         return memory
-
-    def _run_part(self, part: Sequence[str]) -> None:
-        for stage in part:
-            {"draft": self._draft, "target": self._target, "accept": self._accept, "settle": self._settle}[stage]()
 
     def _draft(self) -> None:
         """Draft from what waits and, where the draft borrows slots, on those that the map has."""
@@ -140,26 +148,65 @@ class Stages:
         width = self._config.num_draft_tokens
 
         def verify_slots() -> Tensor:
-            return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width)
+            return shared.pools.read_slots(start.req_pool_indices, start.seq_lens.long(), width, gpu)
 
         slots = verify_slots if window is None else lambda: window
         drafted = shared.side.draft(start, self._config, shared.pools, slots)
         self.verify_input = drafted if self._deepest is None else cut_drafts(drafted, self._deepest)
 
     def _target(self) -> None:
-        """Run the target over what is drafted; the slots that it writes are in the map."""
-        shared, rows = self._shared, self.start.req_pool_indices
-        keys = verify_keys(rows, self.verify_input, shared.pools)
-        self._verified = shared.pools.after(keys)
-        self.output, self.scratch = run_target(
-            rows, self.verify_input, keys, shared.model, shared.pools, *self._kind.wants
+        """Run the target over what is drafted, on slots that are in the map: logits, and the state after every node."""
+        shared, kind, rows, phase = self._shared, self._kind, self.start.req_pool_indices, self.verify_input
+        pools, description = shared.pools, shared.model.description
+        keys = pools.keys_of_nodes(rows, phase.seq_lens, phase.num_draft_tokens, gpu)
+        self._verified, self.scratch = pools.after(keys), pools.scratch(len(rows), phase.num_draft_tokens)
+        batch = TargetBatch(
+            req_pool_indices=rows,
+            input_ids=phase.draft_token,
+            positions=phase.positions,
+            out_cache_loc=phase.out_cache_loc,
+            prefix_lens=phase.seq_lens,
+            keys=keys,
+            tree_mask=phase.tree_mask,
+            parents=parents_of(phase) if pools.states else None,
+            select=None,
+            hidden_layers=layers_to_ask(description, kind.hands_states),
+            is_sampled=kind.is_sampled,
+            window_keys=pools.window_keys(keys.page_table, phase.out_cache_loc),
         )
+        output = shared.model.verify(batch, pools.kv[Side.TARGET], pools.states, self.scratch)
+        output = part_states(description, output, kind.hands_states)
+        self.output = writable(output) if kind.has_rules else output
 
     def _accept(self) -> None:
-        """Accept along the trees by logits that are final."""
-        decided_by = self._shared.choices.deciding(self._kind.is_sampled, self._kind.has_rules)
-        self.verify_output = verify(
-            self.start.req_pool_indices, self.verify_input, self.output, self._config.num_steps, *decided_by
+        """Accept along the trees by logits that are final: greedily, or by chance for the whole batch.
+
+        Rules change the logits in place before, and what is accepted is committed to their rows.
+        """
+        choices, kind, phase, output = self._shared.choices, self._kind, self.verify_input, self.output
+        rows, num_steps = self.start.req_pool_indices, self._config.num_steps
+        if kind.has_rules:
+            choices.rules.apply(rows, phase.draft_token, phase.tree_mask, output)
+        target_predict = greedy_choices(output)
+        if kind.is_sampled:
+            parameters = choices.gather(rows)
+            accepted = accept(phase, output, target_predict, num_steps, parameters, choices.is_top_k_exact)
+        else:
+            greedy = target_predict.view(phase.retrieve_index.shape)
+            accepted = gpu.verify_tree_greedy(*links_of(phase), greedy, num_steps)
+        predict, accept_index, num_accepted_drafts = accepted
+        if kind.has_rules:
+            choices.rules.commit(rows, accept_index, predict)
+        num_accepted_tokens = count_tokens(num_accepted_drafts)
+        accept_tokens = gpu.gather_accept_tokens(predict, accept_index)
+        self.verify_output = VerifyOutput(
+            target_predict=target_predict,
+            predict=predict,
+            accept_index=accept_index,
+            num_accepted_drafts=num_accepted_drafts,
+            num_accepted_tokens=num_accepted_tokens,
+            bonus_tokens=gpu.fill_bonus_tokens(accept_tokens, num_accepted_tokens),
+            hidden_states=output.hidden_states,
         )
 
     def _settle(self) -> None:
@@ -170,10 +217,60 @@ class Stages:
             counts = accepted.num_accepted_tokens
             pools.commit_states(self.scratch, rows, phase.seq_lens, accepted.accept_index, counts, num_nodes)
         if shared.branches > 1:
-            move_accepted(phase, accepted, self._config.num_steps, pools)
+            move_accepted(phase, accepted, self._config.num_steps, pools, gpu)
         if not shared.side.facts.drafts_on_host:
             self.followed = shared.side.follow(self.start, phase, accepted, self._config, self._verified)
             shared.waiting.keep(self.followed.start)
+
+
+class Batches:
+    """The stages of a worker's batches, by size and kind: captured where there are graphs, and made anew elsewhere.
+
+    Parameters
+    ----------
+    shared : Shared
+        The worker's.
+    is_v1, use_graphs : bool
+        Whether the host brings slots, and whether stages are captured.
+    pads : bool
+        Whether batches are padded to buckets in eager mode too.
+    most_requests : int
+        Requests of the largest batch.
+    """
+
+    def __init__(self, shared: Shared, is_v1: bool, use_graphs: bool, pads: bool, most_requests: int) -> None:
+        self._shared, self._is_v1, self._use_graphs = shared, is_v1, use_graphs
+        self._buckets = bucket_sizes(most_requests) if pads or use_graphs else ()
+        self.captured: dict[tuple[int, Kind, Parts], Stages] = {}
+        self._memory: Any = None
+
+    def capture_greedy(self, parts: Parts) -> None:
+        """Capture the widest batches of greedy requests, the largest first."""
+        idle = self._shared.waiting.take([])
+        for size in reversed(self._buckets):
+            self._capture(size, Kind(self._shared.config.num_steps, False), parts, idle)
+
+    def load(self, start: Any, widths: Widths, asked: Asked, parts: Parts, window: Tensor | None = None) -> Stages:
+        """Return the stages of a batch, to which it is brought: padded to its bucket, and captured where graphs are."""
+        live, own_steps = len(asked.choices), widths.own_steps
+        kind = Kind(
+            widths.config.num_steps, asked.is_sampled, asked.hands_states, asked.has_rules, own_steps is not None
+        )
+        size = bucket_for(live, self._buckets) if self._buckets and live else live
+        if self._use_graphs and live:
+            stages = self._capture(size, kind, parts, start)
+        else:
+            stages = Stages(self._shared, kind, parts, start, size, self._is_v1)
+        stages.load(start, window, own_steps)
+        return stages
+
+    def _capture(self, size: int, kind: Kind, parts: Parts, like: Any) -> Stages:
+        """Return the graphs of a bucket; those of batches that are sampled, narrower or cut are captured as needed."""
+        if (size, kind, parts) not in self.captured:
+            stages = Stages(self._shared, kind, parts, like, size, self._is_v1)
+            self._memory = stages.capture(self._memory)
+            self.captured[size, kind, parts] = stages
+        return self.captured[size, kind, parts]
 
 
 def padding_of(batch: Batch, size: int) -> Batch:
@@ -187,16 +284,15 @@ def padding_of(batch: Batch, size: int) -> Batch:
     return changed
 
 
-def load(held: Any, batch: Any) -> None:
-    """Copy a batch into the front of a larger one, without waiting; the rest of that becomes padding."""
-    for name, values in _tensors(batch).items():
-        there = getattr(held, name)
-        there[: len(values)].copy_(values, non_blocking=True)
-        if len(values) < len(there):
-            there[len(values) :].fill_(int(name == "seq_lens"))
-
-
 def _tensors(batch: Any) -> dict[str, Tensor]:
     """Return the tensors of a batch by name."""
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+def parents_of(phase: VerifyInput) -> Tensor:
+    """Return int64 [request, node]: the last ancestor of each node, -1 for the root; parents come before children."""
+    num_nodes = phase.num_draft_tokens
+    is_ancestor = phase.tree_mask.view(-1, num_nodes, num_nodes).tril(-1)
+    number = torch.arange(1, num_nodes + 1, device=is_ancestor.device)
+    return (is_ancestor * number).amax(dim=2) - 1

@@ -48,7 +48,7 @@ class GpuWorkerV1(Loop):
         given = ledger.allocate_verify_slots(config.num_draft_tokens)
         uploaded = upload([*borrowed, *flat_ranges(given)], DEVICE)
         window = uploaded[-1]
-        stages = self._stages(start, widths, asked, window)
+        stages = self._batches.load(start, widths, asked, self._parts(), window)
         if borrowed:
             pools.assign_slots(uploaded[: len(borrowed)])
         stages.run("draft")
@@ -83,5 +83,5 @@ class GpuWorkerV1(Loop):
         self._last = stages, followed, live
         return iteration
 
-    def _parts(self, is_interrupted: bool) -> Parts:
+    def _parts(self, is_interrupted: bool = False) -> Parts:
         return BORROWING if self.side.facts.borrows else SETTLING

@@ -50,7 +50,7 @@ class GpuWorker(Loop):
         side, choices = self.side, self._choices
         widths, asked = side.facts.widths_at(self.config, num_steps, len(rows)), choices.asked(rows)
         start = self._waiting.take(rows)
-        stages = self._stages(start, widths, asked)
+        stages = self._batches.load(start, widths, asked, self._parts(asked.is_constrained or asked.wants_report))
         stages.run("target")
         if asked.is_constrained:
             constrain_trees(stages.output, stages.verify_input, asked.choices)
@@ -70,5 +70,5 @@ class GpuWorker(Loop):
         saved = lengths.clone()
         return lambda: lengths.copy_(saved)
 
-    def _parts(self, is_interrupted: bool) -> Parts:
+    def _parts(self, is_interrupted: bool = False) -> Parts:
         return HALVES if is_interrupted else WHOLE

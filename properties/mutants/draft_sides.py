@@ -12,9 +12,8 @@ from specsim.conformance.arrays import Array
 from specsim.phases import DraftInput
 from specsim.properties.mutants.record import Mutant, unchanged
 from specsim.reference.worker.carried import WaitingRows
-from specsim.reference.worker.draft import map_hot
-from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.models.batches import DraftExtendBatch, DraftOutput
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.sides import Waiting
@@ -91,7 +90,7 @@ def _keeping(change: Change) -> Callable[..., Worker]:
 
 
 def _mapped_twice(side: StepwiseSide, carried: Mapping[str, Array], start: DraftInput) -> DraftInput:
-    mapped = map_hot(start.topk_index, side._model, side._operations)
+    mapped = side._map_hot(start.topk_index)
     hot = side.facts.description.hot_token_id
     return start if hot is None else replace(start, topk_index=mapped % len(hot))
 

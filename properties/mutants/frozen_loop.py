@@ -12,7 +12,7 @@ from specsim.phases import Batch, DraftInput, EagleDraftExtendInput, VerifyInput
 from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
-from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
+from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 from specsim.simulation.models.batches import DraftOutput, ListedKeys
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import FrozenDraftBatch, shared_kv

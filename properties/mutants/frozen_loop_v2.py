@@ -9,7 +9,7 @@ from specsim.conformance.arrays import Array
 from specsim.phases import DraftExtendInput, DraftInput, VerifyInput, VerifyOutput
 from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sides.frozen_kv_mtp import FrozenSide
+from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 
 Fault = Callable[[VerifyInput, VerifyOutput, DraftExtendInput], DraftExtendInput]
 

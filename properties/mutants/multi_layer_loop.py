@@ -10,7 +10,7 @@ from specsim.phases import Batch, DraftExtendInput, DraftInput, EagleDraftExtend
 from specsim.properties.mutants.record import mutants_of_sides
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.prefill import TargetPrefill
-from specsim.reference.worker.sides.layered import LayeredSide, Window
+from specsim.simulation.draft_sides.layered import LayeredSide, Window
 
 
 class WindowsStay(LayeredSide):

@@ -9,8 +9,9 @@ from specsim.assertion import require
 from specsim.config import PoolSizes
 from specsim.conformance.calls import CallsByName
 from specsim.phases import DraftInput
+from specsim.phases.form import numpy_zeros
 from specsim.reference.worker.pools import CARRIED, carried_rows
-from specsim.simulation.sides import SideFacts
+from specsim.simulation.sides import SideFacts, Waiting
 
 
 class WaitingRows:
@@ -40,7 +41,7 @@ class WaitingBatch:
 
     def __init__(self, facts: SideFacts, sizes: PoolSizes, operations: CallsByName) -> None:
         self._facts, self._sizes, self._operations = facts, sizes, operations
-        self.carried = self.joining = idle_input(facts)
+        self.carried = self.joining = facts.idle_input(numpy_zeros)
 
     def take(self, rows: Sequence[int]) -> DraftInput:
         """Let those requests leave that ended or were retracted, and those join that were prefilled.
@@ -57,7 +58,7 @@ class WaitingBatch:
         )
         got = start.req_pool_indices.tolist()
         require(got == list(rows), "rows of the batch", got, list(rows))
-        self.joining = idle_input(self._facts)
+        self.joining = self._facts.idle_input(numpy_zeros)
         return start
 
     def keep(self, start: DraftInput, joins: bool = False) -> None:
@@ -85,11 +86,9 @@ class WaitingBatch:
         return by_row
 
 
-def idle_input(facts: SideFacts) -> DraftInput:
-    """Return a draft input of no request, which others can merge with."""
-    description = facts.description
-    width = description.draft_hidden_width if description.has_draft_hidden else None
-    return facts.draft_input.create_idle_input(facts.num_candidates, width, description.hidden_dtype)
+def waiting_inputs(facts: SideFacts, sizes: PoolSizes, operations: CallsByName, is_v1: bool) -> Waiting:
+    """Return where draft inputs wait: as an empty batch for V1, as rows for V2."""
+    return WaitingBatch(facts, sizes, operations) if is_v1 else WaitingRows(facts, sizes)
 
 
 def _places(phase: DraftInput, rows: Sequence[int]) -> list[int]:

@@ -12,13 +12,15 @@ from specsim.conformance.calls import CallsByName
 from specsim.conformance.direct import Direct
 from specsim.host.choice import TokenChoice
 from specsim.phases import Phase, VerifyInput
+from specsim.reference.worker import arrays
+from specsim.reference.worker.carried import waiting_inputs
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.cut import cut_drafts
 from specsim.reference.worker.logprobs import tell
 from specsim.reference.worker.pools import MakePools, Pools
 from specsim.reference.worker.prefill import TargetPrefill, prefill_target
-from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.simulation.dflash import check_dflash_request
+from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.logprobs import Reported, alone
 from specsim.simulation.memory import SlotRange
 from specsim.simulation.models.kv_pool import Reads
@@ -87,7 +89,9 @@ class Loop:
     ) -> None:
         self._operations: CallsByName = operations or Direct(load("specsim.reference"))
         self._has_dp_attention = has_dp_attention
-        self.side = make_side(Setting(model, drafting, sizes, self._operations, has_dp_attention))
+        self.side = make_side(
+            Setting(model, drafting, sizes, self._operations, arrays, waiting_inputs, has_dp_attention)
+        )
         self.name, self.device = name or self.default_name, device
         self.parameters, self.config, self.model, self.sizes = drafting, drafting.config, model, sizes
         facts = self.side.facts

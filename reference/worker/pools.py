@@ -8,12 +8,12 @@ from typing import Any
 import ml_dtypes  # noqa: F401 - NumPy knows the names of small floating-point types by it.
 import numpy as np
 
-from specsim.config import PoolSizes
+from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.operations.protocol import Operations
-from specsim.phases import VerifyInput
+from specsim.phases import DraftExtendInput, EagleDraftExtendInput, VerifyInput
 from specsim.simulation.memory import SlotRange
-from specsim.simulation.models.batches import WindowKeys
+from specsim.simulation.models.batches import ListedKeys, PagedKeys, WindowKeys
 from specsim.simulation.models.description import KVComponent, ModelDescription, Side
 from specsim.simulation.models.kv_pool import FULL_SHARE, Door, KVPool, Reads, raise_versions
 from specsim.simulation.models.moving import Pool, layer_by_layer, pool_of
@@ -107,6 +107,50 @@ class Pools:
             self.movable[side].move(target_slots, source_slots, operations)
         if has_window:
             operations.move_kv_cache(layer_by_layer(self.swa_kv), *swa_slots)
+
+    def beam_slots(
+        self, row: Array, seq_lens: Array, config: SpecConfig, page_size: int, operations: Operations[Array]
+    ) -> Array:
+        """Return the slots that beams write; pages of their own begin with a copy of the text's last page."""
+        topk, num_copies = config.topk, (config.topk - 1) * int((seq_lens % page_size).sum())
+        located = operations.assign_draft_cache_locs(
+            row, self.req_to_token, seq_lens, topk, config.num_steps, page_size, num_copies
+        )
+        if num_copies:
+            self.move_kv(Side.DRAFT, located.target_slots, located.source_slots, operations)
+        return located.out_cache_loc
+
+    def keys_of_nodes(
+        self, row: Array, seq_lens: Array, num_nodes: int, operations: Operations[Array]
+    ) -> PagedKeys[Array]:
+        """Return the keys of a forward over so many nodes of each request: all that is committed, and the nodes."""
+        longest = int(seq_lens.max(initial=0)) + (num_nodes if len(row) else 0)
+        found = operations.target_verify_metadata(row, self.req_to_token, seq_lens, len(row) * num_nodes, longest, 1)
+        return PagedKeys(found.page_table, found.cache_seqlens, found.cu_seqlens_q, 1)
+
+    def keys_of_extend(
+        self, row: Array, verify_input: VerifyInput, phase: DraftExtendInput, operations: Operations[Array]
+    ) -> PagedKeys[Array]:
+        """Return the keys of a forward that fills the window of a verify again."""
+        keys = self.keys_of_nodes(row, verify_input.seq_lens, verify_input.num_draft_tokens, operations)
+        return PagedKeys(keys.page_table, phase.forward_seq_lens.astype(np.int32), keys.cu_seqlens_q, 1)
+
+    def ragged_keys(self, phase: EagleDraftExtendInput, operations: Operations[Array]) -> PagedKeys[Array]:
+        """Return the keys of a forward over the accepted tokens."""
+        row, counts, num_keys = phase.req_pool_indices, phase.num_accepted_tokens, sum(phase.seq_lens_cpu)
+        found = operations.generate_attn_arg_prefill(row, self.req_to_token, phase.seq_lens, counts, num_keys)
+        lengths = np.diff(found.kv_indptr)
+        # NOTE: rows of a page table are padded with the dump.
+        table = np.zeros((len(lengths), int(lengths.max(initial=0))), dtype=np.int32)
+        for request, length in enumerate(lengths):
+            table[request, :length] = found.kv_indices[found.kv_indptr[request] : found.kv_indptr[request + 1]]
+        return PagedKeys(table, lengths, found.qo_indptr, 1)
+
+    def listed_keys(self, row: Array, seq_lens: Array, operations: Operations[Array]) -> ListedKeys[Array]:
+        """Return all that is committed of each of these rows as a list."""
+        ones = np.ones(len(row), np.int32)
+        found = operations.generate_attn_arg_prefill(row, self.req_to_token, seq_lens, ones, int(seq_lens.sum()))
+        return ListedKeys(found.kv_indices, found.kv_indptr, self.req_to_token.shape[1])
 
     def window_keys(self, page_table: Array, out_cache_loc: Array) -> WindowKeys[Array] | None:
         """Return where the layers with a sliding window write and read, for a forward that has these full slots.

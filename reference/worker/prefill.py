@@ -1,4 +1,4 @@
-"""The prefill: chunks of prompts through the target and, shifted by one, through the draft."""
+"""The prefill: chunks of prompts through the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ import numpy as np
 from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.host.choice import any_rules
-from specsim.phases import DraftInput
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain_first
 from specsim.reference.worker.pools import Pools
 from specsim.reference.worker.rules import follow_output
 from specsim.reference.worker.sampling import first_tokens, greedy_choices
-from specsim.simulation.models.batches import DraftExtendBatch, PagedKeys, TargetBatch, TargetOutput
+from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.reported_states import layers_to_ask, part_states
@@ -25,10 +24,11 @@ from specsim.simulation.requests import PromptChunk
 class TargetPrefill:
     """Chunks after the target, and what a draft needs to follow them.
 
-    ``chunks``, ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and
+    ``rows``, ``chunks``, ``row``, ``ends``, ``lengths`` and ``following`` [request]; ``input_ids``, ``positions`` and
     ``out_cache_loc`` [token]. ``following`` is the token after each chunk, ``last`` the place of its own last token.
     """
 
+    rows: Sequence[int]
     chunks: Sequence[PromptChunk]
     row: Array
     ends: Array
@@ -46,43 +46,6 @@ class TargetPrefill:
         """Where each chunk starts, int64 [request]."""
         starts: Array = (self.ends - self.lengths).astype(np.int64)
         return starts
-
-
-def prefill_draft(
-    after: TargetPrefill, topk: int, model: Model[Array], pools: Pools, operations: CallsByName
-) -> DraftInput:
-    """Run the draft over chunks that the target is through with, shifted by one.
-
-    Returns
-    -------
-    draft_input : DraftInput
-        What starts the first draft of each request.
-
-    Notes
-    -----
-    Source: semantics D.7.
-    """
-    drafted = model.draft_extend(
-        DraftExtendBatch(
-            req_pool_indices=after.row,
-            input_ids=operations.rotate_prefill_input_ids(after.input_ids, after.lengths, after.following),
-            positions=after.positions,
-            out_cache_loc=after.out_cache_loc,
-            keys=after.keys,
-            hidden_states=after.output.hidden_states,
-            select=after.last,
-        ),
-        pools.open(Side.DRAFT, after.out_cache_loc),
-    )
-    proposal = operations.fast_topk(drafted.probabilities, topk)
-    return DraftInput(
-        req_pool_indices=after.row,
-        seq_lens=after.ends.astype(np.int64),
-        topk_p=proposal.topk_values,
-        topk_index=proposal.topk_index,
-        hidden_states=drafted.hidden_states,
-        bonus_tokens=after.following.astype(np.int32),
-    )
 
 
 def prefill_target(
@@ -148,4 +111,6 @@ def prefill_target(
     paths = np.where(is_last, np.arange(len(row)), -1).astype(np.int32)[:, None]
     choices.outputs.commit(row, asked, paths, first.astype(np.int32), operations)
     following = np.where(is_last, first, [chunk.next_token or 0 for chunk in chunks])
-    return TargetPrefill(chunks, row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output)
+    return TargetPrefill(
+        rows, chunks, row, ends, lengths, input_ids, positions, out_cache_loc, keys, last, following, output
+    )

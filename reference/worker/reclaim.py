@@ -9,8 +9,7 @@ from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.counts import count_tokens, page_size_of_beams
 from specsim.host.truncation import Truncation
-from specsim.phases import EagleDraftExtendInput, VerifyInput, VerifyOutput
-from specsim.reference.worker.extend import collect_extend_input
+from specsim.phases import EagleDraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.reference.worker.pools import Pools
 from specsim.simulation.models.description import Side
 
@@ -131,3 +130,39 @@ def _hand_over(
     )
     everyone = collect_extend_input(row, seq_lens, slots, verify_output, truncation)
     return everyone, replace(operations.filter_batch(everyone, unfinished, False), out_cache_loc=kept)
+
+
+def collect_extend_input(
+    row: Array, seq_lens: Array, slots: Array, verify_output: VerifyOutput, truncation: Truncation
+) -> EagleDraftExtendInput:
+    """Flatten the accepted paths of all requests, as far as their ends left them.
+
+    Parameters
+    ----------
+    row, seq_lens : int64 [request]
+        Row of each request, and its length after the verify.
+    slots : int64 [token]
+        Slot of each accepted position.
+    truncation : Truncation
+        The paths, cut where their requests ended.
+
+    Notes
+    -----
+    Source: semantics C.2, D.1.
+    """
+    expect_phase(verify_output, PhaseTag.EAGLE_VERIFY_OUTPUT)
+    accept_indices = truncation.accept_index[truncation.accept_index >= 0]
+    hidden_states = verify_output.hidden_states
+    num_accepted_drafts = truncation.batch_num_accepted_drafts
+    num_accepted_tokens = count_tokens(num_accepted_drafts)
+    return EagleDraftExtendInput(
+        req_pool_indices=row,
+        seq_lens=seq_lens,
+        seq_lens_cpu=tuple(seq_lens.tolist()),
+        num_accepted_drafts=num_accepted_drafts,
+        num_accepted_tokens=num_accepted_tokens,
+        num_accepted_tokens_cpu=tuple(num_accepted_tokens.tolist()),
+        input_ids=verify_output.predict[accept_indices].astype(np.int64),
+        hidden_states=None if hidden_states is None else hidden_states[accept_indices],
+        out_cache_loc=slots,
+    )

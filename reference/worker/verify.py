@@ -6,14 +6,13 @@ from specsim.conformance.arrays import Array
 from specsim.conformance.calls import CallsByName
 from specsim.counts import count_tokens
 from specsim.host.choice import any_rules
-from specsim.operations.protocol import Operations
 from specsim.phases import PhaseTag, VerifyInput, VerifyOutput, expect_phase
 from specsim.reference.worker.choices import ChoiceRows
 from specsim.reference.worker.constraints import constrain
 from specsim.reference.worker.pools import Buffers, Pools
 from specsim.reference.worker.rules import follow_output
 from specsim.reference.worker.sampling import accept, greedy_choices
-from specsim.simulation.models.batches import PagedKeys, TargetBatch, TargetOutput
+from specsim.simulation.models.batches import TargetBatch, TargetOutput
 from specsim.simulation.models.description import Side
 from specsim.simulation.models.protocol import Model
 from specsim.simulation.models.reported_states import layers_to_ask, part_states
@@ -56,7 +55,8 @@ def verify(
     """
     expect_phase(phase, PhaseTag.EAGLE_VERIFY, PhaseTag.FROZEN_KV_MTP_VERIFY, PhaseTag.DFLASH_VERIFY)
     scratch = pools.scratch(len(row), phase.num_draft_tokens)
-    keys, hands_states = verify_keys(row, phase, pools, operations), choices.hands_states(row)
+    keys = pools.keys_of_nodes(row, phase.seq_lens, phase.num_draft_tokens, operations)
+    hands_states = choices.hands_states(row)
     output = model.verify(
         TargetBatch(
             req_pool_indices=row,
@@ -105,15 +105,6 @@ def verify(
         hidden_states=output.hidden_states,
     )
     return verify_output, scratch, output
-
-
-def verify_keys(row: Array, phase: VerifyInput, pools: Pools, operations: Operations[Array]) -> PagedKeys[Array]:
-    """Return the keys of a forward over all nodes."""
-    longest = int(phase.seq_lens.max(initial=0)) + (phase.num_draft_tokens if len(row) else 0)
-    metadata = operations.target_verify_metadata(
-        row, pools.req_to_token, phase.seq_lens, len(phase.draft_token), longest, 1
-    )
-    return PagedKeys(metadata.page_table, metadata.cache_seqlens, metadata.cu_seqlens_q, 1)
 
 
 def parents_of(phase: VerifyInput) -> Array:

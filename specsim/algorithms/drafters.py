@@ -34,7 +34,7 @@ class Drafter:
     algorithm : SpeculativeAlgorithm
         The algorithm, whose flags the rules read; of a drafter of a user, the one whose rules apply to it.
     side : str
-        Module and class of its draft side in ``worker.sides`` of each layer.
+        Its draft side as in an import, with ``{layer}`` where each layer has one of its own.
     sides : mapping
         Of a drafter of a user, in the place of ``side``: what makes its draft side, by layer. That is a class, or its
         name as in an import.
@@ -121,7 +121,7 @@ class Drafter:
 
     def side_in(self, layer: str) -> Any:
         """Return what makes its draft side in a layer: a class, or the name of one as in an import."""
-        return self.sides[layer] if self.sides else f"specsim.{layer}.worker.sides.{self.side}"
+        return self.sides[layer] if self.sides else self.side.format(layer=layer)
 
     def loop(self, layer: str, is_v1: bool) -> Callable[..., Any]:
         """Return what makes its worker: the loop of a layer, with its side; both are imported by then."""
@@ -145,7 +145,7 @@ class Drafter:
         )
 
 
-_STEPWISE = "stepwise.StepwiseSide"
+_STEPWISE = "specsim.simulation.draft_sides.stepwise.StepwiseSide"
 
 DRAFTERS: dict[str, Drafter] = {
     "EAGLE": Drafter(
@@ -161,7 +161,7 @@ DRAFTERS: dict[str, Drafter] = {
     ),
     "MULTI_LAYER": Drafter(
         SpeculativeAlgorithm.EAGLE,
-        "layered.LayeredSide",
+        "specsim.simulation.draft_sides.layered.LayeredSide",
         is_multi_layer=True,
         reported="multi-layer",
         draft_source="LAYERS",
@@ -193,7 +193,7 @@ DRAFTERS: dict[str, Drafter] = {
     ),
     "FROZEN_KV_MTP": Drafter(
         SpeculativeAlgorithm.FROZEN_KV_MTP,
-        "frozen_kv_mtp.FrozenSide",
+        "specsim.simulation.draft_sides.frozen_kv_mtp.FrozenSide",
         reported="frozen-kv-mtp",
         summary="A draft layer that reads the target's KV and writes none.",
         reads_target_kv=True,
@@ -203,7 +203,7 @@ DRAFTERS: dict[str, Drafter] = {
     ),
     "DFLASH": Drafter(
         SpeculativeAlgorithm.DFLASH,
-        "dflash.DflashSide",
+        "specsim.{layer}.worker.sides.dflash.DflashSide",
         reported="dflash",
         summary="A whole block of drafts in one forward.",
         default_sizes=(1, 1, 16),
@@ -215,7 +215,7 @@ DRAFTERS: dict[str, Drafter] = {
     ),
     "NGRAM": Drafter(
         SpeculativeAlgorithm.NGRAM,
-        "ngram.NgramSide",
+        "specsim.{layer}.worker.sides.ngram.NgramSide",
         reported="ngram",
         summary="Texts that were seen before; no draft model.",
         default_sizes=(10, 0, 12),

@@ -1,8 +1,8 @@
 """Files that follow from the tables; ``python -m specsim.operations.stub`` writes them.
 
-These are the stubs ``outputs.pyi`` and ``protocol.pyi``, and ``exports.py`` of each layer. Exports are written out
-rather than computed, because editors and type checkers follow imports that they can read. Functions of the GPU get
-their signatures from the table as well, so that ``exports.pyi`` says them.
+These are the stubs ``outputs.pyi`` and ``protocol.pyi``, and the exports of each layer. Those of the reference are
+imports, because editors and type checkers follow imports that they can read. Functions of the GPU get their signatures
+from the table, so that ``exports.pyi`` says them, and its imports need not be written out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,6 @@ from specsim.operations.signature import annotation_of, outputs_class_of, parame
 GENERATED = "# Written by python -m specsim.operations.stub; edit the table instead.\n"
 LINE_LENGTH = 120
 ROOT = Path(__file__).parents[1]
-LAYERS = ("gpu", "reference")
 
 
 def generated_files() -> dict[str, str]:
@@ -24,7 +23,7 @@ def generated_files() -> dict[str, str]:
     return {
         "operations/outputs.pyi": outputs_stub(),
         "operations/protocol.pyi": protocol_stub(),
-        **{f"{layer}/exports.py": exports_of(layer) for layer in LAYERS},
+        "reference/exports.py": exports_of("reference"),
         "gpu/exports.pyi": signatures_stub(),
     }
 

@@ -87,20 +87,20 @@ class Meeting:
         """Run forwards of others until it is the turn of this one; return what all ranks agree on."""
         own = (int(kind), layer, num_requests, num_tokens, num_tokens_per_req or NOT_SAID)
         while True:
-            reported = self._ask(own)
-            wanted = _first_of(reported)
+            answers = self._ask(own)
+            wanted = _first_of(answers)
             if wanted == own[:2]:
-                plan, width = self._plan(wanted, reported)
+                plan, width = self._plan(wanted, answers)
                 return Agreement(self._rows(plan), width)
-            self._take_part(wanted, reported)
+            self._take_part(wanted, answers)
 
     def attend(self) -> bool:
         """Take part in a forward that another rank runs; return False if no one has anything to run."""
-        reported = self._ask((int(ForwardKind.NONE), 0, 0, 0, NOT_SAID))
-        wanted = _first_of(reported)
+        answers = self._ask((int(ForwardKind.NONE), 0, 0, 0, NOT_SAID))
+        wanted = _first_of(answers)
         if wanted[0] == ForwardKind.NONE:
             return False
-        self._take_part(wanted, reported)
+        self._take_part(wanted, answers)
         return True
 
     def gather(self, input_ids: Array) -> Array:
@@ -126,20 +126,20 @@ class Meeting:
     def _ask(self, own: tuple[int, ...]) -> Mapping[int, tuple[int, ...]]:
         return self.group.exchange("forward", own)
 
-    def _take_part(self, wanted: tuple[int, int], reported: Mapping[int, tuple[int, ...]]) -> None:
-        plan, width = self._plan(wanted, reported)
+    def _take_part(self, wanted: tuple[int, int], answers: Mapping[int, tuple[int, ...]]) -> None:
+        plan, width = self._plan(wanted, answers)
         self._run_padding(ForwardKind(wanted[0]), self._rows(plan), width, wanted[1])
 
-    def _plan(self, wanted: tuple[int, int], reported: Mapping[int, tuple[int, ...]]) -> tuple[SyncPlan, int | None]:
+    def _plan(self, wanted: tuple[int, int], answers: Mapping[int, tuple[int, ...]]) -> tuple[SyncPlan, int | None]:
         """Return the rows of every rank that is left, in a forward of some of them."""
         kind = ForwardKind(wanted[0])
-        widths = {rank: answer[4] for rank, answer in reported.items() if answer[:2] == wanted and answer[4]}
+        widths = {rank: answer[4] for rank, answer in answers.items() if answer[:2] == wanted and answer[4]}
         width = max(widths.values(), default=NOT_SAID)
         for rank, own in widths.items():
             what = f"rows of a request of rank {rank} in {kind.name}"
             check_length(what, own, width, "ranks that share a forward have the same sizes")
         counts = []
-        for answer in reported.values():
+        for answer in answers.values():
             rows = answer[3] if kind.is_prefill else answer[2] * width
             counts.append(rows if answer[:2] == wanted else 0)
         plan = plan_mlp_sync_batch(
@@ -148,16 +148,16 @@ class Meeting:
             *self._sizes,
             is_extend_in_batch=kind.is_prefill,
         )
-        self._planned, self._place = plan, list(reported).index(self.group.rank)
+        self._planned, self._place = plan, list(answers).index(self.group.rank)
         return plan, None if kind.is_prefill else width
 
     def _rows(self, plan: SyncPlan) -> int:
         return plan.num_tokens[self._place]
 
 
-def _first_of(reported: Mapping[int, tuple[int, ...]]) -> tuple[int, int]:
+def _first_of(answers: Mapping[int, tuple[int, ...]]) -> tuple[int, int]:
     """Return kind and layer of the forward that comes first of those that ranks want."""
-    return min((answer[0], answer[1]) for answer in reported.values())
+    return min((answer[0], answer[1]) for answer in answers.values())
 
 
 def run_rank(engine: Engine, meeting: Meeting) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from specsim.config import PoolSizes, SpecConfig
 from specsim.phases import DraftInput, EagleDraftExtendInput, FrozenKVMTPDraftInput, Phase, VerifyInput, VerifyOutput
+from specsim.phases.form import Zeros
 from specsim.simulation.models.description import ModelDescription
 from specsim.simulation.numbers import Steps, Widths, check_steps
 from specsim.simulation.worker import Proposals
@@ -72,6 +73,12 @@ class SideFacts:
         """Return the facts of a draft without KV, which seeds start."""
         kind = FrozenKVMTPDraftInput
         return cls(description, num_candidates, borrows=False, catches_up=False, draft_input=kind)
+
+    def idle_input(self, zeros: Zeros) -> DraftInput:
+        """Return a draft input of no request, which others can merge with; ``zeros`` makes its arrays."""
+        facts = self.description
+        width = facts.draft_hidden_width if facts.has_draft_hidden else None
+        return self.draft_input.create_idle_input(self.num_candidates, width, facts.hidden_dtype, zeros)
 
     def branches(self, config: SpecConfig) -> int:
         """Return the branching factor of its drafts: 1 says that an accepted path lies at the front."""
@@ -175,8 +182,12 @@ class Setting:
         The widest drafts.
     sizes : PoolSizes
         Those of the pools.
-    operations : CallsByName or None
-        Who computes; None where a layer has its own.
+    operations : CallsByName or module
+        Who computes.
+    arrays : ArrayLibrary
+        What is done with arrays beside.
+    make_waiting : callable
+        Makes of facts, sizes, operations and whether the loop is V1 where draft inputs wait.
     has_dp_attention : bool
         Whether other ranks wait for the forwards of this one.
     """
@@ -184,7 +195,9 @@ class Setting:
     model: Any
     drafting: Any
     sizes: PoolSizes
-    operations: Any = None
+    operations: Any
+    arrays: Any
+    make_waiting: Callable[..., Any]
     has_dp_attention: bool = False
 
 

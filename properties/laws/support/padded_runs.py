@@ -168,10 +168,10 @@ def padding_for(backend: Backend) -> dict[str, Any]:
     """Return what pads the arrays of an implementation."""
     if backend.arrays.KIND == "numpy":
         return {}
-    from specsim.gpu.worker.carried import device_zeros
+    from specsim.gpu.worker.arrays import zeros
     from specsim.gpu.worker.ranks import torch_pad
 
-    return {"pad": torch_pad, "zeros": device_zeros}
+    return {"pad": torch_pad, "zeros": zeros}
 
 
 def _to_shares(

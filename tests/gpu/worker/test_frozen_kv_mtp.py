@@ -12,15 +12,16 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker.graphs import Kind
-from specsim.gpu.worker.sides import frozen_kv_mtp
-from specsim.gpu.worker.sides.frozen_kv_mtp import FrozenSide
 from specsim.gpu.worker.stages import SETTLING, Stages
+from specsim.gpu.worker.v1 import GpuWorkerV1
 from specsim.reference.models import load_model
 from specsim.rejection import SpecRejection
+from specsim.simulation.draft_sides.frozen_kv_mtp import FrozenSide
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
 from specsim.simulation.history import first_divergence
 from specsim.simulation.loops import loop_of
+from specsim.simulation.models.description import Side
 from specsim.simulation.models.frozen import shared_kv
 from specsim.simulation.models.hash_model import HashModel
 from specsim.simulation.models.pool_kinds import PoolKind
@@ -42,7 +43,7 @@ def pair(config, asked, max_batch, model=MODEL, schedule=IN_TURN, page_size=1, n
     sizes = replace(sizes, num_slots=sizes.num_slots - num_fewer_slots)
     workers = (
         loop_of("frozen_kv_mtp")(config, load_model(model), sizes),
-        loop_of("frozen_kv_mtp", "gpu")(config, load_on_device(model), sizes, **options),
+        GpuWorkerV1(config, load_on_device(model), sizes, **{"make_side": FrozenSide, **options}),
     )
     seen = set()
     engines = [Engine(one, max_batch, shuffle_seed=5, schedule=schedule, observer=seen.add) for one in workers]
@@ -130,40 +131,48 @@ def test_padded_rows_are_zeroed_whatever_was_drafted_before():
     assert not window[5:].any()
 
 
-def seed_of_the_root(self, phase, pools):
-    """Start the next draft from the first row of each request."""
-    counts = phase.num_accepted_tokens.long()
-    rows = torch.cumsum(counts, 0) - counts
-    return self._seeds(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, phase.hidden_states, rows)
+class SeedOfTheRoot(FrozenSide):
+    """Starts the next draft from the first row of each request."""
+
+    def extend_ragged(self, batch, pools):
+        phase, counts = batch.info, batch.info.num_accepted_tokens.long()
+        rows = torch.cumsum(counts, 0) - counts
+        return self._seeds(phase.req_pool_indices, phase.seq_lens, phase.bonus_tokens, phase.hidden_states, rows)
 
 
-def layers_in_turn(description, kv):
-    """Give the draft's layers the target's from the first one on."""
-    in_turn = {layer: layer for layer in range(description.num_assistant_layers)}
-    return shared_kv(replace(description, target_layer_of=in_turn), kv)
+class LayersInTurn(FrozenSide):
+    """Gives the draft's layers the target's from the first one on."""
+
+    def _forward(self, batch, pools):
+        description = self.facts.description
+        in_turn = {layer: layer for layer in range(description.num_assistant_layers)}
+        kv = shared_kv(replace(description, target_layer_of=in_turn), pools.kv[Side.TARGET])
+        return self._model.draft_frozen(batch, kv)
 
 
-def seed_of_the_first_row(self, after, pools):
-    """Start the first draft from the state of the first token of a batch of chunks."""
-    first = torch.zeros_like(after.last)
-    return self._seeds(after.row, after.ends, after.following.int(), after.output.hidden_states, first)
+class SeedOfTheFirstRow(FrozenSide):
+    """Starts the first draft from the state of the first token of a batch of chunks."""
+
+    def prefill(self, after, pools):
+        return super().prefill(replace(after, last=torch.zeros_like(after.last)), pools)
 
 
 FAULTS = {
-    "seeds of the root": (FrozenSide, "extend_ragged", seed_of_the_root),
-    "layers in turn": (frozen_kv_mtp, "shared_kv", layers_in_turn),
-    "first seeds of one row": (FrozenSide, "prefill", seed_of_the_first_row),
-    "an old batch was replayed": (Stages, "load", lambda *_: None),
+    "seeds of the root": SeedOfTheRoot,
+    "layers in turn": LayersInTurn,
+    "first seeds of one row": SeedOfTheFirstRow,
+    "an old batch was replayed": None,
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_seen(fault, monkeypatch):
-    place, name, planted = FAULTS[fault]
-    monkeypatch.setattr(place, name, planted)
+    side = FAULTS[fault] or FrozenSide
+    if side is FrozenSide:
+        monkeypatch.setattr(Stages, "load", lambda *_: None)
     asked = [Request(0, [1, 5, 9], 12), Request(1, [2, 4], 12)]
     perfect = HashModel(32, 3, 1.0, kv_sharing=(1, 0))
-    both = pair(CHAIN, asked, 2, perfect, use_graphs=HAS_GPU, pads=True)
+    both = pair(CHAIN, asked, 2, perfect, use_graphs=HAS_GPU, pads=True, make_side=side)
     with pytest.raises((AssertionError, SpecRejection)):
         both.play(asked)
 

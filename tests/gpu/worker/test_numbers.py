@@ -84,9 +84,9 @@ def test_numbers_are_read_where_they_lie_in_a_replay(name, monkeypatch):
     for pattern in ((0, 1, MOST), (MOST, 0, 0)):
         schedule = Schedule(num_drafts=PatternNumbers(pattern))
         assert find_divergence(believed, worker, run.scenario.requests(), max_batch=3, schedule=schedule) is None
-    cut = [kind for _, kind, _ in worker._captured if kind.is_cut]
+    cut = [kind for _, kind, _ in worker._batches.captured if kind.is_cut]
     assert cut
-    assert len(cut) == len({(size, kind) for size, kind, _ in worker._captured if kind.is_cut})
+    assert len(cut) == len({(size, kind) for size, kind, _ in worker._batches.captured if kind.is_cut})
 
 
 @IN_GRAPHS

@@ -7,7 +7,7 @@ from specsim.config import SpecConfig
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
-from specsim.gpu.worker import draft, ends, reclaim
+from specsim.gpu.worker import ends, pools, reclaim
 from specsim.gpu.worker.pools import Pools
 from specsim.gpu.worker.transfer import download
 from specsim.gpu.worker.v2 import GpuWorker
@@ -104,7 +104,7 @@ def test_chains_of_v1_keep_the_page_that_they_end_in(options):
 def test_trees_of_v2_draft_on_pages_of_their_own(options, monkeypatch):
     """The ends of texts are moved in several parts, as of many requests they would be."""
     if options is PADDED:
-        monkeypatch.setattr(draft, "MOST_PAIRS_IN_REGISTERS", 2)
+        monkeypatch.setattr(pools, "MOST_PAIRS_IN_REGISTERS", 2)
     asked = sharing(2, 4)
     both = v2_on_pages(TREE, asked, 2, 4, **options)
     both.play(asked)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.worker import reclaim, stages, v1
-from specsim.gpu.worker.carried import Carried
+from specsim.gpu.worker import carried, reclaim, stages, v1
 from specsim.gpu.worker.pools import Pools
 from specsim.phases import merge_batch
 from specsim.rejection import SpecRejection
@@ -39,17 +38,6 @@ def reclaiming(**wrong):
     return reclaimed
 
 
-def mapping(change):
-    """Return ``_map`` with other slots for the accepted positions, made from the window and the right ones."""
-    original = reclaim._map
-
-    def map_accepted(row, seq_lens, window, *arguments):
-        new_lens, kept = original(row, seq_lens, window, *arguments)
-        return new_lens, change(window, kept)
-
-    return map_accepted
-
-
 def assigning_other_than_trees():
     """Return ``assign_slots`` that leaves ranges of four positions, which trees of a chain have, out of the map."""
     original = Pools.assign_slots
@@ -62,9 +50,9 @@ def assigning_other_than_trees():
     return assign_slots
 
 
-def swapped(self, other):
-    """Join, but put the draft inputs in the wrong order after rows in the right one."""
-    return Carried(self.rows + other.rows, merge_batch(other.phase, self.phase))
+def swapped(phase, other):
+    """Join draft inputs in the wrong order, after rows in the right one."""
+    return merge_batch(other, phase)
 
 
 LEAKED = r"owners of slot \d+ = none"
@@ -85,12 +73,12 @@ FAULTS = {
         "seq_lens",
     ),
     "slots of the first request": (
-        reclaim,
-        "_map",
-        mapping(lambda window, kept: window[: len(kept)].clone()),
+        v1,
+        "reclaim",
+        reclaiming(out_cache_loc=lambda everyone, phase: everyone.out_cache_loc[: len(phase.out_cache_loc)].clone()),
         "out_cache_loc",
     ),
-    "merged in the wrong order": (Carried, "joined_by", swapped, "req_pool_indices"),
+    "merged in the wrong order": (carried, "merge_batch", swapped, "req_pool_indices"),
     "trees in slots that the map does not name": (
         Pools,
         "assign_slots",

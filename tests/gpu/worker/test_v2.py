@@ -8,8 +8,8 @@ from specsim.gpu.arrays import DEVICE
 from specsim.gpu.models import load_model as load_on_device
 from specsim.gpu.switches import debugging
 from specsim.gpu.worker.carried import BatchRows
-from specsim.gpu.worker.graphs import bucket_for, bucket_sizes
-from specsim.gpu.worker.stages import load, padding_of
+from specsim.gpu.worker.graphs import Kind, bucket_for, bucket_sizes
+from specsim.gpu.worker.stages import WHOLE, Stages
 from specsim.gpu.worker.v2 import GpuWorker
 from specsim.reference.models import load_model
 from specsim.reference.worker.v2 import ReferenceWorker
@@ -123,11 +123,12 @@ def test_batch_above_the_largest_bucket_is_refused():
 
 
 def test_padding_is_row_zero():
+    worker = GpuWorker(TREE, load_on_device(HashModel(64)), sizes_for(TREE, hash_requests(4, 3), 4), use_graphs=False)
     rows = BatchRows(torch.tensor([3, 5]))
-    padded = padding_of(rows, 4)
-    load(padded, BatchRows(torch.tensor([9, 8, 7, 6])))
-    load(padded, rows)
-    assert padded.req_pool_indices.tolist() == [3, 5, 0, 0]
+    stages = Stages(worker._shared, Kind(TREE.num_steps, False), WHOLE, rows, 4, is_v1=False)
+    stages.load(BatchRows(torch.tensor([9, 8, 7, 6])))
+    stages.load(rows)
+    assert stages._batch.req_pool_indices.tolist() == [3, 5, 0, 0]
 
 
 @needs_gpu

@@ -4,8 +4,8 @@ import numpy as np
 
 from specsim.host.ngram.draft import NgramDraft
 from specsim.reference.worker.sides.ngram import verify_input_of
-from specsim.reference.worker.sides.stepwise import StepwiseSide
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.draft_sides.stepwise import StepwiseSide
 
 
 class Lookahead(StepwiseSide):

@@ -8,9 +8,9 @@ from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.phases import Batch, DraftInput, ForwardMode
 from specsim.reference.models import load_model
-from specsim.reference.worker.extend import prepare_extend_after_decode
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.reference.worker.v2 import ReferenceWorker
+from specsim.simulation.draft_sides.extended import prepare_extend_after_decode
 from specsim.simulation.engine import Engine
 from specsim.simulation.history import first_divergence_of_v1
 from specsim.simulation.lockstep import find_divergence

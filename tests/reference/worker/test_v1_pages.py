@@ -1,5 +1,6 @@
 """Trees of the V1 worker on pages: what it owns, what V2 says, and planted faults that runs on pages show."""
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -16,9 +17,9 @@ from specsim.properties.laws.worker_v1 import both_workers_decode_alike
 from specsim.reference.models import load_model
 from specsim.reference.worker import reclaim
 from specsim.reference.worker.pools import Pools
-from specsim.reference.worker.sides import stepwise
 from specsim.reference.worker.v1 import ReferenceWorkerV1
 from specsim.rejection import SpecRejection
+from specsim.simulation.draft_sides.stepwise import StepwiseSide
 from specsim.simulation.engine import Engine
 from specsim.simulation.events import Tag
 from specsim.simulation.models.description import Side
@@ -93,16 +94,18 @@ def handing_over(change):
     return hand_over
 
 
-def drafting_side_by_side(phase, config, model, pools, verify_slots, operations, page_size):
+def drafting_side_by_side(self, *arguments):
     """Draft as on pages of one slot."""
-    return ORIGINAL_DRAFT(phase, config, model, pools, verify_slots, operations)
+    side = copy(self)
+    side._setting = replace(self._setting, sizes=replace(self._setting.sizes, page_size=1))
+    return ORIGINAL_DRAFT(side, *arguments)
 
 
-ORIGINAL_DRAFT = stepwise.draft
+ORIGINAL_DRAFT = StepwiseSide.draft
 LEAKED = r"owners of page \d+ = none"
 FAULTS = {
     "ends of texts were not copied": (Pools, "move_kv", moving_no(Side.DRAFT, Pools), "in front of beam 1"),
-    "beams lie side by side": (stepwise, "draft", drafting_side_by_side, "in front of beam 1"),
+    "beams lie side by side": (StepwiseSide, "draft", drafting_side_by_side, "in front of beam 1"),
     "accepted entries stayed": (Pools, "move_kv", moving_no(Side.TARGET, Pools), "target_kv"),
     "the first page after was kept": (reclaim, "_move_to_the_front", freeing_all_but(4), LEAKED),
     "nothing was freed": (reclaim, "_move_to_the_front", freeing_all_but(99), LEAKED),

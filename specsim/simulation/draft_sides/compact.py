@@ -1,16 +1,14 @@
 """After verify, for V2: KV, ids and hidden states of the accepted path go where they stay."""
 
-import numpy as np
+from typing import Any
 
-from specsim.conformance.arrays import Array
-from specsim.operations.protocol import Operations
 from specsim.phases import DraftExtendInput, PhaseTag, VerifyInput, VerifyOutput, expect_phase
-from specsim.reference.worker.pools import Pools
+from specsim.simulation.draft_sides.layer import ArrayLibrary, DraftPools
 from specsim.simulation.models.description import Side
 
 
 def compact(
-    verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Operations[Array]
+    verify_input: VerifyInput, phase: VerifyOutput, is_chain: bool, operations: Any, arrays: ArrayLibrary
 ) -> DraftExtendInput:
     """Bring ids and hidden states of the accepted path to the front of its request; a chain has them there.
 
@@ -29,7 +27,7 @@ def compact(
         verify_input.seq_lens, phase.num_accepted_tokens, num_nodes
     )
     return DraftExtendInput(
-        input_ids=predict.astype(np.int64),
+        input_ids=arrays.astype(predict, "int64"),
         hidden_states=hidden_states,
         positions=prepared.positions,
         out_cache_loc=verify_input.out_cache_loc,
@@ -42,7 +40,7 @@ def compact(
 
 
 def move_accepted(
-    verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: Pools, operations: Operations[Array]
+    verify_input: VerifyInput, phase: VerifyOutput, num_steps: int, pools: DraftPools, operations: Any
 ) -> None:
     """Move the KV of the accepted path to the front of each request's slots (semantics C.4, C.6)."""
     source_slots = operations.fill_accept_out_cache_loc(phase.accept_index, verify_input.out_cache_loc)

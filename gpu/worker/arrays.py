@@ -1,0 +1,78 @@
+"""Tensors for what both layers run, where the pools lie; see ``specsim.simulation.draft_sides.layer.ArrayLibrary``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specsim.gpu.arrays import DEVICE, KIND, to_numpy
+
+where = torch.where
+
+__all__ = [
+    "KIND",
+    "arange",
+    "asarray",
+    "astype",
+    "concat",
+    "copy",
+    "full",
+    "owners_of",
+    "repeat",
+    "take",
+    "to_numpy",
+    "where",
+    "zeros",
+]
+
+
+def asarray(values: Any, dtype: str = "int64") -> Tensor:
+    """Bring numbers of the host to the device."""
+    return torch.as_tensor(np.asarray(values), dtype=getattr(torch, dtype)).to(DEVICE)
+
+
+def astype(values: Tensor, dtype: str) -> Tensor:
+    """Return a tensor with elements of another type; the same one if it has that type."""
+    return values.to(getattr(torch, dtype))
+
+
+def zeros(shape: tuple[int, ...], dtype: str) -> Tensor:
+    """Return zeros on the device."""
+    return torch.zeros(shape, dtype=getattr(torch, dtype), device=DEVICE)
+
+
+def full(shape: tuple[int, ...], fill: Any, dtype: str) -> Tensor:
+    """Return one entry many times, on the device."""
+    return torch.full(shape, fill, dtype=getattr(torch, dtype), device=DEVICE)
+
+
+def arange(stop: int) -> Tensor:
+    """Return int64 [stop] on the device."""
+    return torch.arange(stop, device=DEVICE)
+
+
+def repeat(values: Tensor, count: int) -> Tensor:
+    """Return every entry along the first axis so many times, one after another."""
+    return values.repeat_interleave(count, dim=0)
+
+
+def take(values: Tensor, places: Tensor) -> Tensor:
+    """Return entries along the first axis."""
+    return values.index_select(0, places)
+
+
+def concat(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Return tensors one after another along an axis."""
+    return torch.cat(list(arrays), dim=axis)
+
+
+def copy(values: Tensor) -> Tensor:
+    """Return a copy."""
+    return values.clone()
+
+
+def owners_of(starts: Tensor, count: int) -> Tensor:
+    """Return int64 [count]: the run of entries that each of ``count`` entries is in."""
+    return torch.searchsorted(starts, torch.arange(count, device=DEVICE, dtype=starts.dtype), right=True) - 1
