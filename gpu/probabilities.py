@@ -1,6 +1,5 @@
 """Probabilities: from raw logits to the target's distribution of every row."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -113,29 +112,45 @@ def _renormalise(call: Call, parameter: str, kind: int) -> list[Launch]:
     by_row: dict[str, Size] = {**sizes, "strides": probabilities.stride()}
     tile = {"ROWS": rows, "CHUNK": chunk}
 
-    def over_chunks(kernel: Any, constants: Mapping[str, Any], **tunables: int) -> Plan:
-        num_warps = max(1, min(8, rows * chunk // 256))
-        return Plan(kernel, (num_groups * num_chunks,), by_row, constants, {**tile, **tunables}, num_warps)
-
-    def over_rows(kernel: Any, given: Mapping[str, Size], **tunables: int) -> Plan:
-        return Plan(kernel, (num_groups,), given, filtered, {"ROWS": rows, **tunables}, num_warps=8)
-
-    def sketch(is_fine: bool) -> Plan:
-        constants = {**filtered, "IS_FINE": is_fine}
-        return over_chunks(renormalise._sketch_chunks_kernel, constants, LANES=lanes)
-
+    over_chunks: dict[str, Any] = {"grid": (num_groups * num_chunks,), "sizes": by_row}
+    over_chunks["num_warps"] = max(1, min(8, rows * chunk // 256))
+    over_rows: dict[str, Any] = {"grid": (num_groups,), "num_warps": 8}
+    sketches = [
+        Plan(
+            renormalise._sketch_chunks_kernel,
+            constants={**filtered, "IS_FINE": is_fine},
+            tunables={**tile, "LANES": lanes},
+            **over_chunks,
+        )
+        for is_fine in ((False, True) if is_top_p else (False,))
+    ]
+    bound = Plan(
+        renormalise._bracket_by_maxima_kernel,
+        sizes=sizes,
+        constants=filtered,
+        tunables={"ROWS": rows, "LANES": lanes},
+        **over_rows,
+    )
     plans = [
-        sketch(False),
-        sketch(True) if is_top_p else over_rows(renormalise._bracket_by_maxima_kernel, sizes, LANES=lanes),
-        over_chunks(renormalise._list_chunks_kernel, filtered, SLOTS=slots, TILE=choose_block(chunk, ROW_BLOCK)),
-        over_rows(
-            renormalise._settle_rows_kernel,
-            by_row,
-            SLOTS=slots,
-            LISTED=choose_block(slots, LISTED[kind]),
-            BLOCK=choose_block(vocab, ROW_BLOCK),
+        *sketches,
+        *(() if is_top_p else (bound,)),
+        Plan(
+            renormalise._list_chunks_kernel,
+            constants=filtered,
+            tunables={**tile, "SLOTS": slots, "TILE": choose_block(chunk, ROW_BLOCK)},
+            **over_chunks,
         ),
-        over_chunks(renormalise._write_shares_kernel, {}),
+        Plan(
+            renormalise._settle_rows_kernel,
+            sizes=by_row,
+            constants=filtered,
+            tunables={
+                **{"ROWS": rows, "SLOTS": slots, "LISTED": choose_block(slots, LISTED[kind])},
+                "BLOCK": choose_block(vocab, ROW_BLOCK),
+            },
+            **over_rows,
+        ),
+        Plan(renormalise._write_shares_kernel, tunables=tile, **over_chunks),
     ]
     parts = (num_rows, num_chunks)
     scratch = {

@@ -5,7 +5,7 @@ import torch
 
 from specsim.gpu.worker.carried import BatchRows
 from specsim.gpu.worker.graphs import bucket_for, bucket_sizes
-from specsim.gpu.worker.stages import load, padding_of
+from specsim.gpu.worker.stages import Stages, padding_of
 from specsim.phases import ForwardBatch, ForwardMode, ForwardOutput, pad_inputs_to_size, post_forward_mlp_sync_batch
 from tests.worked_examples.numbers import i32, i64, squares
 
