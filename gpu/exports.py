@@ -6,6 +6,8 @@ from specsim.operations import MODEL_TABLE, RECORDS
 
 for _name, _record in RECORDS.items():
     _module = import_module(f"specsim.gpu.{'models.' if _name in MODEL_TABLE else ''}{_record.group}")
-    globals()[_name] = vars(_module)[_name]
+    # NOTE: an operation that has only its record yet is missing here, and the tests of layers say so.
+    if _name in vars(_module):
+        globals()[_name] = vars(_module)[_name]
 
-__all__ = list(RECORDS)
+__all__ = [name for name in RECORDS if name in globals()]

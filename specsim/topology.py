@@ -12,7 +12,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,9 @@ NONE = -1
 
 LINKS = ("next_token", "next_sibling")
 """The links of a node: to its first child, and to its next sibling."""
+
+MOST_LINKED = 512
+"""Trees that are remembered by their links: the requests of a batch often have the same few."""
 
 BECAUSE = {
     Reason.NODE_OUT_OF_RANGE: "a link leads to a node of the same tree",
@@ -91,13 +94,7 @@ class Topology:
         SpecRejection
             NODE_OUT_OF_RANGE, CYCLIC_TREE, SHARED_NODE.
         """
-        child, sibling = np.asarray(next_token), np.asarray(next_sibling)
-        fault = misplaced_link(child[None], sibling[None])
-        if fault is not None:
-            _, node, kind, reason = fault
-            raise _rejection(f"{LINKS[kind]}[{node}]", (child, sibling)[kind][node], reason)
-        first, following = child.tolist(), sibling.tolist()
-        return cls(tuple(tuple(_chain(node, following)) for node in first))
+        return _linked(tuple(np.asarray(next_token).tolist()), tuple(np.asarray(next_sibling).tolist()))
 
     def __len__(self) -> int:
         return len(self.children)
@@ -245,6 +242,16 @@ def _closing_link(targets: Sequence[Sequence[int]]) -> tuple[int, int] | None:
             if target != NONE:
                 walk.append((target, 0))
     return None
+
+
+@lru_cache(MOST_LINKED)
+def _linked(first: tuple[int, ...], following: tuple[int, ...]) -> Topology:
+    links = (first, following)
+    fault = fault_of([*zip(first, following, strict=True)])
+    if fault is not None:
+        node, kind, reason = fault
+        raise _rejection(f"{LINKS[kind]}[{node}]", links[kind][node], reason)
+    return Topology(tuple(tuple(_chain(node, following)) for node in first))
 
 
 def _chain(node: int, following: Sequence[int]) -> Iterator[int]:

@@ -2,12 +2,14 @@
 
 The interpreter replaces the functions of ``triton.language`` by its own when a launch starts, looks for what is left
 to replace again at each call of a device function, and puts everything back when the launch ends. Here what has been
-replaced stays so until the last launch of a call has ended, so that the other looks find nothing; and what values are
-is looked up instead of worked out again (docs/decisions/interpreted-language.md).
+replaced stays so until the last launch of a call has ended, so that the other looks find nothing; what a look has
+replaced is remembered for the next call; and what values are is looked up instead of worked out again
+(docs/decisions/interpreted-language.md).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -27,9 +29,51 @@ SEMANTIC = "interpreter_semantic"
 ENTRIES = "_get_np_dtype"
 """Triton's function that says which entries of NumPy stand for a type."""
 
+MISSING = "_MISSING"
+"""What a scope of Triton's keeps as the original of a name that was not there."""
+
 _IS_KNOWN = {LOOK, SEMANTIC, ENTRIES} <= vars(interpreter).keys()
 _SEMANTIC = LeanSemantic(interpreter.interpreter_builder)
 _ENTRIES: dict[str, Any] = {}
+_ABSENT = vars(interpreter).get(MISSING)
+_REPLACED: dict[tuple[Any, ...], list["_Change"]] = {}
+"""What a look has replaced, by the look, what it could see, and what had been replaced before."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A name of the language that stands for another thing while kernels are interpreted."""
+
+    owner: Any
+    name: str
+    original: Any
+    replacement: Any
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the name stands for what it stood for when it was replaced first."""
+        return getattr(self.owner, self.name, _ABSENT) is self.original
+
+    def make(self) -> None:
+        setattr(self.owner, self.name, self.replacement)
+
+    def take_back(self) -> None:
+        if self.original is _ABSENT:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.original)
+
+
+class _Scope:
+    """Puts back what was replaced as an earlier look had done it."""
+
+    def __init__(self, changes: list[_Change]) -> None:
+        self._changes = changes
+
+    def restore(self) -> None:
+        """Put it back."""
+        for change in self._changes:
+            change.take_back()
 
 
 class _Kept:
@@ -91,15 +135,35 @@ def _looking_once(look: Callable[[Any], Any], scopes: list[Any]) -> Callable[[An
     def look_once(function: Any) -> _Kept:
         visible = _languages_of(function)
         if not visible <= replaced:
+            key = (look, visible, frozenset(replaced), len(vars(language)), len(vars(language.core)))
             replaced.update(visible)
+            known = _REPLACED.get(key, [])
+            if known and all(change.is_due for change in known):
+                for change in known:
+                    change.make()
+                scopes.append(_Scope(known))
+                return _Kept()
             scope = look(function)
             if scope is not None:
                 scopes.append(scope)
                 # Triton 3.6 calls int() on an array of one entry, which NumPy 2.4 refuses. The scope puts it back.
                 language.tensor.__index__ = _index
+                _REPLACED[key] = _changes_of(scope)
         return _Kept()
 
     return look_once
+
+
+def _changes_of(scope: Any) -> list[_Change]:
+    """Return what a look has replaced, each name once; nothing where Triton keeps that in another way."""
+    originals: dict[tuple[int, str], tuple[Any, Any]] = {}
+    for owner, name, original in getattr(scope, "_changes", ()) if MISSING in vars(interpreter) else ():
+        originals.setdefault((id(owner), name), (owner, original))
+    return [
+        _Change(owner, name, original, vars(owner)[name])
+        for (_, name), (owner, original) in originals.items()
+        if name in vars(owner)
+    ]
 
 
 def _index(value: Any) -> int:

@@ -1,7 +1,7 @@
 """What the engines of a matrix differ in, and one engine of their product by its name."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -50,7 +50,7 @@ class Cell:
     @property
     def values(self) -> tuple[Value, ...]:
         """The value of each factor."""
-        return astuple(self)
+        return tuple(getattr(self, name) for name in NAMES)
 
     @property
     def name(self) -> str:

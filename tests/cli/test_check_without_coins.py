@@ -18,6 +18,8 @@ def {SAMPLER}(seed, **arguments):
 HONEST = "BIAS = lambda coins: coins\n"
 BIASED = "BIAS = lambda coins: coins * np.float32(0.5)\n"
 FEW = "MAX_SAMPLES = 80\n"
+ENOUGH = "MAX_SAMPLES = 400\n"
+"""Few enough that the failure is shrunk in seconds."""
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_an_honest_sampler_without_coins_conforms(specsim, module):
 
 
 def test_a_biased_sampler_without_coins_fails(specsim, module):
-    name = module(SOURCE + BIASED)
+    name = module(SOURCE + BIASED + ENOUGH)
     got = specsim("check", name, "--examples", 15, "--seed", 3, "--json")
     assert got.exit_code == 1
     failure = json.loads(got.stdout)["failures"][0]

@@ -16,7 +16,7 @@ from specsim.cli.output import Exit
 
 ROOT = Path(__file__).parents[2]
 FAULTY = "def fill_bonus_tokens(accept_tokens, num_accepted_tokens):\n    return accept_tokens[:, 0].copy()\n"
-ONE = ("--operation", "fill_bonus_tokens", "--examples", "6", "--slow-examples", "1", "--seed", "1")
+ONE = ("--property", "agreement.fill_bonus_tokens", "--examples", "6", "--seed", "1")
 SIMULATE = ("simulate", "--requests", "1", "--max-new-tokens", "3")
 COMMANDS = [
     ("env",),

@@ -51,24 +51,28 @@ for module, arguments, page in json.loads(sys.argv[1]):
 """
 """Runs the commands of ``make generate`` one after the other in one process, which imports what they share once."""
 
-TRIAL = f"""
+TRIAL = "tests/test_trial.py"
+WRITTEN_TRIAL = f"""
 from specsim import load
 from specsim.properties.catalogue import GENERATED, all_properties, group_of
 from specsim.properties.conformance.runner import check
 from specsim.properties.mutants import all_mutants
 from specsim.properties.mutants.matrix import kill_matrix
 
-report = check(load("specsim.gpu"), seed=1, max_examples=8, slow_examples=0, operations=["{NAME}"])
-assert report.verdict == "conforms", report.failures
-mutants = [mutant for mutant in all_mutants() if mutant.operation == "{NAME}"]
-properties = [one for one in all_properties() if "{NAME}" in one.operations and not one.is_slow]
-assert {{group_of(one) for one in properties}} == {{*GENERATED, "{GROUP}"}}
-matrix = kill_matrix(seeds=[1], max_examples=20, mutants=mutants, properties=properties, judges_properties=False)
-assert len(mutants) == 8 and matrix.survivors == (), matrix.survivors
-laws = [one for one in properties if group_of(one) == "{GROUP}"]
-alone = kill_matrix(seeds=[1], max_examples=20, mutants=mutants[:1], properties=laws, judges_properties=False)
-assert (mutants[0].id, alone.survivors) == ("OWN-TRIAL", ()), alone.survivors
+
+def test_the_operation_conforms_and_its_mutants_are_killed():
+    report = check(load("specsim.gpu"), seed=1, max_examples=8, slow_examples=0, operations=["{NAME}"])
+    assert report.verdict == "conforms", report.failures
+    mutants = [mutant for mutant in all_mutants() if mutant.operation == "{NAME}"]
+    properties = [one for one in all_properties() if "{NAME}" in one.operations and not one.is_slow]
+    assert {{group_of(one) for one in properties}} == {{*GENERATED, "{GROUP}"}}
+    matrix = kill_matrix(seeds=[1], max_examples=20, mutants=mutants, properties=properties, judges_properties=False)
+    assert len(mutants) == 8 and matrix.survivors == (), matrix.survivors
+    laws = [one for one in properties if group_of(one) == "{GROUP}"]
+    alone = kill_matrix(seeds=[1], max_examples=20, mutants=mutants[:1], properties=laws, judges_properties=False)
+    assert (mutants[0].id, alone.survivors) == ("OWN-TRIAL", ()), alone.survivors
 """
+"""Runs beside the selected tests, in one process, because most of its time would go to imports."""
 
 
 def run(root, *command):
@@ -128,7 +132,6 @@ def test_the_trial_passes(copy):
     for command in (("check",), ("format", "--check")):
         linted = run(copy, sys.executable, "-m", "ruff", *command, *touched, *EXPORTS)
         assert linted.returncode == 0, linted.stdout
-    tried = run(copy, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SELECTED)
+    (copy / TRIAL).write_text(WRITTEN_TRIAL)
+    tried = run(copy, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SELECTED, TRIAL)
     assert tried.returncode == 0, tried.stdout + tried.stderr
-    conforms = run(copy, sys.executable, "-c", TRIAL)
-    assert conforms.returncode == 0, conforms.stdout + conforms.stderr

@@ -1,5 +1,8 @@
 """K.5 by steps, K.7, K.8 and K.9: slots of a draft, a tree from its matrix, metadata, an extend and its bucket."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 import torch
 
@@ -75,7 +78,7 @@ def test_k9_three_requests_fill_a_bucket_of_four():
     assert (buckets, bucket_for(3, buckets)) == ((1, 2, 4, 8), 4)
     rows = BatchRows(torch.tensor([5, 2, 7]))
     padded = padding_of(rows, bucket_for(3, buckets))
-    load(padded, rows)
+    Stages.load(cast(Any, SimpleNamespace(_batch=padded, _deepest=None, _window=None)), rows)
     assert padded.req_pool_indices.tolist() == [5, 2, 7, 0]
 
 

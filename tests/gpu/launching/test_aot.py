@@ -14,6 +14,7 @@ from specsim.operations import RECORDS
 ALTERNATIVES = {
     ("_argmax_target_predict_kernel", "logits_ptr"): {"torch.float32", "torch.int64"},
     ("_argmax_target_predict_kernel", "IS_LAST"): {"True", "False"},
+    ("_bracket_by_maxima_kernel", "FILTER"): {"0", "2"},
     ("_build_tree_kernel", "IS_FULL"): {"True", "False"},
     ("_build_tree_kernel", "tree_mask_ptr"): {"torch.uint8", "torch.uint16"},
     ("_build_tree_kernel", "seq_lens_ptr"): {"torch.int32", "torch.int64"},
@@ -31,6 +32,7 @@ ALTERNATIVES = {
     ("_get_recurrent_steps_kernel", "HAS_SNAPSHOTS"): {"True", "False"},
     ("_get_recurrent_steps_kernel", "seq_lens_ptr"): {"torch.int32", "torch.int64"},
     ("_hash_target_logits_kernel", "seed"): {"32 bits", "64 bits"},
+    ("_list_chunks_kernel", "FILTER"): {"0", "1", "2"},
     ("_list_keys_kernel", "HAS_WINDOW"): {"True", "False"},
     ("_move_kv_cache_by_scratch_kernel", "WORD"): {"int64", "int32"},
     ("_move_kv_cache_by_scratch_kernel", "PAGE"): {"1", "2"},
@@ -38,10 +40,12 @@ ALTERNATIVES = {
     ("_move_kv_cache_kernel", "PAGE"): {"1", "2"},
     ("_prepare_logits_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_prepare_logits_kernel", "vocab_mask_ptr"): {"None", "torch.int32"},
-    ("_renormalise_kernel", "FILTER"): {"0", "1", "2"},
     ("_row_statistics_kernel", "PRECISE"): {"True", "False"},
     ("_select_top_k_tokens_kernel", "IS_FIRST"): {"True", "False"},
     ("_select_top_k_tokens_kernel", "HAS_HIDDEN"): {"True", "False"},
+    ("_settle_rows_kernel", "FILTER"): {"0", "1", "2"},
+    ("_sketch_chunks_kernel", "FILTER"): {"0", "1", "2"},
+    ("_sketch_chunks_kernel", "IS_FINE"): {"True", "False"},
     ("_store_entries_kernel", "below_ptr"): {"None", "torch.int64"},
     ("_store_entries_kernel", "NUM_DIGESTED"): {"0", "2"},
     ("_target_probabilities_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
@@ -125,7 +129,7 @@ def test_every_kernel_compiles_for_every_target(launches, share):
     ("named", "message"),
     [
         ("75", "compute capabilities are (80, 90, 100), but got 75"),
-        ("_no_kernel", "kernels have names such as _advance_frozen_kernel, but got _no_kernel"),
+        ("_no_kernel", "kernels have names such as _accept_chain_kernel, but got _no_kernel"),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_in_one_line(named, message):

@@ -45,6 +45,30 @@ def test_a_call_looks_once_at_what_each_module_sees(looks):
     assert 0 < sum(looks.values()) <= 2, looks
 
 
+def test_a_later_call_replaces_the_same_and_looks_again_where_the_language_has_changed(looks, monkeypatch):
+    arguments = example("target_probabilities", SMALL, DEVICE)
+    expected = gpu.target_probabilities(**arguments)
+    assert looks
+    looks.clear()
+    assert torch.equal(gpu.target_probabilities(**arguments), expected)
+    assert not looks
+    used = []
+
+    @language.core.builtin
+    def load(*given, _semantic=None, **named):
+        used.append(given)
+        return member(*given, _semantic=_semantic, **named)
+
+    member = language.load
+    for name in ("load", "added_since"):
+        with monkeypatch.context() as patch:
+            patch.setattr(language, name, load, raising=False)
+            assert torch.equal(gpu.target_probabilities(**arguments), expected)
+        assert looks, name
+        looks.clear()
+    assert used, "what stands in its place is what runs"
+
+
 def test_an_empty_tensor_may_start_where_another_one_does():
     lengths = torch.tensor([2, 10], dtype=torch.int32)
     idle = torch.from_numpy(lengths.numpy()[:0].view("int64"))
@@ -114,9 +138,10 @@ def test_everything_is_put_back_also_when_a_launch_fails():
             gpu.target_probabilities(**example("target_probabilities", SMALL, DEVICE))
 
     before, words, launches = [vars(interpreter)[name] for name in EXCHANGED], language_now(), []
-    run()
-    assert [vars(interpreter)[name] for name in EXCHANGED] == before
-    assert language_now() == words
+    for _ in range(3):
+        run()
+        assert [vars(interpreter)[name] for name in EXCHANGED] == before
+        assert language_now() == words
     with pytest.raises(TypeError, match="missing"):
         interpret([(launches[0].plan, {})])
     assert [vars(interpreter)[name] for name in EXCHANGED] == before

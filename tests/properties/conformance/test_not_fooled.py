@@ -11,9 +11,10 @@ from specsim import reference
 from specsim.conformance.backend import load
 from specsim.conformance.outside import OutsideLimits
 from specsim.conformance.raised import Undefined, as_failure
+from specsim.properties.catalogue import all_properties, group_of, property_named
 from specsim.properties.conformance import runner
 from specsim.properties.conformance.report import PropertyReport
-from specsim.properties.conformance.runner import check, run_property
+from specsim.properties.conformance.runner import check, is_selected, run_property
 from specsim.properties.generated.margin_cases import _COUNT
 from specsim.properties.laws.support.frequencies import Inconclusive
 from specsim.properties.property import Property
@@ -53,7 +54,15 @@ def test_whatever_a_defined_function_raises_is_a_failure(error):
         raise error
 
     broken = ORACLE.with_function("fast_topk", stub, "stub")
-    report = check(broken, seed=0, max_examples=2, operations=["fast_topk"], slow_examples=0)
+    chosen = [one for one in all_properties() if is_selected(one, broken, ["fast_topk"]) and not one.is_slow]
+    # NOTE: these groups call it with what it may refuse, or by themselves.
+    others = [one for one in chosen if group_of(one) not in ("anything", "rejection", "apart")]
+    assert len(others) > 5
+    for one in others:
+        found, failure = run_property(one, broken, 0, 2, is_shrunk=False)
+        assert found.failed and failure is not None, one.name
+    # NOTE: one of them is shrunk too, as its filters and stops reach Hypothesis many times then.
+    report = report_of([property_named("agreement.fast_topk")], broken, examples=2)
     assert report.verdict == "fails"
     assert report.properties["agreement.fast_topk"].failed
     words = {failure.property: failure.message for failure in report.failures}["agreement.fast_topk"]
@@ -74,11 +83,16 @@ def test_a_name_that_is_not_defined_is_missing():
     assert (report.verdict, report.properties["agreement.build_tree"].missing) == ("conforms", True)
 
 
-def verdict_of(*properties):
-    backend = replace(ORACLE, functions={"fast_topk": reference.fast_topk})
+def report_of(properties, backend, examples):
+    """Return the report of a check in which these are all properties that there are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "all_properties", lambda: properties)
-        report = check(backend, seed=0, max_examples=4, operations=["fast_topk"])
+        return check(backend, seed=0, max_examples=examples, operations=["fast_topk"])
+
+
+def verdict_of(*properties):
+    backend = replace(ORACLE, functions={"fast_topk": reference.fast_topk})
+    report = report_of(properties, backend, examples=4)
     return report.verdict, report.inconclusive_because
 
 

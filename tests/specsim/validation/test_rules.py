@@ -1,4 +1,5 @@
 from contextlib import suppress
+from copy import deepcopy
 from random import Random
 
 import pytest
@@ -10,7 +11,8 @@ from specsim.contracts.kinds import NUMPY
 from specsim.discovery import modules_of
 from specsim.operations import ALL_GROUPS, RECORDS
 from specsim.properties.generated.agreement import reference
-from specsim.properties.strategies.malformed.faults import calls
+from specsim.properties.strategies import for_operation
+from specsim.properties.strategies.malformed.faults import FAULTS, calls
 from specsim.rejection import Reason, SpecRejection
 from specsim.validation import STRUCTURE
 from specsim.validation.checking import check_values
@@ -23,6 +25,9 @@ SEARCH = settings(
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate,),
 )
+FAULTS_A_CALL = 8
+"""How often each structural fault is put into a good call, which takes longer to draw than many faults to try."""
+
 MAX_SEARCHES = 4
 """What one search draws depends on the constants of the modules that happen to be loaded; a rule waits for the next."""
 
@@ -68,19 +73,30 @@ def first_broken(case, operation):
     return next((rule for rule in STRUCTURE[operation] if rule.find(carried, checked.axes) is not None), None)
 
 
+def bad_calls_of(case, operation, random):
+    """Yield what ``calls`` may make of a good call by a structural fault."""
+    for fault in FAULTS.get(operation, ()):
+        for _ in range(FAULTS_A_CALL):
+            yield fault(deepcopy(case), random.randint(0, 2**16))
+
+
 def test_every_rule_is_broken_by_some_bad_call():
     unbroken = []
     for operation, rules in STRUCTURE.items():
-        waiting = list(rules)
+        waiting, random = list(rules), Random(operation)
 
         def is_last(case, operation=operation, waiting=waiting):
             broken = first_broken(case, operation)
             waiting[:] = [rule for rule in waiting if rule is not broken]
             return not waiting
 
-        for seed in range(MAX_SEARCHES):
+        def ends_with(case, operation=operation, is_last=is_last, random=random):
+            return any(is_last(bad, operation) for bad in bad_calls_of(case, operation, random))
+
+        searches = [(for_operation, ends_with), *[(calls, is_last)] * (MAX_SEARCHES - 1)]
+        for seed, (strategy, is_found) in enumerate(searches):
             with suppress(NoSuchExample):
-                find(calls(operation), is_last, settings=SEARCH, random=Random(seed))
+                find(strategy(operation), is_found, settings=SEARCH, random=Random(seed))
             if not waiting:
                 break
         unbroken += [f"{operation}: {rule.sentence}" for rule in waiting]
