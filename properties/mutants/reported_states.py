@@ -105,7 +105,7 @@ def _undone(own: Sequence[ReportedToken]) -> States:
     return tuple(one.hidden_state and one.hidden_state[::-1] for one in own)
 
 
-def _told(change: Callable[[Reported], Reported], loop: type[Loop]) -> Any:
+def _reported(change: Callable[[Reported], Reported], loop: type[Loop]) -> Any:
     """Return a loop that hands out something else than it has."""
     return overriding(told=lambda correct, worker: change(correct(worker)))(loop)
 
@@ -143,22 +143,22 @@ def _of_the_first(reported: Reported) -> Reported:
 
 _WORKERS: tuple[tuple[str, str, Callable[..., ReferenceWorker]], ...] = (
     ("OWN-3100", "States are those of the iteration before.", StaleStates),
-    ("OWN-3101", "States are one token early.", _told(_early, ReferenceWorker)),
-    ("OWN-3102", "States are one token late.", _told(_late, ReferenceWorker)),
-    ("OWN-3103", "States are those of the next request.", _told(_of_neighbours, ReferenceWorker)),
-    ("OWN-3104", "All tokens of an iteration have the state of its root.", _told(_of_roots, ReferenceWorker)),
-    ("OWN-3105", "States are a word too narrow.", _told(_narrow, ReferenceWorker)),
+    ("OWN-3101", "States are one token early.", _reported(_early, ReferenceWorker)),
+    ("OWN-3102", "States are one token late.", _reported(_late, ReferenceWorker)),
+    ("OWN-3103", "States are those of the next request.", _reported(_of_neighbours, ReferenceWorker)),
+    ("OWN-3104", "All tokens of an iteration have the state of its root.", _reported(_of_roots, ReferenceWorker)),
+    ("OWN-3105", "States are a word too narrow.", _reported(_narrow, ReferenceWorker)),
     ("OWN-3106", "States are read by node number after the compaction.", CompactedStates),
     ("OWN-3107", "After a prefix that is there already, the state is not the prompt's.", FirstRowStates),
     ("OWN-3108", "Nothing is reported of the first token of a request that resumes.", SilentResumer),
 )
 
 _WORKERS_V1: tuple[tuple[str, str, Callable[..., ReferenceWorkerV1]], ...] = (
-    ("OWN-3109", "V1: states are those of the next request.", _told(_of_neighbours, ReferenceWorkerV1)),
-    ("OWN-3110", "V1: states are one token early.", _told(_early, ReferenceWorkerV1)),
+    ("OWN-3109", "V1: states are those of the next request.", _reported(_of_neighbours, ReferenceWorkerV1)),
+    ("OWN-3110", "V1: states are one token early.", _reported(_early, ReferenceWorkerV1)),
     ("OWN-3111", "V1: no state is handed out of the token that ends a text.", ShortStatesV1),
-    ("OWN-3114", "V1: states are one token late.", _told(_late, ReferenceWorkerV1)),
-    ("OWN-3115", "V1: states are those of the first request.", _told(_of_the_first, ReferenceWorkerV1)),
+    ("OWN-3114", "V1: states are one token late.", _reported(_late, ReferenceWorkerV1)),
+    ("OWN-3115", "V1: states are those of the first request.", _reported(_of_the_first, ReferenceWorkerV1)),
 )
 
 _OPERATION = "gather_output_logprobs"
