@@ -65,8 +65,11 @@ class SharedBudget:
 
 
 def ngram_histories() -> SearchStrategy[list[NgramHistory]]:
-    """Return a strategy of a few histories, of stores that know a lot, and of some that forget a lot."""
-    return st.lists(one_of_evenly(ngram_history(), crowded_history(), tight_history()), min_size=2, max_size=6)
+    """Return a strategy of a few histories, of which one knows a lot and the others do, forget a lot, or neither."""
+    others = one_of_evenly(ngram_history(), crowded_history(), tight_history())
+    return st.tuples(crowded_history(), st.lists(others, min_size=1, max_size=5)).map(
+        lambda drawn: [drawn[0], *drawn[1]]
+    )
 
 
 @composite
@@ -93,7 +96,7 @@ def crowded_history(draw: DrawFn) -> NgramHistory:
         max_breadth=draw(st.sampled_from((2, 3, 4))),
         capacity=_ROOMY,
         num_draft_tokens=draw(st.sampled_from((5, 8, 4, 6))),
-        mode=draw(st.sampled_from(TreeMode)),
+        mode=draw(st.sampled_from((TreeMode.PROB, TreeMode.PROB, TreeMode.BFS))),
     )
     text = tuple(source.integers(draw(st.sampled_from((24, 12, 36))), 0, draw(st.sampled_from((2, 3, 4)))).tolist())
     starts = source.integers(6, 0, len(text) - 1).tolist()
