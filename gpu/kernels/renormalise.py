@@ -255,13 +255,8 @@ def _list_chunks_kernel(
         above += tl.sum(tl.where(exact >= high, exact, 0.0), 1, keep_dims=True)
         if FILTER != MIN_P:
             is_listed = is_row & (token < vocab) & (exact >= low) & (exact < high)
-            if FILTER == TOP_K:
-                # Few entries of many tiles: one count after another costs less than a scan of all.
-                slot = tl.atomic_add(count_ptr + row + token * 0, 1, mask=is_listed, sem="relaxed")
-            else:
-                place = tl.cumsum(is_listed.to(tl.int32), 1)
-                number = tl.max(place, 1, keep_dims=True)
-                slot = tl.atomic_add(count_ptr + row, number, mask=is_row, sem="relaxed") + place - 1
+            # NOTE: a prefix sum here keeps LLVM busy for an hour in the compiler of Triton 3.7.
+            slot = tl.atomic_add(count_ptr + row + token * 0, 1, mask=is_listed, sem="relaxed")
             tl.store(listed_ptr + row * SLOTS + slot, entry, mask=is_listed & (slot < SLOTS))
     tl.store(above_ptr + row * num_chunks + chunk, above)
 
