@@ -42,8 +42,8 @@ FAULTS = {
     "segfault": ("ctypes.string_at(0)", "CRASHED", "killed by SIGSEGV"),
     "exit": ("os._exit(3)", "CRASHED", "left with exit code 3"),
     "quiet exit": ("os._exit(0)", "CRASHED", "left with exit code 0"),
-    "hang in C": ("block()", "TIMED OUT", "has not returned after 0.5 seconds"),
-    "hang in Python": ("spin()", "TIMED OUT", "has not returned after 0.5 seconds"),
+    "hang in C": ("block()", "TIMED OUT", "has not returned after 1 seconds"),
+    "hang in Python": ("spin()", "TIMED OUT", "has not returned after 1 seconds"),
     "memory": ("take_memory()", "CRASHED", "holds "),
     "gigabyte": ("print_a_gigabyte()", "CRASHED", "killed by SIGABRT"),
     "sys.exit": ("sys.exit(3)", "FAILED", "fill_bonus_tokens exits with 3"),
@@ -78,7 +78,7 @@ def module(tmp_path, request):
 
 
 def limits_of(fate):
-    return "--call-timeout", 0.5 if fate == "TIMED OUT" else 60, "--max-memory", 700
+    return "--call-timeout", 1 if fate == "TIMED OUT" else 60, "--max-memory", 700
 
 
 def document_of(specsim, name, jobs, limits):
