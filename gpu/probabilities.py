@@ -106,7 +106,7 @@ def _renormalise(call: Call, parameter: str, kind: int) -> list[Launch]:
     num_groups, num_chunks = ceil_div(num_rows, rows), ceil_div(vocab, chunk)
     is_top_p = kind == renormalise.TOP_P.value
     lanes = renormalise.WAYS.value if is_top_p else min(chunk, MAXIMA)
-    slots = choose_block(vocab, SLOTS, SLOTS)
+    slots = 1 if kind == renormalise.MIN_P.value else choose_block(vocab, SLOTS, SLOTS)
     filtered = {"FILTER": kind, "CHUNKS": power_of_two(num_chunks)}
     sizes: dict[str, Size] = {"num_rows": num_rows, "num_chunks": num_chunks, "vocab": vocab}
     by_row: dict[str, Size] = {**sizes, "strides": probabilities.stride()}
@@ -155,7 +155,7 @@ def _renormalise(call: Call, parameter: str, kind: int) -> list[Launch]:
     parts = (num_rows, num_chunks)
     scratch = {
         "sketch": call.scratch(*parts, lanes, dtype=torch.float32),
-        "fine_sketch": call.scratch(*parts, lanes, dtype=torch.float32),
+        "fine_sketch": call.scratch(*parts, renormalise.WAYS.value, dtype=torch.float32),
         "total": call.scratch(*parts, dtype=torch.float64),
         "above": call.scratch(*parts, dtype=torch.float64),
         "bracket": call.scratch(num_rows, 2, dtype=torch.float64),

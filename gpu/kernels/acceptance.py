@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.device.drawing import draw, pick, residual_of
+from specsim.gpu.kernels.device.drawing import draw, pick, weights_of
 from specsim.gpu.kernels.device.hashing import GOLDEN, mix
 from specsim.gpu.kernels.device.trying import try_siblings
 from specsim.host import sampling, simulated
@@ -120,13 +120,11 @@ def _tree_speculative_sampling_kernel(
 
     # NOTE: the draw reads the rejected probabilities that single threads have written.
     tl.debug_barrier()
+    row_ptr = target_ptr + last * target_node_stride
+    other_ptr = draft_ptr + last * draft_node_stride
+    is_rejected = (num_rejected > 0) & (num_drafts < num_steps)
     token = draw(
-        target_ptr + last * target_node_stride,
-        target_token_stride,
-        draft_ptr + last * draft_node_stride,
-        draft_token_stride,
-        (num_rejected > 0) & (num_drafts < num_steps),
-        -1,
+        (row_ptr, target_token_stride, other_ptr, draft_token_stride, is_rejected, -1),
         tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         True,
@@ -207,20 +205,11 @@ def _accept_chain_kernel(
     other_ptr = target_probs_ptr
     if HAS_DRAFT:
         other_ptr = draft_probs_ptr + (start + num_drafts) * draft_row_stride
+    residual = (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected)
     first = tl.program_id(1) * blocks_per_program
     for block in range(first, tl.minimum(first + blocks_per_program, num_blocks)):
         lane = block * BLOCK + tl.arange(0, BLOCK)
-        weight = residual_of(
-            row_ptr,
-            target_token_stride,
-            other_ptr,
-            draft_token_stride,
-            lane,
-            lane < vocab,
-            rejected >= 0,
-            rejected,
-            HAS_DRAFT,
-        )
+        weight = weights_of(residual, lane, lane < vocab, HAS_DRAFT)
         tl.store(block_mass_ptr + request * num_blocks + block, tl.sum(weight, 0))
 
 
@@ -255,14 +244,11 @@ def _draw_after_chain_kernel(
     if HAS_DRAFT:
         other_ptr = draft_probs_ptr + row * draft_row_stride
     place = tl.arange(0, BLOCKS)
+    block_mass = tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0)
+    row_ptr = target_probs_ptr + (row + request) * target_row_stride
     last = pick(
-        tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0),
-        target_probs_ptr + (row + request) * target_row_stride,
-        target_token_stride,
-        other_ptr,
-        draft_token_stride,
-        rejected >= 0,
-        rejected,
+        block_mass,
+        (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected),
         tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
         HAS_DRAFT,

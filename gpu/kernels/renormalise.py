@@ -32,6 +32,13 @@ SCALED_EXPONENT = tl.constexpr(1023 + 127 + FRACTION_BITS)
 
 
 @triton.jit
+def _chunk_of(num_rows, num_chunks, ROWS: tl.constexpr):
+    """Rows of a program that has one of their chunks, whether they are there, and which chunk it has."""
+    row, is_row = _rows_of(tl.program_id(0) // num_chunks, num_rows, ROWS)
+    return row, is_row, tl.program_id(0) % num_chunks
+
+
+@triton.jit
 def _rows_of(group, num_rows, ROWS: tl.constexpr):
     """Rows of a group, and whether they are there; those past the last one repeat it, and write the same."""
     row = group.to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -187,8 +194,7 @@ def _sketch_chunks_kernel(
     every LANES-th token.
     """
     row_stride, column_stride = strides
-    row, _ = _rows_of(tl.program_id(0) // num_chunks, num_rows, ROWS)
-    chunk = tl.program_id(0) % num_chunks
+    row, _, chunk = _chunk_of(num_rows, num_chunks, ROWS)
     part = row * num_chunks + chunk
     _, entry = _read(probabilities_ptr, row, chunk * CHUNK, vocab, row_stride, column_stride, CHUNK)
     if FILTER == TOP_P:
@@ -231,8 +237,7 @@ def _list_chunks_kernel(
 ):
     """Add up the entries of a chunk above the row's bracket, and list those inside, as far as there is room."""
     row_stride, column_stride = strides
-    row, is_row = _rows_of(tl.program_id(0) // num_chunks, num_rows, ROWS)
-    chunk = tl.program_id(0) % num_chunks
+    row, is_row, chunk = _chunk_of(num_rows, num_chunks, ROWS)
     if FILTER == TOP_P:
         parameter = tl.load(filter_ptr + row).to(tl.float64)
         goal = goal_of_top_p(parameter, _sum_of_parts(total_ptr, row, num_chunks, CHUNKS))
@@ -248,7 +253,7 @@ def _list_chunks_kernel(
         low = tl.load(bracket_ptr + row * 2)
         high = tl.load(bracket_ptr + row * 2 + 1)
     above = tl.zeros([ROWS, 1], dtype=tl.float64)
-    # NOTE: a tile is as large as what fits into registers together with its places in the list.
+    # NOTE: a tile is as large as fits into registers together with its places in the list.
     for first in range(chunk * CHUNK, tl.minimum(chunk * CHUNK + CHUNK, vocab), TILE):
         token, entry = _read(probabilities_ptr, row, first, vocab, row_stride, column_stride, TILE)
         exact = entry.to(tl.float64)
@@ -324,8 +329,7 @@ def _write_shares_kernel(
 ):
     """Write a chunk: the shares of what reaches the threshold, 0 elsewhere."""
     row_stride, column_stride = strides
-    row, _ = _rows_of(tl.program_id(0) // num_chunks, num_rows, ROWS)
-    chunk = tl.program_id(0) % num_chunks
+    row, _, chunk = _chunk_of(num_rows, num_chunks, ROWS)
     token, entry = _read(probabilities_ptr, row, chunk * CHUNK, vocab, row_stride, column_stride, CHUNK)
     threshold, inverse = tl.load(settled_ptr + row * 2), tl.load(settled_ptr + row * 2 + 1)
     exact = entry.to(tl.float64)

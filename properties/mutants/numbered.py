@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from specsim.algorithms import WORKERS
 from specsim.config import PoolSizes, SpecConfig
 from specsim.conformance.arrays import Array
 from specsim.conformance.backend import load
@@ -32,12 +33,8 @@ Spoil = Callable[[Any, Sequence[int], list[int], Callable[[], Iteration]], Itera
 PROPOSALS = ("topk_p", "topk_index", "hidden_states")
 """What a draft starts from, beside its root and its place."""
 
-OTHERS = tuple(
-    f"{name}{version}"
-    for name in ("dflash", "ngram", "frozen_kv_mtp", "multi_layer_eagle", "standalone")
-    for version in (("_v1", "_v2") if name in ("multi_layer_eagle", "standalone") else ("", "_v2"))
-)
-"""The workers of other drafters."""
+OTHERS = tuple(name for name in WORKERS if not name.startswith("eagle"))
+"""The workers of other drafters than EAGLE and EAGLE3."""
 
 
 def _cutting(cut: Cut) -> Callable[[type[Loop]], Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 
-from specsim.algorithms import WITH_CHECKED_SIZES, CustomSpecAlgo, SpeculativeAlgorithm
+from specsim.algorithms import DRAFTERS, WITH_CHECKED_SIZES, CustomSpecAlgo, SpeculativeAlgorithm
 from specsim.counts import count_draft_nodes
 from specsim.host.adaptive import require_candidate
 from specsim.rejection import contradiction
@@ -63,6 +63,10 @@ def resolve(config: ServerConfig) -> ExecutionPlan:
     return state.plan()
 
 
+ADAPTIVE = {drafter.algorithm for drafter in DRAFTERS.values() if drafter.adapts}
+"""Algorithms whose depth may change from batch to batch."""
+
+
 def resolve_adaptive(state: Resolution) -> None:
     """Switch the adaptive controller off where it cannot run (semantics F.6)."""
     config = state.config
@@ -71,7 +75,7 @@ def resolve_adaptive(state: Resolution) -> None:
     obstacles = [
         name
         for name, is_there in (
-            (f"the algorithm {config.algorithm}", config.algorithm not in ("EAGLE", "EAGLE3")),
+            (f"the algorithm {config.algorithm}", config.algorithm not in ADAPTIVE),
             (f"topk {config.topk}", config.topk != 1),
             ("data-parallel attention", config.dp_attention),
             ("a layer a draft step", config.multi_layer),

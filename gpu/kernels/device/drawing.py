@@ -1,14 +1,17 @@
-"""Drawing a token from a row of weights by one coin; prefix sums are in float64."""
+"""Drawing a token from a row of weights by one coin; prefix sums are in float64.
+
+A ``residual`` is a row less another one, or less one token, where something was rejected: pointer and stride of the
+row, of the other one, whether something was rejected, and the token that is excluded if there is no other row.
+"""
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def residual_of(
-    row_ptr, row_stride, other_ptr, other_stride, token, is_inside, is_rejected, excluded, HAS_OTHER: tl.constexpr
-):
-    """Weights of a block of tokens: a row less another one, or less one token, where something was rejected."""
+def weights_of(residual, token, is_inside, HAS_OTHER: tl.constexpr):
+    """Weights of a block of tokens, in float64."""
+    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded = residual
     weight = tl.load(row_ptr + token.to(tl.int64) * row_stride, mask=is_inside, other=0.0).to(tl.float64)
     if HAS_OTHER:
         subtracted = is_inside & is_rejected
@@ -20,60 +23,20 @@ def residual_of(
 
 
 @triton.jit
-def draw(
-    row_ptr,
-    row_stride,
-    other_ptr,
-    other_stride,
-    is_rejected,
-    excluded,
-    coin,
-    vocab,
-    HAS_OTHER: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS: tl.constexpr,
-):
+def draw(residual, coin, vocab, HAS_OTHER: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
     """Draw a token from a residual: sums of blocks first, then the one block that the coin falls into."""
     lane = tl.arange(0, BLOCK)
     place = tl.arange(0, BLOCKS)
     block_mass = tl.zeros([BLOCKS], dtype=tl.float64)
     for block in range(tl.cdiv(vocab, BLOCK)):
         token = block * BLOCK + lane
-        weight = residual_of(
-            row_ptr, row_stride, other_ptr, other_stride, token, token < vocab, is_rejected, excluded, HAS_OTHER
-        )
+        weight = weights_of(residual, token, token < vocab, HAS_OTHER)
         block_mass = tl.where(place == block, tl.sum(weight, 0), block_mass)
-    return pick(
-        block_mass,
-        row_ptr,
-        row_stride,
-        other_ptr,
-        other_stride,
-        is_rejected,
-        excluded,
-        coin,
-        vocab,
-        HAS_OTHER,
-        BLOCK,
-        BLOCKS,
-    )
+    return pick(block_mass, residual, coin, vocab, HAS_OTHER, BLOCK, BLOCKS)
 
 
 @triton.jit
-def pick(
-    block_mass,
-    row_ptr,
-    row_stride,
-    other_ptr,
-    other_stride,
-    is_rejected,
-    excluded,
-    coin,
-    vocab,
-    HAS_OTHER: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS: tl.constexpr,
-):
+def pick(block_mass, residual, coin, vocab, HAS_OTHER: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
     """Draw a token from a residual whose blocks have been added up.
 
     NOTE: tokens and blocks without weight are passed over by name, because prefix sums of a parallel scan may differ
@@ -88,9 +51,7 @@ def pick(
     chosen = tl.maximum(tl.minimum(reached, last_block), 0)
     before = tl.sum(tl.where(place == chosen - 1, end, 0.0), 0)
     token = chosen * BLOCK + lane
-    weight = residual_of(
-        row_ptr, row_stride, other_ptr, other_stride, token, token < vocab, is_rejected, excluded, HAS_OTHER
-    )
+    weight = weights_of(residual, token, token < vocab, HAS_OTHER)
     prefix = before + tl.cumsum(weight, 0)
     first = tl.min(tl.where((weight > 0) & (prefix > limit), token, vocab), 0)
     last = tl.max(tl.where(weight > 0, token, -1), 0)

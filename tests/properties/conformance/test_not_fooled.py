@@ -55,8 +55,8 @@ def test_whatever_a_defined_function_raises_is_a_failure(error):
 
     broken = ORACLE.with_function("fast_topk", stub, "stub")
     chosen = [one for one in all_properties() if is_selected(one, broken, ["fast_topk"]) and not one.is_slow]
-    # NOTE: these groups call it with what it may refuse, or by themselves.
-    others = [one for one in chosen if group_of(one) not in ("anything", "rejection", "apart")]
+    # NOTE: these groups call it with what it may refuse.
+    others = [one for one in chosen if group_of(one) not in ("anything", "rejection")]
     assert len(others) > 5
     for one in others:
         found, failure = run_property(one, broken, 0, 2, is_shrunk=False)
