@@ -2,6 +2,7 @@
 
 import os
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from specsim.conformance.raised import as_failure
 HEADER = struct.Struct("<QQQQ")
 """Beats, examples, whether a call is going on, and the length of the description of the last call."""
 CALLING = struct.Struct("<QQQ")
+BEATS = struct.Struct("<Q")
 SMALLEST = 1 << 16
 
 
@@ -37,6 +39,7 @@ class Heart:
         self._folder = folder
         self._memory: mmap | None = None
         self._beats = self._examples = 0
+        self._follows_compiler = False
         self._deadline: float | None = None
         self._seconds = self._began = self._computed = self._waited = 0.0
 
@@ -72,7 +75,15 @@ class Heart:
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> None:
         """Say that a function is called, and with what, as far as that can be kept."""
         self._check_deadline()
+        if not self._follows_compiler and "triton.knobs" in sys.modules:
+            self._follow_compiler(sys.modules["triton.knobs"])
         self._write(pack_call(name, arguments), is_calling=True)
+
+    def beat(self) -> None:
+        """Say that whatever goes on makes progress: its time begins again."""
+        self._beats += 1
+        if self._memory is not None:
+            BEATS.pack_into(self._memory, 0, self._beats)
 
     def returned(self) -> None:
         """Say that the call has returned; what it was is kept, because a device may answer later."""
@@ -98,6 +109,17 @@ class Heart:
             return None
         reported = os.pread(self._descriptor, length, HEADER.size)
         return unpack_call(reported) if len(reported) == length else None
+
+    def _follow_compiler(self, knobs: Any) -> None:
+        """Beat whenever Triton has compiled a kernel: a first call may compile a dozen, and none of them hangs."""
+        self._follows_compiler = True
+        following = knobs.runtime.jit_post_compile_hook
+
+        def beat(**compiled: Any) -> Any:
+            self.beat()
+            return None if following is None else following(**compiled)
+
+        knobs.runtime.jit_post_compile_hook = beat
 
     def _be_somewhere(self) -> None:
         """Leave a working directory that is gone: what is tried may have removed it, and Hypothesis asks for it."""

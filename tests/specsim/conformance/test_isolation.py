@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+import triton
 
-from specsim.conformance.isolation import supervisor, trials
+from specsim.conformance.isolation import heartbeat, supervisor, trials
 from specsim.conformance.isolation.jobs import CannotStart, DiedAtStart, Done, Fate, Job, Limits, Skipped
 from specsim.conformance.isolation.process_limits import is_there, seconds_waited
 from specsim.conformance.isolation.supervisor import OUT_OF_TIME, Supervisor
@@ -87,6 +88,26 @@ def test_a_turn_ends_no_call(workers):
     assert isinstance(event, Done)
     assert Limits(call=20.0, job=60.0, turn=1.0).longest_call == 20.0
     assert Limits(call=20.0, job=60.0, turn=1.0).longest_turn == 1.0
+
+
+def compile_slowly(num_kernels, seconds):
+    """Compile kernels, as far as Triton tells whoever listens, and return how many someone else heard of."""
+    runtime, heard = triton.knobs.runtime, []
+    following, runtime.jit_post_compile_hook = runtime.jit_post_compile_hook, lambda **compiled: heard.append(compiled)
+    heartbeat.begin_call("compiles")
+    for number in range(num_kernels):
+        time.sleep(seconds)
+        runtime.jit_post_compile_hook(key=number)
+    heartbeat.end_call()
+    runtime.jit_post_compile_hook = following
+    return len(heard)
+
+
+def test_a_call_has_its_time_for_each_kernel_that_it_compiles(workers):
+    workers.submit(Job(1, f"{__name__}:compile_slowly", (4, 0.4), Limits(call=1.0)))
+    assert [event.answer for event in workers.events()] == [4]
+    workers.submit(Job(2, f"{__name__}:compile_slowly", (1, 3.0), Limits(call=1.0)))
+    assert [event.fate for event in workers.events()] == [Fate.TIMED_OUT]
 
 
 def test_the_system_tells_who_waits():
