@@ -91,7 +91,7 @@ def test_a_turn_ends_no_call(workers):
 
 
 def compile_slowly(num_kernels, seconds):
-    """Compile kernels, as far as Triton tells whoever listens, and return how many someone else heard of."""
+    """Compile kernels, as far as the hooks of Triton say, and return how many a hook set before ours heard of."""
     runtime, heard = triton.knobs.runtime, []
     following, runtime.jit_post_compile_hook = runtime.jit_post_compile_hook, lambda **compiled: heard.append(compiled)
     heartbeat.begin_call("compiles")
