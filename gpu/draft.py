@@ -27,6 +27,9 @@ COPIES = 128
 IDS = 256
 """Ids that a program maps: two a thread of four warps."""
 
+MOST_STEPS = 32
+"""Steps that one kernel is unrolled for: Triton compiles 32 of them within 4 seconds, and needs 18 for 64."""
+
 LEAST_HIDDEN_BLOCK = 16
 """Hidden columns that a program copies at least, so that a line of the cache is not cut."""
 
@@ -77,7 +80,7 @@ def select_top_k_tokens(call: Call) -> Launch | None:
 def organize_draft_results(call: Call) -> Launch | None:
     """Keep the N-1 best candidates of all depths, in flat-id order; one program a request.
 
-    More than 4096 candidates a request go through ``fast_topk`` block by block.
+    More than 4096 candidates a request, or more than 32 steps, go through ``fast_topk`` block by block.
     """
     axes = call.axes
     num_requests, num_steps, topk, num_kept = (
@@ -89,7 +92,7 @@ def organize_draft_results(call: Call) -> Launch | None:
     if num_requests == 0:
         return None
     num_candidates = count_candidates(topk, num_steps)
-    if num_candidates > LARGEST_BLOCK:
+    if num_candidates > LARGEST_BLOCK or num_steps > MOST_STEPS:
         _organize_by_topk(call)
         return None
     block = power_of_two(num_candidates)

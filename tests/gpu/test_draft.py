@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from specsim import gpu
+from specsim.gpu import draft
 from specsim.gpu import topk as ranking
 from specsim.gpu.arrays import DEVICE, from_numpy, to_numpy
 from specsim.rejection import Reason
@@ -56,6 +57,12 @@ def test_topk_keeps_the_lowest_of_equal_columns_across_blocks():
     values[0, [10, ranking.LARGEST_BLOCK + 1, 2 * ranking.LARGEST_BLOCK + 5]] = 1.0
     expected = [10, ranking.LARGEST_BLOCK + 1, 2 * ranking.LARGEST_BLOCK + 5, 0, 1]
     assert gpu.fast_topk(from_numpy(values), 5)[1].tolist() == [expected]
+
+
+@pytest.mark.parametrize("past", [0, 1])
+@pytest.mark.parametrize("topk", [1, 2])
+def test_more_steps_than_one_kernel_takes(agrees, topk, past):
+    agrees("organize_draft_results", **blocks(2, topk, draft.MOST_STEPS + past), num_draft_tokens=draft.MOST_STEPS)
 
 
 def test_partial_sort_selects_what_taking_maxima_selects(agrees, cut):
