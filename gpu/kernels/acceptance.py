@@ -140,7 +140,7 @@ def _tree_speculative_sampling_kernel(
 
 @triton.jit
 def _first_draft(cu_num_drafts_ptr, request, num_drafted):
-    """Where the drafts of a request begin among those of all requests."""
+    """Return where the drafts of a request begin among those of all requests."""
     start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
     return tl.minimum(tl.maximum(start, 0), num_drafted)
 

@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def lengths_before(seq_lens_ptr, request, num_requests, REQUESTS: tl.constexpr):
-    """Length of a request, and the sum of those before it, in int64."""
+    """Load the length of a request, and add up those before it, in int64."""
     lane = tl.arange(0, REQUESTS)
     lengths = tl.load(seq_lens_ptr + lane, mask=lane < num_requests, other=0).to(tl.int64)
     own = tl.sum(tl.where(lane == request, lengths, 0), 0)
@@ -15,7 +15,7 @@ def lengths_before(seq_lens_ptr, request, num_requests, REQUESTS: tl.constexpr):
 
 @triton.jit
 def row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride):
-    """Where a request's row starts; row 0 for one that does not exist."""
+    """Return where a request's row starts; row 0 for one that does not exist."""
     row = tl.load(req_pool_indices_ptr + request)
     return req_to_token_ptr + tl.where((row >= 0) & (row < num_rows), row, 0) * row_stride
 

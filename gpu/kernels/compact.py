@@ -39,7 +39,7 @@ def _fill_bonus_tokens_kernel(
 
 @triton.jit
 def _place(is_kept, before, entry, num_entries):
-    """Kept entries go to the front in order, the others to the end: every place is taken once."""
+    """Place kept entries at the front in order, the others at the end: every place is taken once."""
     kept = is_kept.to(tl.int32)
     rank = before + tl.cumsum(kept, 0) - kept
     return tl.where(is_kept, rank, num_entries - 1 - (entry - rank))

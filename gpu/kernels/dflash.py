@@ -80,7 +80,7 @@ def insert(first, second, third, fourth, value):
 
 @triton.jit
 def count_listed(tops, bound):
-    """For each of several bounds, how many of the listed numbers reach it."""
+    """Count, for each of several bounds, how many of the listed numbers reach it."""
     first, second, third, fourth = tops[0][:, None], tops[1][:, None], tops[2][:, None], tops[3][:, None]
     reached = (first >= bound[None, :]).to(tl.int32) + (second >= bound[None, :]).to(tl.int32)
     reached += (third >= bound[None, :]).to(tl.int32) + (fourth >= bound[None, :]).to(tl.int32)

@@ -8,13 +8,13 @@ from specsim.gpu.kernels.device.ranges import count_ranges
 
 @triton.jit
 def beam_stride(length, NUM_STEPS: tl.constexpr, PAGE_SIZE: tl.constexpr):
-    """Positions from the entries of one beam to those of the next: whole pages; with PAGE_SIZE 1 as many as entries."""
+    """Return how far the entries of two beams lie apart: whole pages; with PAGE_SIZE 1 as many as entries."""
     return (length % PAGE_SIZE + NUM_STEPS + PAGE_SIZE - 1) // PAGE_SIZE * PAGE_SIZE
 
 
 @triton.jit
 def load_slots(req_to_token_ptr, row, position, mask, rows):
-    """Slots of positions of rows, 0 for what lies outside; ``rows`` are their number, width and two strides."""
+    """Load slots of positions of rows, 0 for what lies outside; ``rows`` are their number, width and two strides."""
     num_rows, row_width, row_stride, column_stride = rows
     inside = mask & (row >= 0) & (row < num_rows) & (position >= 0) & (position < row_width)
     return tl.load(req_to_token_ptr + row * row_stride + position * column_stride, mask=inside, other=0)
@@ -22,7 +22,7 @@ def load_slots(req_to_token_ptr, row, position, mask, rows):
 
 @triton.jit
 def load_pages(req_to_token_ptr, row, position, mask, rows, PAGE_SIZE: tl.constexpr):
-    """Pages of positions of rows, rounded down as Python does."""
+    """Load the pages of positions of rows, rounded down as Python does."""
     slot = load_slots(req_to_token_ptr, row, position, mask, rows)
     page = slot // PAGE_SIZE
     return tl.where(page * PAGE_SIZE > slot, page - 1, page)

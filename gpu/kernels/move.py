@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def _locate_tile(strips_ptr, tile, num_tiles, WORD: tl.constexpr, WORDS: tl.constexpr, IS_ALIGNED: tl.constexpr):
-    """A row of the table is (address, words from page to page, words from slot to slot of a page, words of a slot)."""
+    """Read a row of the table: address, words from page to page, words from slot to slot of a page, words of a slot."""
     strip_ptr = strips_ptr + tile // num_tiles * 4
     base_ptr = tl.load(strip_ptr).to(tl.pointer_type(WORD))
     page_stride = tl.load(strip_ptr + 1)

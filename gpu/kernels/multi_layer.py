@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def _segment(extend_start_loc_ptr, lengths_ptr, request, num_tokens):
-    """Where the tokens of a request start and how many there are, cut to those that exist."""
+    """Return where the tokens of a request start and how many there are, cut to those that exist."""
     start = tl.load(extend_start_loc_ptr + request)
     start = tl.minimum(tl.maximum(start, 0), num_tokens)
     length = tl.load(lengths_ptr + request)

@@ -69,7 +69,7 @@ def best_of(row_ptr, column_stride, vocab, ROWS: tl.constexpr, BLOCK: tl.constex
 
 @triton.jit
 def total_of(row_ptr, column_stride, vocab, temperature, greatest, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Sum of each row's weights relative to its greatest logit, in float64, and the first token that has it."""
+    """Add up each row's weights relative to its greatest logit, in float64, and find the first token that has it."""
     peak = greatest.to(tl.float64) / temperature
     total = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
     choice = tl.full([ROWS, BLOCK], 2**31 - 1, dtype=tl.int32)
@@ -84,13 +84,13 @@ def total_of(row_ptr, column_stride, vocab, temperature, greatest, ROWS: tl.cons
 
 @triton.jit
 def _softened(logit, temperature, peak, total):
-    """Probabilities of logits, in float32."""
+    """Return the probabilities of logits, in float32."""
     return (tl.exp(logit.to(tl.float64) / temperature - peak) / total).to(tl.float32)
 
 
 @triton.jit
 def _is_unfiltered(temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr, request, vocab):
-    """Whether a request samples, and its filters keep everything."""
+    """Return whether a request samples, and its filters keep everything."""
     is_sampled = tl.load(temperature_ptr + request) > 0
     keeps_all = (tl.load(top_k_ptr + request) >= vocab) & (tl.load(top_p_ptr + request) >= 1)
     return is_sampled & keeps_all & (tl.load(min_p_ptr + request) <= 0)
@@ -98,7 +98,7 @@ def _is_unfiltered(temperature_ptr, top_k_ptr, top_p_ptr, min_p_ptr, request, vo
 
 @triton.jit
 def _weights(logits, peak, scale, PRECISE: tl.constexpr):
-    """Powers of 2 of scaled differences to a peak, in float64 where PRECISE; a peak of -inf stands for 0."""
+    """Return powers of 2 of scaled differences to a peak, in float64 where PRECISE; a peak of -inf stands for 0."""
     # NOTE: ``from_logits.thresholds.weigh`` divides by the temperature in float32. That is near enough for a decision
     # with a margin, but not for a probability, whose bound is that of its exponent.
     peak = tl.where(peak == float("-inf"), 0.0, peak)

@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def _step_at(accept_index_ptr, request, place, is_request, num_nodes, width):
-    """The number inside its tree of a request's node at a place of its path, -1 where there is none."""
+    """Return the number of the node at a place of a request's path, inside its tree; -1 without one."""
     is_inside = is_request & (place >= 0) & (place < width)
     node = tl.load(accept_index_ptr + request * width + place, mask=is_inside, other=-1).to(tl.int64)
     step = node - request * num_nodes
@@ -91,7 +91,7 @@ def _commit_recurrent_states_kernel(
     REQUESTS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
-    """A row of either table is (address, one stride, the other, words); that of states has one stride twice."""
+    """Copy states of one strip; a row of a table is address, one stride, the other, words, and of states one twice."""
     strip = tl.program_id(0) // num_tiles
     state_strip_ptr, step_strip_ptr = states_ptr + strip * 4, steps_ptr + strip * 4
     num_words = tl.load(state_strip_ptr + 3) * STATE_SCALE

@@ -33,7 +33,7 @@ SCALED_EXPONENT = tl.constexpr(1023 + 127 + FRACTION_BITS)
 
 @triton.jit
 def _chunk_of(num_rows, num_chunks, ROWS: tl.constexpr):
-    """Rows of a program that has one of their chunks, whether they are there, and which chunk it has."""
+    """Return the rows of a program, whether they exist, and which of their chunks it has."""
     row, is_row = _rows_of(tl.program_id(0) // num_chunks, num_rows, ROWS)
     return row, is_row, tl.program_id(0) % num_chunks
 
@@ -47,7 +47,7 @@ def _rows_of(group, num_rows, ROWS: tl.constexpr):
 
 @triton.jit
 def _read(probabilities_ptr, row, first, vocab, row_stride, column_stride, TILE: tl.constexpr):
-    """Tokens from ``first`` on and their entries, which are 0 past the vocabulary."""
+    """Load the entries of the tokens from ``first`` on, 0 past the vocabulary; return both."""
     token = first + tl.arange(0, TILE)[None, :]
     offset = row * row_stride + token.to(tl.int64) * column_stride
     return token, tl.load(probabilities_ptr + offset, mask=token < vocab, other=0.0)
@@ -55,7 +55,7 @@ def _read(probabilities_ptr, row, first, vocab, row_stride, column_stride, TILE:
 
 @triton.jit
 def _sum_of_parts(parts_ptr, row, num_chunks, CHUNKS: tl.constexpr):
-    """Sum of what the chunks of each row have, always in the same order."""
+    """Add up what the chunks of each row have, always in the same order."""
     chunk = tl.arange(0, CHUNKS)[None, :]
     is_chunk = chunk < num_chunks
     parts = tl.load(parts_ptr + row * num_chunks + chunk, mask=is_chunk, other=0.0)
@@ -64,7 +64,7 @@ def _sum_of_parts(parts_ptr, row, num_chunks, CHUNKS: tl.constexpr):
 
 @triton.jit
 def _way(low, high, way, IS_FINE: tl.constexpr):
-    """Thresholds, as integers in their order: powers of 2, or some between two others."""
+    """Return thresholds, as integers in their order: powers of 2, or some between two others."""
     if IS_FINE:
         return low + (high - low) * (way + 1) // (WAYS + 1)
     return low * 0 + ((way * -OCTAVES + COARSEST) << 23)
@@ -80,7 +80,7 @@ def _add_up_ways(masses_ptr, entry, low, high, IS_FINE: tl.constexpr):
 
 @triton.jit
 def _narrow(masses_ptr, row, num_chunks, goal, low, high, IS_FINE: tl.constexpr, CHUNKS: tl.constexpr):
-    """Neighbouring thresholds of which one reaches the goal and the other does not."""
+    """Return neighbouring thresholds of which one reaches the goal and the other does not."""
     chunk, way = tl.arange(0, CHUNKS)[None, :, None], tl.arange(0, WAYS)
     place = (row[:, :, None] * num_chunks + chunk) * WAYS + way[None, None, :]
     masses = tl.load(masses_ptr + place, mask=chunk < num_chunks, other=0.0)
@@ -92,7 +92,7 @@ def _narrow(masses_ptr, row, num_chunks, goal, low, high, IS_FINE: tl.constexpr,
 
 @triton.jit
 def _add_up(entries_ptr, stride, length, threshold, scale, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Number of entries that reach a threshold, and their sum as an integer: the same whatever their order is."""
+    """Count the entries that reach a threshold, and add them up as integers: the same in any order."""
     number = tl.zeros([ROWS, BLOCK], dtype=tl.int32)
     weight = tl.zeros([ROWS, BLOCK], dtype=tl.int64)
     for block in range(tl.cdiv(tl.max(length), BLOCK)):

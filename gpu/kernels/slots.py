@@ -19,7 +19,7 @@ def _locate(
     LOCATIONS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
-    """Row and position of each location, and whether a range reaches it that lies inside the rows."""
+    """Find the row and position of each location, and whether a range inside the rows reaches it."""
     request = tl.zeros([LOCATIONS], dtype=tl.int32)
     begin = tl.zeros([LOCATIONS], dtype=tl.int32)
     before = 0

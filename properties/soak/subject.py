@@ -31,11 +31,11 @@ class Subject:
         return self.backend.drafters.get(name)
 
     def has_own_worker(self, setup: Setup) -> bool:
-        """Whether the implementation brings the loop that a setup needs."""
+        """Return whether the implementation brings the loop that a setup needs."""
         return setup.worker_name in self.backend.workers
 
     def has_own_drafts(self, setup: Setup) -> bool:
-        """Whether the loop that a setup needs drafts what no reference drafts, so that outputs alone are compared."""
+        """Return whether a setup's loop drafts what no reference drafts, so that outputs alone are compared."""
         return self.backend.has_own_drafts(setup.worker_name)
 
     @property

@@ -201,7 +201,7 @@ class StoreOptions:
         return {"ngram_corpus": ", ".join(map(str, self.corpora)), "ngram_sam_budget": self.corpus_budget or 0}
 
     def fill(self, drafting: Any) -> Any:
-        """Return what the worker takes first, with texts and capacity where it has a store.
+        """Return the drafting of a worker, with the texts and the capacity of its store if it has one.
 
         Raises
         ------

@@ -22,7 +22,7 @@ class Source:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """The statements of the top level."""
+        """The statements of the module's top level."""
         return ast.parse(self.path.read_text(encoding="utf-8"), filename=str(self.path)).body
 
     @cached_property

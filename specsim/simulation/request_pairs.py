@@ -98,7 +98,7 @@ class IdleTurns:
         self._num_idle = 0
 
     def note(self, engine: Engine) -> Divergence | None:
-        """Look at an engine after a turn; return a divergence once it has stood still for too long."""
+        """Count turns in which an engine makes no progress, and return a divergence if there are too many."""
         seen = _progress_of(engine)
         self._num_idle = self._num_idle + 1 if seen == self._seen and engine.has_work else 0
         self._seen = seen

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def weights_of(residual, token, is_inside, HAS_OTHER: tl.constexpr):
-    """Weights of a block of tokens, in float64."""
+    """Return the weights of a block of tokens, in float64."""
     row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded = residual
     weight = tl.load(row_ptr + token.to(tl.int64) * row_stride, mask=is_inside, other=0.0).to(tl.float64)
     if HAS_OTHER:

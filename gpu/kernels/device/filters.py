@@ -14,21 +14,21 @@ COARSE_ROUNDS = tl.constexpr(20)
 
 @triton.jit
 def order_of(values):
-    """Integers in the order of float32 values."""
+    """Return integers in the order of float32 values."""
     bits = values.to(tl.int32, bitcast=True)
     return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 @triton.jit
 def value_of(order):
-    """The float32 value of an integer of ``order_of``."""
+    """Return the float32 value of an integer of ``order_of``."""
     bits = tl.where(order < 0, order ^ 0x7FFFFFFF, order)
     return bits.to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def least_of_best(values, count):
-    """A value that at least ``count`` entries of each row of a tile reach, -inf where the row has not so many.
+    """Return a value that at least ``count`` entries of each row of a tile reach, -inf where the row has fewer.
 
     The search stops early: the bound need not be the largest.
     """
@@ -53,7 +53,7 @@ def append(list_ptr, length, entries, is_kept):
 
 @triton.jit
 def measure(list_ptr, length, least, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Number and sum, in float64, of the entries of each list that reach a threshold in float64."""
+    """Count and add up, in float64, the entries of each list that reach a threshold in float64."""
     count = tl.zeros([ROWS, BLOCK], dtype=tl.int32)
     mass = tl.zeros([ROWS, BLOCK], dtype=tl.float64)
     for block in range(tl.cdiv(tl.max(length), BLOCK)):
@@ -67,7 +67,7 @@ def measure(list_ptr, length, least, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def largest_of(list_ptr, length, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Largest entry of each list, 0 if it has none."""
+    """Return the largest entry of each list, 0 if it has none."""
     largest = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
     for block in range(tl.cdiv(tl.max(length), BLOCK)):
         place = block * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -77,7 +77,7 @@ def largest_of(list_ptr, length, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def shares(entries, least, total):
-    """Shares of a total, rounded to float32; 0 for entries below a threshold."""
+    """Return shares of a total, rounded to float32; 0 for entries below a threshold."""
     entry = entries.to(tl.float64)
     return tl.where(entry >= least, entry / total, 0.0).to(tl.float32)
 
@@ -122,13 +122,13 @@ def search(list_ptr, length, least, largest, goal, BY_MASS: tl.constexpr, ROWS: 
 
 @triton.jit
 def goal_of_top_p(top_p, total):
-    """The sum that top-p asks for; out of reach where it keeps everything."""
+    """Return the sum that top-p asks for; out of reach where it keeps everything."""
     return tl.where(top_p < 1, top_p * total, float("inf"))
 
 
 @triton.jit
 def bound_of_top_p(top_p, total, count):
-    """A value, float32, below the threshold of top-p among so many entries.
+    """Return a value, float32, below the threshold of top-p among so many entries.
 
     The entries below ``(1 - p) * total / count`` add up to less than top-p may drop; the rest of the product leaves
     room for roundings.

@@ -24,7 +24,7 @@ def mix(word):
 
 @triton.jit
 def digest_tag(position, token, context, component):
-    """Digest of the four words of a KV entry."""
+    """Hash the four words of a KV entry."""
     state = mix(position + GOLDEN)
     state = mix(state + token)
     state = mix(state + context)

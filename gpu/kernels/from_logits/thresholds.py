@@ -14,14 +14,14 @@ MOST = tl.constexpr(2**31 - 1)
 
 @triton.jit
 def order_of(value, SHIFT: tl.constexpr):
-    """An integer in the order of float32 numbers whose last SHIFT bits are 0."""
+    """Return an integer in the order of float32 numbers whose last SHIFT bits are 0."""
     bits = value.to(tl.int32, bitcast=True) >> SHIFT
     return (bits ^ ((bits >> 31) & (0x7FFFFFFF >> SHIFT))).to(tl.int64)
 
 
 @triton.jit
 def value_of(order, SHIFT: tl.constexpr):
-    """The float32 number of an integer of ``order_of``."""
+    """Return the float32 number of an integer of ``order_of``."""
     order = order.to(tl.int32)
     bits = order ^ ((order >> 31) & (0x7FFFFFFF >> SHIFT))
     return (bits << SHIFT).to(tl.float32, bitcast=True)
@@ -47,7 +47,7 @@ def weigh(logit, largest, temperature, PRECISE: tl.constexpr):
 
 @triton.jit
 def share_of(weight, inverse, PRECISE: tl.constexpr):
-    """What ties are decided by: the share of a total, in float32, or the weight that is in float32 itself."""
+    """Return what decides ties: the share of a total, in float32, or the weight, which is float32 itself."""
     if PRECISE:
         weight = (weight * inverse).to(tl.float32)
     return weight

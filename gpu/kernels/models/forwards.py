@@ -56,7 +56,7 @@ def _store_entries_kernel(
 
 @triton.jit
 def _locate_item(item, cu_seqlens_q_ptr, num_requests, num_tokens, QUERIES: tl.constexpr, REQUESTS: tl.constexpr):
-    """Request of each item and the item's number in it; a request has one item for every QUERIES queries."""
+    """Find the request of each item, and the item's number in it; a request has one item for every QUERIES queries."""
     index = tl.arange(0, REQUESTS)
     is_request = index < num_requests
     begin = tl.load(cu_seqlens_q_ptr + index, mask=is_request, other=0)

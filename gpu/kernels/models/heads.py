@@ -16,14 +16,14 @@ from specsim.gpu.kernels.device.hashing import (
 
 @triton.jit
 def _hash_logits(state, token):
-    """22 hashed bits, then the token id: positive, and no two tokens alike."""
+    """Return logits of 22 hashed bits and the token id: positive, and no two tokens alike."""
     word = mix(state[:, None] + ((token + 1).to(tl.uint32) * GOLDEN)[None, :])
     return ((word & 0x3FFFFF) << 10) | token.to(tl.uint32)[None, :]
 
 
 @triton.jit
 def _bucket(context_word, order, num_buckets):
-    """Bucket of the last ``order`` tokens."""
+    """Return the bucket of the last ``order`` tokens."""
     tokens = (context_word & ((tl.full([], 1, tl.int64) << (8 * order)) - 1)).to(tl.uint32)
     return mix(tokens + tl.full([], GOLDEN, tl.uint32) * order).to(tl.int64) % num_buckets
 

@@ -95,7 +95,7 @@ def try_apart(action: Callable[[], None], seconds: float, memory: int | None = N
 
 
 def _print_nothing() -> None:
-    """Spare everybody what was printed when the case was found, where threads stood included."""
+    """Discard what is printed: it was printed when the case was found, with where threads stood."""
     faulthandler.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
