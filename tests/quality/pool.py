@@ -11,7 +11,7 @@ from specsim.properties import strategies
 
 T = TypeVar("T")
 
-ROUND = 100
+ROUND = 20
 
 
 class Pool(Generic[T]):
