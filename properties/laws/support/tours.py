@@ -21,6 +21,7 @@ from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
     Arrival,
+    Played,
     Scenario,
     own_worker,
     play,
@@ -132,7 +133,7 @@ def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     believed = None if is_the_reference(backend, scenario.is_v1) else BelievedEngine(scenario, scenario)
     size = num_checked = 0
     try:
-        engines = [tried] if believed is None else [believed, tried]
+        engines: list[Played] = [tried] if believed is None else [believed, tried]
         for number, (*_, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
             if backend.limits.has_own_drafts:
                 tried.scheduler.check_ledger()
