@@ -11,15 +11,16 @@ from specsim.properties import strategies
 
 T = TypeVar("T")
 
-ROUND = 100
+ROUND = 20
 
 
 class Pool(Generic[T]):
     """So many cases of a strategy at most, drawn in rounds when those before do not suffice."""
 
-    def __init__(self, strategy: SearchStrategy[T], most: int) -> None:
+    def __init__(self, strategy: SearchStrategy[T], most: int, in_rounds_of: int = ROUND) -> None:
         self._strategy = strategy
         self._most = most
+        self._round = in_rounds_of
         self._asked_for = 0
         self._drawn: list[T] = []
 
@@ -31,8 +32,8 @@ class Pool(Generic[T]):
                 place += 1
             if self._asked_for >= self._most:
                 return
-            self._drawn += drawn(self._strategy, ROUND, number=self._asked_for)
-            self._asked_for += ROUND
+            self._drawn += drawn(self._strategy, self._round, number=self._asked_for)
+            self._asked_for += self._round
 
     def first(self, predicate: Callable[[T], Any]) -> T:
         """Return the first case of which a predicate holds."""

@@ -4,6 +4,7 @@ Cases are drawn as mutants meet them: each in a short run of its own, so that no
 """
 
 from collections.abc import Callable
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -126,14 +127,25 @@ OTHERS: dict[str, tuple[Callable[[], SearchStrategy[Any]], Callable[[Any], bool]
 
 def number_of(predicate: Callable[[Any], bool], strategy: Callable[[], SearchStrategy[Any]]) -> int:
     """Return how many fresh cases of a strategy satisfy a predicate."""
-    anything = Property("often", "", (), strategy, lambda backend, case: None)
-    return sum(map(bool, map(predicate, draw_cases(anything, number=0, max_examples=CASES))))
+    return sum(map(bool, map(predicate, fresh_cases(strategy))))
+
+
+@cache
+def fresh_cases(strategy: Callable[[], SearchStrategy[Any]]) -> list[Any]:
+    """Return fresh cases of a strategy, drawn once for all predicates."""
+    return draw_cases(Property("often", "", (), strategy, lambda backend, case: None), number=0, max_examples=CASES)
+
+
+@cache
+def calls_of(operation: str) -> Callable[[], SearchStrategy[Any]]:
+    """Return a strategy of calls, the same one for each predicate."""
+    return partial(strategies.for_operation, operation)
 
 
 @pytest.mark.parametrize("what", CALLS)
 def test_calls_are_common_with(what: str) -> None:
     operation, predicate = CALLS[what]
-    assert number_of(predicate, lambda: strategies.for_operation(operation)) >= LEAST
+    assert number_of(predicate, calls_of(operation)) >= LEAST
 
 
 @pytest.mark.parametrize("what", OTHERS)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from specsim.config import INDEXER_PAGE_KEYS
-from specsim.properties import strategies
-from tests.quality.test_discovery_often import LEAST, number_of
+from tests.quality.test_discovery_often import LEAST, calls_of, number_of
 
 
 def moves_between_pages(case):
@@ -66,4 +65,4 @@ CALLS = {
 @pytest.mark.parametrize("what", CALLS)
 def test_calls_are_common_with(what):
     operation, predicate, least = CALLS[what]
-    assert number_of(predicate, lambda: strategies.for_operation(operation)) >= least
+    assert number_of(predicate, calls_of(operation)) >= least

@@ -16,7 +16,7 @@ from specsim.properties.strategies.stops import (
     stop_cases,
     text_of,
 )
-from tests.quality.pool import Pool, drawn
+from tests.quality.pool import Pool
 
 FAR = 1 << 20
 MOST_CASES = 20_000
@@ -53,7 +53,7 @@ def offset_of(case: StopCase) -> tuple[FinishReason, int] | None:
 @pytest.fixture(scope="module")
 def cases() -> Pool[StopCase]:
     """Return what every search for a single run looks through."""
-    return Pool(stop_cases(), MOST_CASES)
+    return Pool(stop_cases(), MOST_CASES, in_rounds_of=10)
 
 
 @pytest.mark.parametrize("offset", range(MAX_RUN))
@@ -153,7 +153,7 @@ def test_a_stop_across_verifies_is_found():
         ending = ending_of(case.rules, case.tokens, case.prompt_length)
         return len(runs) > 2 and ending is not None and ending[1] > len(runs[0]) + len(runs[1])
 
-    assert any(map(ends_in_a_later_run, drawn(run_cases(), 200)))
+    assert Pool(run_cases(), 200).first(ends_in_a_later_run)
 
 
 def test_a_batch_with_and_without_stops_is_found():
@@ -161,7 +161,7 @@ def test_a_batch_with_and_without_stops_is_found():
         ends = [offset_of(case) is None for case in batch.cases]
         return len(ends) > 2 and any(ends) and not all(ends)
 
-    assert any(map(mixed, drawn(stop_batches(), 50)))
+    assert Pool(stop_batches(), 50, in_rounds_of=10).first(mixed)
 
 
 HISTORIES: dict[str, Callable] = {
@@ -180,14 +180,19 @@ HISTORIES: dict[str, Callable] = {
 }
 
 
-@pytest.mark.parametrize("what", HISTORIES)
-def test_histories_are_found(what):
-    assert any(map(HISTORIES[what], drawn(histories(), 500)))
+def test_histories_are_found():
+    left = dict(HISTORIES)
+    for history in Pool(histories(), 500):
+        left = {what: predicate for what, predicate in left.items() if not predicate(history)}
+        if not left:
+            return
+    raise AssertionError(f"no history with {[*left]}")
 
 
 def test_a_request_that_stops_inside_its_last_run_is_found():
-    assert any(
-        log.num_drafts_per_round > 0
-        and log.num_completion_tokens < 1 + sum(log.num_accepted_drafts) + len(log.num_accepted_drafts)
-        for log in drawn(request_logs(), 100)
+    assert Pool(request_logs(), 100, in_rounds_of=10).first(
+        lambda log: (
+            log.num_drafts_per_round > 0
+            and log.num_completion_tokens < 1 + sum(log.num_accepted_drafts) + len(log.num_accepted_drafts)
+        )
     )

@@ -9,6 +9,7 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
+from specsim.properties.laws.support.believed import BelievedEngine, is_the_reference, retract
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
@@ -18,6 +19,7 @@ from specsim.properties.laws.support.histories import (
     own_worker,
     parts_of,
     require_decoded_alone,
+    start,
 )
 from specsim.properties.laws.support.tours import Tour, compare_step
 from specsim.properties.reach.counting import reached
@@ -77,18 +79,27 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
     """
     scenario, history = run.scenario, RowHistory(run)
     is_alone, is_apart = backend.limits.has_own_drafts, backend.scheduler is not None
-    workers = [own_worker(backend, scenario), *([] if is_alone else [believed_worker(scenario)])]
-    parts = [(parts_of(backend), backend.make_scheduler(Scheduler)), (None, Scheduler)]
-    engines = [
-        Engine(worker, scenario.max_batch, scenario.shuffle_seed, operations=operations, make_scheduler=make_scheduler)
-        for worker, (operations, make_scheduler) in zip(workers, parts, strict=False)
-    ]
-    pairs = _submitted(run, engines)
-    tried, number = engines[0], 0
+    tried = Engine(
+        own_worker(backend, scenario),
+        scenario.max_batch,
+        scenario.shuffle_seed,
+        operations=parts_of(backend),
+        make_scheduler=backend.make_scheduler(Scheduler),
+    )
+    others: list[Engine | BelievedEngine] = []
+    believed: BelievedEngine | None = None
+    if is_apart and not is_alone:
+        others = [start(believed_worker(scenario), scenario)]
+    elif not is_alone and not is_the_reference(backend, scenario.is_v1):
+        others = [believed := BelievedEngine((scenario, tuple(run.ends)), scenario)]
+    pairs = _submitted(run, tried, others)
+    number = 0
     while tried.has_work:
         require(number < MOST_TURNS, "turns of the run", number, "a tenth of them")
         num_checked = len(tried.scheduler.finished)
-        got, *expected = [engine.step() for engine in engines]
+        got = tried.step()
+        for other in others:
+            other.step()
         history.watch(tried)
         if is_alone:
             tried.scheduler.check_ledger()
@@ -97,20 +108,20 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
             divergence = pairs.first_divergence(number)
             require(divergence is None, "the first difference", divergence, "none")
         else:
-            compare_step(number, engines[1], tried, expected[0], got)
+            compare_step(number, believed, tried, got)
         for request in tried.scheduler.finished[num_checked:]:
             check_ended(run, request)
-        history.disturb(engines)
+        history.disturb(tried, others)
         number += 1
     ended = sorted(request.request_id for request in tried.scheduler.finished)
     require(ended == [*range(len(run.ends))], "requests that have ended", ended, len(run.ends))
 
 
-def _submitted(run: EndingRun, engines: Sequence[Engine]) -> RequestPairs:
+def _submitted(run: EndingRun, tried: Engine, others: Sequence[Engine | BelievedEngine]) -> RequestPairs:
     """Ask every engine for the same outputs; return the requests of two of them as pairs."""
-    pairs = RequestPairs(engines[0].worker.model.description)
-    asked = [ending_requests(run) for _ in engines]
-    for engine, requests in zip(engines, asked, strict=True):
+    pairs = RequestPairs(tried.worker.model.description)
+    asked = [ending_requests(run) for _ in (tried, *others)]
+    for engine, requests in zip((tried, *others), asked, strict=True):
         for request in requests:
             engine.submit(request)
     for got, expected in zip(asked[0], asked[-1], strict=True):
@@ -171,20 +182,21 @@ class RowHistory:
             self._owners[request.row] = number
             self._left[request.row] = End.LENGTH if request.num_retractions else self._ends[number]
 
-    def disturb(self, engines: Sequence[Engine]) -> None:
+    def disturb(self, tried: Engine, others: Sequence[Engine | BelievedEngine]) -> None:
         """Abort and retract those that end so, once each."""
-        for number in [request.request_id for request in engines[0].scheduler.running]:
+        for request in [*tried.scheduler.running]:
+            number = request.request_id
             if self._ends[number] not in (End.ABORT, End.RETRACTION) or number in self._disturbed:
                 continue
             self._disturbed.add(number)
-            for engine in engines:
-                if self._ends[number] is End.ABORT:
+            if self._ends[number] is End.ABORT:
+                for engine in (tried, *others):
                     engine.abort(number)
-                    continue
-                for request in [one for one in engine.scheduler.running if one.request_id == number]:
-                    if engine is engines[0]:
-                        self._owners.pop(request.row, None)
-                    engine.scheduler.retract(request)
+                continue
+            self._owners.pop(request.row, None)
+            retract(tried, number)
+            for other in others:
+                other.retract(number) if isinstance(other, BelievedEngine) else retract(other, number)
 
 
 def _prompt(random: Random, model: HashModel) -> tuple[int, ...]:

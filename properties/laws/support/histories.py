@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from hypothesis import strategies as st
@@ -265,8 +265,22 @@ def parts_of(backend: Backend) -> CallsByName:
     return Completed(backend, load("specsim.reference"))
 
 
+class Played(Protocol):
+    """What is asked of an engine that is played."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a request has not ended."""
+
+    def submit(self, request: Request) -> None:
+        """Queue a request."""
+
+    def step(self) -> Iteration | None:
+        """Take a turn."""
+
+
 def play(
-    engines: Sequence[Engine], scenario: Scenario, asked: Sequence[Sequence[Request]] = ()
+    engines: Sequence[Played], scenario: Scenario, asked: Sequence[Sequence[Request]] = ()
 ) -> Iterator[list[Iteration | None]]:
     """Run engines side by side, submitting each request when its delay has passed; yield after every step.
 
@@ -304,5 +318,5 @@ def require_decoded_alone(model: HashModel, request: Request) -> None:
     require(request.finish == finish, f"finish of request {request.request_id}", request.finish, finish)
 
 
-def _all_idle(engines: Sequence[Engine]) -> bool:
+def _all_idle(engines: Sequence[Played]) -> bool:
     return not any(engine.has_work for engine in engines)

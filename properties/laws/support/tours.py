@@ -10,12 +10,19 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.counts import path_width
+from specsim.properties.laws.support.believed import (
+    BelievedEngine,
+    committed_slots,
+    entries_of,
+    is_the_reference,
+    left_by,
+)
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
     Arrival,
+    Played,
     Scenario,
-    believed_worker,
     own_worker,
     play,
     start,
@@ -122,15 +129,16 @@ def runs_of_topk(tour: Tour, power: int) -> Iterator[TourRun]:
 def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     """Raise AssertionError unless every phase, slot, pool and output is the reference's, and outputs are exact."""
     scenario = run.scenario
-    engines = [start(believed_worker(scenario), scenario), start(own_worker(backend, scenario), scenario, backend)]
-    believed, tried = engines
+    tried = start(own_worker(backend, scenario), scenario, backend)
+    believed = None if is_the_reference(backend, scenario.is_v1) else BelievedEngine(scenario, scenario)
     size = num_checked = 0
     try:
-        for number, (expected, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
+        engines: list[Played] = [tried] if believed is None else [believed, tried]
+        for number, (*_, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
             if backend.limits.has_own_drafts:
                 tried.scheduler.check_ledger()
             else:
-                compare_step(number, believed, tried, expected, got)
+                compare_step(number, believed, tried, got)
             if got is not None:
                 size = _count_iteration(scenario, got, size)
             ended = tried.scheduler.finished[num_checked:]
@@ -149,22 +157,24 @@ def _check_output(scenario: Scenario, request: Request) -> None:
     _count(scenario, Dimension.OUTPUT, len(request.output))
 
 
-def compare_step(
-    number: int, believed: Engine, tried: Engine, expected: Iteration | None, got: Iteration | None
-) -> None:
-    """Compare what a step handed over, who owns what, and what the pools hold of it."""
-    require((expected is None) == (got is None), f"step {number}", got, expected)
-    if expected is not None:
-        divergence = first_divergence(number, believed.worker.phases(), tried.worker.phases())
+def compare_step(number: int, believed: BelievedEngine | None, tried: Engine, got: Iteration | None) -> None:
+    """Compare what a step handed over, who owns what, and what the pools hold of it.
+
+    Without a believed engine, the one that is tried is the reference's: it is compared with itself, so that nothing is
+    compared that differs from itself.
+    """
+    expected = left_by(tried, got) if believed is None else believed.left
+    require((expected.iteration is None) == (got is None), f"step {number}", got, expected.iteration)
+    if got is not None:
+        divergence = first_divergence(number, expected.phases, tried.worker.phases())
         require(divergence is None, "the first difference", divergence, "none")
     tried.scheduler.check_ledger()
-    slots = [slot for request in tried.scheduler.running for slot in request.slots[: request.num_committed]]
-    theirs = [slot for request in believed.scheduler.running for slot in request.slots[: request.num_committed]]
+    slots, theirs = committed_slots(tried), [*expected.slots]
     require(slots == theirs, f"committed slots after step {number}", slots, theirs)
-    states = believed.worker.state(), tried.worker.state()
-    for pool in ("target_kv", "draft_kv"):
-        for component, (one, other) in enumerate(zip(*(state[pool] for state in states), strict=True)):
-            is_equal = np.array_equal(one[slots], other[slots])
+    held = entries_of(tried, slots)
+    for pool, components in expected.entries.items():
+        for component, (one, other) in enumerate(zip(components, held[pool], strict=True)):
+            is_equal = np.array_equal(one, other)
             require(is_equal, f"{pool}[{component}] after step {number}", "other entries", "the reference's")
 
 
