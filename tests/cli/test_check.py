@@ -21,7 +21,7 @@ def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
     return out_cache_loc.reshape(num_steps, -1).copy()
 """
 QUICK_LOOK = ("--examples", FEWEST_FOR_WEIGHTY - 1, "--slow-examples", 1)
-"""Everything but the properties that are as long as many others: test_docs.py runs those from the command line."""
+"""Everything but the properties that are as long as many others: tests/test_kernels_ci.py runs those."""
 
 RAISES = """
 def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
