@@ -48,7 +48,11 @@ REFUSED = {
         "pool_kinds.all_of_an_entry_moves",
         "ruled_engine.rows_are_handed_on_without_what_they_knew",
         "swa_engine.windows_change_no_token",
-    )
+    ),
+    "my_drafter": (
+        "logprobs_engine.tokens_are_told_of_as_plain_decoding_would",
+        "pool_kinds.all_of_an_entry_moves",
+    ),
 }
 """Laws whose every run a module refuses, which shows only after hundreds are drawn, each of them long."""
 
