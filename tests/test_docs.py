@@ -3,10 +3,9 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from specsim.cli.algorithms_page import page as algorithms_page
@@ -27,15 +26,22 @@ DEFINED = {"per_step_draft_out_cache_loc", "fill_bonus_tokens", "fill_accept_out
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def specsim(*arguments, cwd):
-    command = [sys.executable, "-m", "specsim", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+QUICK_LOOK = ("--examples", str(FEWEST_FOR_WEIGHTY - 1), "--slow-examples", "1")
+"""Everything but the properties that are as long as many others: test_kernels_ci.py runs those of the same module."""
 
 
-def test_the_example_conforms(tmp_path):
+@pytest.fixture
+def specsim(tmp_path, monkeypatch):
+    """Return a function that runs a command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def test_the_example_conforms(specsim, tmp_path):
     (tmp_path / "my_kernels.py").write_text(EXAMPLE.read_text())
-    got = specsim("check", "my_kernels", "--examples", str(FEWEST_FOR_WEIGHTY), "--seed", "1", "--json", cwd=tmp_path)
-    assert got.returncode == 0, got.stdout + got.stderr
+    got = specsim("check", "my_kernels", *QUICK_LOOK, "--seed", "1", "--json")
+    assert got.exit_code == 0, got.output
     report = json.loads(got.stdout)
     assert (report["verdict"], report["implementation"], report["seed"]) == ("conforms", "my_kernels", 1)
     assert {name for name, entry in report["operations"].items() if not entry["missing"]} == DEFINED
@@ -44,34 +50,31 @@ def test_the_example_conforms(tmp_path):
         assert (entry["examples"] > 0) == (name in DEFINED)
 
 
-def test_the_broken_example_fails_and_its_case_replays(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_the_broken_example_fails_and_its_case_replays(specsim, tmp_path):
     good = EXAMPLE.read_text()
     bad = good.replace("num_accepted_tokens[:, None] - 1", "num_accepted_tokens[:, None] % accept_tokens.shape[1]")
     assert bad != good
     (tmp_path / "my_kernels.py").write_text(bad)
-    few = ("--examples", str(FEWEST_FOR_WEIGHTY - 1), "--slow-examples", "1", "--operation", "fill_bonus_tokens")
-    got = CliRunner().invoke(main, ["check", "my_kernels", "--seed", "1", *few])
+    got = specsim("check", "my_kernels", "--seed", "1", *QUICK_LOOK, "--operation", "fill_bonus_tokens")
     assert got.exit_code == 1, got.output
     assert "FAILURE of fill_bonus_tokens: agreement.fill_bonus_tokens" in got.stdout
     assert "first difference from the reference: bonus_tokens[0] = " in got.stdout
     assert got.stdout.splitlines()[-1].startswith("fails: ")
     (line, *_) = re.findall(r"specsim (replay \S+ --impl \S+)", got.stdout)
     path = line.split()[1]
-    assert CliRunner().invoke(main, line.split()).stdout.startswith(f"x FAILED  {path}")
+    assert specsim(*line.split()).stdout.startswith(f"x FAILED  {path}")
     (tmp_path / "my_kernels.py").write_text(good)
-    repaired = CliRunner().invoke(main, line.split())
+    repaired = specsim(*line.split())
     assert (repaired.exit_code, repaired.stdout.split()[:2]) == (0, ["+", "FIXED"])
 
 
-def test_a_failure_is_explained_as_the_page_shows(tmp_path):
+def test_a_failure_is_explained_as_the_page_shows(specsim, tmp_path):
     page = (ROOT / "docs" / "check-your-kernels.md").read_text()
     (line,) = re.findall(r"^\$ specsim (check one_short .*)$", page, re.MULTILINE)
     (shown,) = re.findall(r"^```\n(FAILURE of verify_tree_greedy.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shutil.copy(EXAMPLE.with_name("one_short.py"), tmp_path)
-    got = specsim(*line.split(), cwd=tmp_path)
-    assert got.returncode == 1, got.stdout + got.stderr
+    got = specsim(*line.split())
+    assert got.exit_code == 1, got.output
     (printed,) = re.findall(r"^(FAILURE of verify_tree_greedy.*?)^$", got.stdout, re.MULTILINE | re.DOTALL)
     assert without_what_is_drawn(printed) == without_what_is_drawn(shown)
 
@@ -137,13 +140,10 @@ def test_the_page_of_models_quotes_the_transformer():
     assert [block for block in quoted if block not in example] == []
 
 
-def test_the_transformer_of_the_page_runs_without_loss():
-    command = [sys.executable, "-c", blocks_of("bring-your-model.md")[-1]]
-    got = subprocess.run(
-        command, cwd=ROOT / "docs" / "examples", capture_output=True, text=True, timeout=300, check=False
-    )
-    assert got.returncode == 0, got.stderr
-    lossless, num_tokens, rate = got.stdout.split()
+def test_the_transformer_of_the_page_runs_without_loss(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    exec(blocks_of("bring-your-model.md")[-1], {})
+    lossless, num_tokens, rate = capsys.readouterr().out.split()
     assert (lossless, num_tokens) == ("True", "11")
     assert 1 < float(rate) < 4
 

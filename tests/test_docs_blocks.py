@@ -1,6 +1,7 @@
 """Every block of the hand-written pages runs: commands, Python, JSON and TOML; what does not says why.
 
-Commands and Python run in an environment that the documented install made, of releases that are pinned.
+Commands and Python run in an environment that the documented install made, of releases that are pinned. A command that
+another test runs is read here, as all of them are, by the command line that would run it.
 """
 
 import json
@@ -10,8 +11,10 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
+from specsim.cli.main import main
 from tests.installed import install
 
 ROOT = Path(__file__).parents[1]
@@ -55,26 +58,34 @@ CANNOT_RUN = {
 }
 """Commands that do not run here, by how they begin, and why."""
 
+RUN_ELSEWHERE = {
+    "specsim check my_kernels": "tests/test_docs.py checks the example",
+    "specsim check one_short": "tests/test_docs.py compares what it prints",
+    "specsim check mypackage.my_kernels --profile ci --seed 1": "tests/test_kernels_ci.py runs this line",
+    "specsim check mypackage.my_kernels --profile ci --junit": "tests/cli/test_ci_files.py writes both files",
+    "specsim matrix --profile": ".ci/run runs the profile, tests/cli/test_matrix.py cells of it and --plan",
+    "specsim soak --steps 20000": ".ci/run runs it",
+    "specsim check my_worker": "tests/cli/test_workers_alone.py checks it with every property",
+    "specsim check my_scheduler": "tests/cli/test_workers_alone.py checks it with every property",
+    "specsim check my_drafter": "tests/cli/test_workers_alone.py checks it with every property",
+}
+"""Commands that other tests run, by how they begin, and where."""
+
 SMALLER = (
-    (r"^(specsim check my_drafter).*", r"\1 --examples 2 --property engine.output_equals_autoregressive_decoding"),
-    (r"^(specsim check my_scheduler).*", r"\1 --examples 2 --property scheduled_engine.schedules_change_no_token"),
+    (r"^(specsim check mypackage.*)", r"\1 --examples 2 --property agreement.fill_bonus_tokens"),
     (r"^(specsim matrix my_drafter).*", r"\1 --histories 1 --cell repeat-v2-page4-topk1-mha --seed 1"),
-    (r"^(specsim check \S+)(.*) --profile ci", r"\1 --examples 2 --operation fill_bonus_tokens\2"),
-    (r"--examples 100\b", "--examples 2 --operation fill_bonus_tokens"),
-    (r"--examples 10 --slow-examples 2", "--examples 2 --property worker.draft_starts_from_the_committed_length"),
-    (r"^(specsim matrix)(.*) --plan", r"\1\2 --plan --cell v2-page4-topk1-mha"),
-    (r"^(specsim matrix)(?!.*--plan| my_drafter)(.*)", r"\1\2 --histories 1 --cell v2-page4-topk1-mha --seed 1"),
-    (r"^(specsim soak my_(?:worker|drafter).*)--steps 2000", r"\1--steps 700"),
-    (r"--steps (20000|2000)", "--steps 30"),
+    (r"^(specsim matrix)(?! my_drafter)(.*)", r"\1\2 --histories 1 --cell v2-page4-topk1-mha --seed 1"),
+    (r"^(specsim soak my_worker.*)--steps 2000", r"\1--steps 700"),
+    (r"^(specsim soak my_drafter.*)--steps 2000", r"\1--steps 300"),
+    (r"--steps 2000", "--steps 30"),
     (r"^specsim soak --exhaustive$", "specsim soak --exhaustive --max-states 40"),
     (r"--max-states 1000000 --max-seconds 7200", "--max-states 40"),
-    (r"--jobs \d+", "--jobs 1"),
     (r"README\.md --requests 8", "README.md --requests 2"),
 )
 """What is run in the place of a command that takes long: the same command, with less of everything."""
 
-ENDS = {"specsim check one_short": 1, "specsim soak my_engine --steps": 3}
-"""Exit codes other than 0, by how commands begin: one fails as its page says, and so short a soak is inconclusive."""
+ENDS = {"specsim soak my_engine --steps": 3}
+"""Exit codes other than 0, by how commands begin: so short a soak is inconclusive."""
 
 QUOTES = {("bring-your-model.md", 0), ("bring-your-model.md", 1), ("bring-your-model.md", 2)} | {
     ("whole-runs.md", 1),
@@ -101,6 +112,7 @@ def serve(count):
 """What the text of a page supposes of its blocks of Python."""
 
 CANNOT_EXECUTE = {
+    ("bring-your-model.md", 3): "tests/test_docs.py runs it, and compares what it prints",
     ("findings.md", 0): "needs transformers; its finding is raised where that is installed",
     ("fuzzing.md", 0): "needs atheris, and runs for ever; .ci/run fuzzes with it",
 }
@@ -138,20 +150,18 @@ def smaller(command):
 
 
 def tried():
-    """Return the commands that run; of two of which one has all words of the other, that one."""
-    every = dict.fromkeys(smaller(one) for one in commands() if not one.startswith((*CANNOT_RUN, "cd ", "touch ")))
-    words = {one: shlex.split(one) for one in every}
-    return [
-        one
-        for one in every
-        if not any(words[one][:3] == more[:3] and {*words[one]} < {*more} for more in words.values())
-    ]
+    """Return the commands that run here."""
+    left_out = (*CANNOT_RUN, *RUN_ELSEWHERE, "cd ", "touch ")
+    return list(dict.fromkeys(smaller(one) for one in commands() if not one.startswith(left_out)))
 
 
-@pytest.fixture(scope="module")
-def installed():
-    """Return an environment that the documented install made."""
-    return install("newest")
+def scripts():
+    """Return a script for each page that has Python to run: its blocks, one after another."""
+    parts = {}
+    for place, language, text in blocks():
+        if language == "python" and place not in CANNOT_EXECUTE and place not in QUOTES:
+            parts.setdefault(place[0], [NEEDS.get(place[0], "")]).append(text)
+    return {f"block_of_{Path(name).stem.replace('-', '_')}.py": "\n\n".join(texts) for name, texts in parts.items()}
 
 
 @pytest.fixture(scope="module")
@@ -185,10 +195,10 @@ def test_every_block_is_of_a_kind_that_is_tried():
 
 def test_what_is_left_out_is_there():
     every = commands()
-    assert [begin for begin in CANNOT_RUN if not any(command.startswith(begin) for command in every)] == []
-    assert [begin for begin in ENDS if not any(command.startswith(begin) for command in every)] == []
-    used = [pattern for pattern, _ in SMALLER if any(re.search(pattern, command) for command in every)]
-    assert len(used) >= len(SMALLER) - 3, used
+    for begins in (CANNOT_RUN, RUN_ELSEWHERE, ENDS):
+        assert [begin for begin in begins if not any(command.startswith(begin) for command in every)] == []
+    run = [one for one in every if not one.startswith((*CANNOT_RUN, *RUN_ELSEWHERE))]
+    assert [pattern for pattern, _ in SMALLER if not any(re.search(pattern, command) for command in run)] == []
 
 
 def test_json_and_toml_are_read():
@@ -199,30 +209,41 @@ def test_json_and_toml_are_read():
             assert json.loads(text), place
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({place[0] for place, language, _ in blocks() if language == "python"}))
-def test_the_python_of_a_page_runs(name, folder, installed):
-    parts = [NEEDS.get(name, "")]
+def test_quoted_python_is_in_an_example_word_by_word():
     sources = [example.read_text() for example in EXAMPLES.glob("*.py")]
-    for place, language, text in blocks():
-        if language != "python" or place[0] != name or place in CANNOT_EXECUTE:
-            continue
-        if place in QUOTES:
-            assert any(text in source for source in sources), place
-        else:
-            parts.append(text)
-    if len(parts) == 1:
-        return
-    script = f"block_of_{Path(name).stem.replace('-', '_')}.py"
-    (folder / script).write_text("\n\n".join(parts))
-    ended = installed.run(f"python {script}", folder)
-    assert ended.returncode == 0, ended.stdout
+    quoted = {place: text for place, language, text in blocks() if language == "python" and place in QUOTES}
+    assert [place for place, text in quoted.items() if not any(text in source for source in sources)] == []
+    assert len(quoted) == len(QUOTES)
 
 
+def test_every_command_of_the_pages_is_read(folder, monkeypatch):
+    """Names of commands and options are right and values are such as they take, also where nothing runs."""
+    monkeypatch.chdir(folder)
+    lines = [re.sub(r"^(PYTHONPATH=site |for .*?; do )|; done$", "", command) for command in commands()]
+    lines = [line for line in lines if line.startswith("specsim ")]
+    assert len(lines) > 30
+    for line in lines:
+        name, *arguments = shlex.split(line)[1:]
+        command = main.get_command(click.Context(main), name)
+        assert command is not None, line
+        try:
+            command.make_context(name, [one.replace("$seed", "1") for one in arguments])
+        except click.ClickException as error:
+            pytest.fail(f"{line}: {error.format_message()}")
+
+
+@pytest.mark.first
 @pytest.mark.slow
-@pytest.mark.parametrize("command", tried())
-def test_a_command_of_the_pages_runs(command, folder, installed):
-    assert command.startswith("specsim ")
-    ended = installed.run(command, folder, GITHUB_STEP_SUMMARY="summary.md")
-    expected = next((code for begin, code in ENDS.items() if command.startswith(begin)), 0)
-    assert ended.returncode == expected, ended.stdout[-2000:]
+def test_the_commands_and_the_python_of_the_pages_run(folder):
+    """One process runs them in turn, because the imports of each take longer than most of them."""
+    shutil.copy(Path(__file__).with_name("in_one_process.py"), folder)
+    for name, text in scripts().items():
+        (folder / name).write_text(text)
+    lines = [*tried(), *scripts()]
+    (folder / "lines.json").write_text(json.dumps(lines))
+    run = "python in_one_process.py ended.json < lines.json"
+    whole = install("newest").run(run, folder, GITHUB_STEP_SUMMARY="summary.md")
+    assert whole.returncode == 0, whole.stdout
+    for line, (code, printed) in zip(lines, json.loads((folder / "ended.json").read_text()), strict=True):
+        expected = next((code for begin, code in ENDS.items() if line.startswith(begin)), 0)
+        assert code == expected, f"{line}\n{printed[-2000:]}"

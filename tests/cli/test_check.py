@@ -21,7 +21,7 @@ def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
     return out_cache_loc.reshape(num_steps, -1).copy()
 """
 QUICK_LOOK = ("--examples", FEWEST_FOR_WEIGHTY - 1, "--slow-examples", 1)
-"""Everything but the properties that are as long as many others: test_docs.py runs those from the command line."""
+"""Everything but the properties that are as long as many others: tests/test_kernels_ci.py runs those."""
 
 RAISES = """
 def per_step_draft_out_cache_loc(out_cache_loc, topk, num_steps):
@@ -93,7 +93,7 @@ def test_who_brings_a_worker_or_one_operation_of_the_models_is_checked_with_them
 def test_a_failure_is_shrunk_saved_and_replayed_and_the_same_seed_gives_the_same_report(specsim, module, tmp_path):
     name = module(TRANSPOSED)
     kept = ("--seed", 3, "--json", "--cases-dir", tmp_path / "kept")
-    got, second = (specsim("check", name, *QUICK_LOOK, "--slow-examples", 2, *kept) for _ in range(2))
+    got, second = (specsim("check", name, *QUICK_LOOK, *kept) for _ in range(2))
     assert got.exit_code == 1
     assert got.stdout == second.stdout
     report = json.loads(got.stdout)

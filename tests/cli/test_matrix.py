@@ -65,10 +65,10 @@ def small_product(monkeypatch):
 
 def test_what_is_refused_is_reported_with_its_reason(specsim, small_product):
     because = "forced-v1: V1 was asked for; it runs without overlap."
-    got = specsim("matrix", "--histories", 1, "--seed", 7)
+    got = specsim("matrix", "--history", 0, "--seed", 7)
     (line,) = (line for line in got.stdout.splitlines() if line.startswith("worker v1, overlap on"))
     assert line.split(maxsplit=6)[4:] == ["1", "rules", because]
-    document = json.loads(specsim("matrix", "--histories", 1, "--seed", 7, "--json").stdout)
+    document = json.loads(specsim("matrix", "--history", 0, "--seed", 7, "--json").stdout)
     assert document["product"] == {"cells": 4, "allowed": 3, "refused": 1}
     assert document["refused"] == [
         {
@@ -82,7 +82,7 @@ def test_what_is_refused_is_reported_with_its_reason(specsim, small_product):
 def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
     fault = "specsim.properties.mutants.loops.CuttingScheduler"
     (tmp_path / "cutting_cells.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
-    asked = ("matrix", "cutting_cells", *ONE[1:], "--replays", 20)
+    asked = ("matrix", "cutting_cells", *ONE[1:], "--replays", 5)
     got = specsim(*asked)
     assert got.exit_code == 1
     assert f"FAILURE: {CELL}, as it is, history 0: lockstep: iteration 0, Request.output[0, 0] = " in got.stdout
@@ -98,7 +98,7 @@ def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_p
 
 def test_a_history_that_comes_to_too_little_fails(specsim, monkeypatch):
     monkeypatch.setattr(run, "shortfalls", lambda counts, cell: ["finishes = 0, but should be at least 1"])
-    got = specsim(*ONE)
+    got = specsim("matrix", "--cell", CELL, "--history", 0, "--seed", 7)
     assert got.exit_code == 1
     assert f"FAILURE: {CELL}, as it is, history 0: finishes = 0, but should be at least 1" in got.stdout
 
@@ -154,7 +154,7 @@ def test_an_implementation_that_does_not_import(specsim):
 
 def test_a_worker_of_ones_own_has_the_cells_of_its_kind(specsim, small_product, tmp_path):
     (tmp_path / "mine.py").write_text('WORKER_V1 = "specsim.reference.worker.v1.ReferenceWorkerV1"\n')
-    got = specsim("matrix", "mine", "--histories", 1, "--seed", 1, "--json")
+    got = specsim("matrix", "mine", "--history", 0, "--seed", 1, "--json")
     assert got.exit_code == 0
     document = json.loads(got.stdout)
     assert document["layer"] == "IMPL"

@@ -31,7 +31,7 @@ def test_seed_is_reported_first_and_last(specsim):
 def test_a_failure_is_printed_small_with_the_line_that_replays_it(specsim, tmp_path):
     fault = "specsim.properties.mutants.loops.CuttingScheduler"
     (tmp_path / "cutting_engine.py").write_text(f"from specsim.reference import build_tree\n\nSCHEDULER = '{fault}'\n")
-    got = specsim("soak", "cutting_engine", "--steps", 60, "--seed", 2, "--replays", 40)
+    got = specsim("soak", "cutting_engine", "--steps", 60, "--seed", 2, "--replays", 10)
     assert got.exit_code == 1
     (machine,) = re.findall(r"Shortest history of machine (\d+): .+, but should be ", got.stdout)
     assert "  1. admit Asked(" in got.stdout
@@ -76,7 +76,7 @@ def test_workers_of_both_kinds_take_the_place_of_the_reference(specsim, tmp_path
     home = "specsim.reference.worker"
     workers = f"WORKER = '{home}.v2.ReferenceWorker'\nWORKER_V1 = '{home}.v1.ReferenceWorkerV1'\n"
     (tmp_path / "two_workers.py").write_text(f"from specsim.reference import build_tree\n\n{workers}")
-    got = specsim("soak", "two_workers", "--steps", 800, "--seed", 1, "--json")
+    got = specsim("soak", "two_workers", "--steps", 150, "--seed", 4, "--json")
     assert got.exit_code == 0, got.stdout
     assert json.loads(got.stdout)["machines"] > 1
     assert json.loads(got.stdout)["not_required"] == {}

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from specsim.properties.catalogue import all_properties
+
 EXAMPLES = str(Path(__file__).parents[2] / "docs" / "examples")
 MODULE = """
 import sys
@@ -31,7 +33,7 @@ KINDS = {
         "ReferenceWorkerV1",
         "WORKER_V1 = {build}",
         "v1-page4-topk1-mha",
-        "scheduled_engine.schedules_change_no_token",
+        "worker_v1.output_equals_autoregressive_decoding",
     ),
     "WORKERS": (
         "ChainWorker",
@@ -40,6 +42,19 @@ KINDS = {
         "draft_sides_engine.drafts_are_right_as_far_as_they_know",
     ),
 }
+REFUSED = {
+    "my_worker": (
+        "logprobs_engine.tokens_are_told_of_as_plain_decoding_would",
+        "pool_kinds.all_of_an_entry_moves",
+        "ruled_engine.rows_are_handed_on_without_what_they_knew",
+        "swa_engine.windows_change_no_token",
+    ),
+    "my_drafter": (
+        "logprobs_engine.tokens_are_told_of_as_plain_decoding_would",
+        "pool_kinds.all_of_an_entry_moves",
+    ),
+}
+"""Laws whose every run a module refuses, which shows only after hundreds are drawn, each of them long."""
 
 
 @pytest.mark.slow
@@ -51,12 +66,12 @@ def test_each_command_runs_a_worker_that_stands_alone(specsim, tmp_path, kind, i
     name = f"{kind.lower()}_{'right' if is_right else 'wrong'}"
     (tmp_path / f"{name}.py").write_text(MODULE.format(examples=EXAMPLES, base=base, attribute=attribute))
     commands = (
-        ("check", name, "--property", law, "--examples", 9, "--slow-examples", 9, "--seed", 1, "--jobs", 1),
-        ("soak", name, "--steps", 100, "--seed", 1, "--jobs", 1),
-        ("matrix", name, "--cell", cell, "--history", 0, "--seed", 1, "--jobs", 1),
+        ("check", name, "--property", law, "--examples", 9, "--slow-examples", 3),
+        ("soak", name, "--steps", 20, "--replays", 5),
+        ("matrix", name, "--cell", cell, "--history", 0, "--replays", 5),
     )
     for command in commands:
-        got = specsim(*command)
+        got = specsim(*command, "--seed", 1, "--jobs", 1)
         assert got.exit_code == code, (command, got.stdout, got.stderr)
         assert got.stdout.splitlines()[-1].startswith("conforms: " if is_right else "fails: ")
         if is_right:
@@ -69,7 +84,8 @@ def test_each_command_runs_a_worker_that_stands_alone(specsim, tmp_path, kind, i
 )
 def test_what_the_pages_show_whole_conforms(specsim, tmp_path, name, what):
     shutil.copy(Path(EXAMPLES, f"{name}.py"), tmp_path)
-    got = specsim("check", name, "--examples", 2, "--seed", 1, "--jobs", 1)
+    laws = [f"--property={one.name}" for one in all_properties() if one.name not in REFUSED.get(name, ())]
+    got = specsim("check", name, "--examples", 2, "--seed", 1, "--jobs", 1, *laws)
     assert got.exit_code == 0, (got.stdout, got.stderr)
     assert got.stdout.splitlines()[-1].startswith("conforms: ")
     assert f"ran of {name}: {what} " in got.stdout

@@ -69,7 +69,7 @@ def test_a_rank_that_disappears_is_named_and_the_others_go_on(gone):
 
 @pytest.mark.slow
 def test_a_silent_rank_is_given_up_after_a_time_limit():
-    play = Play((Case("eagle_v2", CHAIN, (2, 1, 2)),), silent=2, silent_s=15.0)
+    play = Play((Case("eagle_v2", CHAIN, (2, 1, 2)),), silent=2, silent_s=8.0)
     ended = played(play, time_limit_s=2.0)
     late = ended[2]
     assert late.returned is None
