@@ -1,8 +1,8 @@
 """Compile kernels ahead of time, without a GPU: ``python -m specsim.gpu.launching.aot [80|90|100 …] [KERNEL …]``.
 
 All kernels are compiled for all compute capabilities, unless some are named. What is compiled are the launches of the
-example calls, as they would start on a GPU. Interpreted functions cannot be compiled, so the command starts itself
-again with the interpreter off where it is on.
+example calls, as they would start on a GPU; ``KERNEL[0]``, as it is printed, is the first one alone. Interpreted
+functions cannot be compiled, so the command starts itself again with the interpreter off where it is on.
 """
 
 import importlib
@@ -108,6 +108,13 @@ def features_of(launch: Launch) -> set[tuple[str, Any]]:
 def compile_all(targets: Sequence[int] = TARGETS, named: Collection[str] = ()) -> Iterator[Compiled]:
     """Compile every recorded launch for each compute capability, of the kernels that are named or of all.
 
+    Parameters
+    ----------
+    targets : sequence of int
+        Compute capabilities.
+    named : collection of str
+        Kernels, or single launches of them, such as ``"_fast_topk_kernel[0]"``.
+
     Raises
     ------
     RuntimeError
@@ -116,8 +123,11 @@ def compile_all(targets: Sequence[int] = TARGETS, named: Collection[str] = ()) -
     if INTERPRETED:
         raise RuntimeError("TRITON_INTERPRET is set, but kernels compile only without it")
     recorded = record_launches()
-    for name in named or recorded:
+    for one in named or recorded:
+        name, _, variant = one.partition("[")
         for place, launch in enumerate(recorded[name]):
+            if variant not in ("", f"{place}]"):
+                continue
             for target in targets:
                 yield Compiled(name, place, target, len(compile_launch(launch, target).asm["cubin"]))
 
@@ -141,7 +151,7 @@ def main() -> None:
     named = [one for one in sys.argv[1:] if not one.isdigit()]
     if not {*targets} <= {*map(str, TARGETS)}:
         sys.exit(f"compute capabilities are {TARGETS}, but got {' '.join(targets)}")
-    if unknown := [one for one in named if one not in all_kernels()]:
+    if unknown := [one for one in named if one.partition("[")[0] not in all_kernels()]:
         sys.exit(f"kernels have names such as {min(all_kernels())}, but got {' '.join(unknown)}")
     if INTERPRETED:
         arguments = [sys.executable, "-m", "specsim.gpu.launching.aot", *targets, *named]
