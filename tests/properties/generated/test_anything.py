@@ -36,7 +36,7 @@ def numbers_of(random):
 @pytest.mark.first
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("implementation", "num_calls", "num_valid"), [("specsim.reference", 6_000, 20), ("specsim.gpu", 800, 12)]
+    ("implementation", "num_calls", "num_valid"), [("specsim.reference", 4_000, 20), ("specsim.gpu", 600, 12)]
 )
 def test_every_mutated_call_returns_or_is_refused(implementation, num_calls, num_valid):
     backend = load(implementation)
