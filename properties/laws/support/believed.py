@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from specsim.conformance.backend import Backend, load
 from specsim.phases import Phase
 from specsim.properties.laws.support.histories import Scenario, believed_worker, start
 from specsim.simulation.engine import Engine
@@ -157,13 +156,6 @@ def retract(engine: Engine, number: int) -> None:
     """Take its memory from a request of an engine, if it runs."""
     for request in [one for one in engine.scheduler.running if one.request_id == number]:
         engine.scheduler.retract(request)
-
-
-def is_the_reference(backend: Backend, is_v1: bool) -> bool:
-    """Return whether an implementation runs what the reference does, which need not run twice to be compared."""
-    brings = (backend.own_worker(is_v1), backend.scheduler, backend.drafted_by)
-    is_plain = all(one is None for one in brings) and not backend.limits.has_own_drafts
-    return is_plain and backend.functions == load("specsim.reference").functions
 
 
 def _unchanging(value: T) -> T:

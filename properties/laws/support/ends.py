@@ -9,7 +9,7 @@ import numpy as np
 from specsim.config import SpecConfig
 from specsim.conformance.backend import Backend
 from specsim.host.grammar import TableGrammar
-from specsim.properties.laws.support.believed import BelievedEngine, is_the_reference, retract
+from specsim.properties.laws.support.believed import BelievedEngine, retract
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
     VOCABULARY,
@@ -90,7 +90,7 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
     believed: BelievedEngine | None = None
     if is_apart and not is_alone:
         others = [start(believed_worker(scenario), scenario)]
-    elif not is_alone and not is_the_reference(backend, scenario.is_v1):
+    elif not is_alone:
         others = [believed := BelievedEngine((scenario, tuple(run.ends)), scenario)]
     pairs = _submitted(run, tried, others)
     number = 0
@@ -101,14 +101,12 @@ def play_ends(backend: Backend, run: EndingRun) -> None:
         for other in others:
             other.step()
         history.watch(tried)
-        if is_alone:
-            tried.scheduler.check_ledger()
-        elif is_apart:
-            tried.scheduler.check_ledger()
-            divergence = pairs.first_divergence(number)
-            require(divergence is None, "the first difference", divergence, "none")
-        else:
+        if believed is not None:
             compare_step(number, believed, tried, got)
+        else:
+            tried.scheduler.check_ledger()
+            divergence = None if is_alone else pairs.first_divergence(number)
+            require(divergence is None, "the first difference", divergence, "none")
         for request in tried.scheduler.finished[num_checked:]:
             check_ended(run, request)
         history.disturb(tried, others)

@@ -14,8 +14,6 @@ from specsim.properties.laws.support.believed import (
     BelievedEngine,
     committed_slots,
     entries_of,
-    is_the_reference,
-    left_by,
 )
 from specsim.properties.laws.support.checks import require
 from specsim.properties.laws.support.histories import (
@@ -130,10 +128,10 @@ def play_beside_the_reference(backend: Backend, run: TourRun) -> None:
     """Raise AssertionError unless every phase, slot, pool and output is the reference's, and outputs are exact."""
     scenario = run.scenario
     tried = start(own_worker(backend, scenario), scenario, backend)
-    believed = None if is_the_reference(backend, scenario.is_v1) else BelievedEngine(scenario, scenario)
+    believed = BelievedEngine(scenario, scenario)
     size = num_checked = 0
     try:
-        engines: list[Played] = [tried] if believed is None else [believed, tried]
+        engines: list[Played] = [believed, tried]
         for number, (*_, got) in enumerate(islice(play(engines, scenario), run.num_turns)):
             if backend.limits.has_own_drafts:
                 tried.scheduler.check_ledger()
@@ -157,13 +155,9 @@ def _check_output(scenario: Scenario, request: Request) -> None:
     _count(scenario, Dimension.OUTPUT, len(request.output))
 
 
-def compare_step(number: int, believed: BelievedEngine | None, tried: Engine, got: Iteration | None) -> None:
-    """Compare what a step handed over, who owns what, and what the pools hold of it.
-
-    Without a believed engine, the one that is tried is the reference's: it is compared with itself, so that nothing is
-    compared that differs from itself.
-    """
-    expected = left_by(tried, got) if believed is None else believed.left
+def compare_step(number: int, believed: BelievedEngine, tried: Engine, got: Iteration | None) -> None:
+    """Compare what a step handed over, who owns what, and what the pools hold of it."""
+    expected = believed.left
     require((expected.iteration is None) == (got is None), f"step {number}", got, expected.iteration)
     if got is not None:
         divergence = first_divergence(number, expected.phases, tried.worker.phases())

@@ -1,7 +1,6 @@
 """Runs of the reference are kept as it leaves them, and an engine that is used otherwise leaves what it would alone."""
 
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from specsim.config import SpecConfig
 from specsim.conformance.backend import load
 from specsim.properties.laws.support import believed
-from specsim.properties.laws.support.believed import BelievedEngine, is_the_reference, left_by, retract
+from specsim.properties.laws.support.believed import BelievedEngine, left_by, retract
 from specsim.properties.laws.support.histories import Arrival, Scenario, believed_worker, play, start
 from specsim.properties.laws.support.tours import Tour, TourRun, play_beside_the_reference
 from specsim.properties.mutants.sizes import faulty_from
@@ -123,22 +122,3 @@ def test_runs_that_were_not_asked_for_are_forgotten(runs, monkeypatch):
         lefts_of(BelievedEngine(name, SCENARIO))
         assert [*believed._KEPT] == [name]
     assert len(runs) == 3
-
-
-def test_what_differs_in_anything_is_not_the_reference():
-    assert is_the_reference(REFERENCE, is_v1=False)
-    assert is_the_reference(replace(REFERENCE, name="other"), is_v1=True)
-    function = REFERENCE.functions["fill_bonus_tokens"]
-    others = [
-        REFERENCE.with_function("fill_bonus_tokens", partial(function), "faulty"),
-        replace(REFERENCE, worker=faulty_from(Dimension.STEPS, 1, Place.CHAIN_V2)),
-        replace(REFERENCE, scheduler=object),
-        replace(REFERENCE, limits=replace(REFERENCE.limits, has_own_drafts=True)),
-    ]
-    assert not any(is_the_reference(one, is_v1=False) for one in others)
-
-
-def test_the_reference_runs_once_where_it_is_tried(runs):
-    play_beside_the_reference(REFERENCE, RUN)
-    assert runs == []
-    assert not believed._KEPT
