@@ -83,7 +83,7 @@ _KEPT: OrderedDict[Hashable, _Kept] = OrderedDict()
 
 
 class BelievedEngine:
-    """An engine of the reference, which runs as far as nothing did before what is done with it now.
+    """An engine of the reference, which runs only from where it is used otherwise than the engine before it was.
 
     What it leaves is kept for the next engine of the same run. One with which something else is done than with those
     before takes all turns again by itself, and is not kept.
@@ -97,7 +97,7 @@ class BelievedEngine:
     """
 
     def __init__(self, run: Hashable, scenario: Scenario) -> None:
-        self._run, self._scenario = run, scenario
+        self._scenario = scenario
         self._kept = _KEPT.setdefault(run, _Kept([]))
         _KEPT.move_to_end(run)
         self._is_kept = True

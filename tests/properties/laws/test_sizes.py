@@ -91,7 +91,7 @@ def test_a_fault_from_a_size_on_shows_at_it_and_not_below(dimension, bound, plac
 def test_such_a_fault_shows_in_every_other_place(dimension):
     """At one bound: neither a fault nor a tour looks at a place and a size together.
 
-    Every bound is tried in some place by the test above, and a tour comes to each size in each place by the last one.
+    Every bound is tried in some place by the test above, and a tour reaches each size in each place by the last one.
     """
     others = [(one, bound, place) for one, bound, place in EXISTING if one is dimension and bound == BOUNDS[2]]
     for one in others:
