@@ -13,7 +13,7 @@ check: $(STAMP)
 	$(BIN)/specsim check --examples $(EXAMPLES) --seed $(SEED) --jobs $(JOBS)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -58,7 +58,7 @@ ALTERNATIVES = {
 }
 """What of a parameter must be compiled, as ``features_of`` says it."""
 
-SHARES = [("90", share, 5) for share in range(5)] + [("80", 0, 1), ("100", 0, 1)]
+SHARES = [("90", share, 3) for share in range(3)] + [("80", 0, 1), ("100", 0, 1)]
 """Tests that share the kernels among them, so that several run at once: target, share, and number of shares.
 
 On one target every launch compiles, on the others the first one of each kernel.
