@@ -13,7 +13,7 @@ from torch import Tensor
 from specsim import gpu
 from specsim.config import SpecConfig, TreeMaskMode
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.bench.from_logits import VOCAB, from_logits_cases, measure_compositions
+from specsim.gpu.bench.from_logits import NUM_STEPS, VOCAB, from_logits_cases, measure_compositions
 from specsim.gpu.bench.memory import memory_cases
 from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, host_time_of, measure, summary, time_of
 from specsim.gpu.models import load_model
@@ -82,22 +82,8 @@ def operation_cases() -> tuple[Case, ...]:
 
 def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
     """Draft random trees of five levels and return the arguments of ``build_tree``."""
-    num_steps = 5
-    generator = torch.Generator(device=DEVICE).manual_seed(batch * nodes)
-
-    def candidates(rows: int) -> tuple[Tensor, Tensor]:
-        share = torch.rand((rows, topk), generator=generator, device=DEVICE).sort(dim=1, descending=True).values
-        return share, torch.randint(0, 128_256, (rows, topk), generator=generator, device=DEVICE)
-
-    scores: Tensor | None = None
-    blocks = []
-    for step in range(num_steps):
-        topk_p, topk_index = candidates(batch if step == 0 else batch * topk)
-        _, _, scores, *block = gpu.select_top_k_tokens(step, topk_p, topk_index, None, scores, topk)
-        blocks.append(block)
-    score_list, token_list, parents_list = (list(column) for column in zip(*blocks, strict=True))
     parent_list, top_scores_index, draft_tokens = gpu.organize_draft_results(
-        score_list, token_list, parents_list, nodes
+        **drafted_blocks(batch, topk), num_draft_tokens=nodes
     )
     return {
         "bonus_tokens": torch.zeros(batch, dtype=torch.int32, device=DEVICE),
@@ -106,11 +92,26 @@ def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: i
         "draft_tokens": draft_tokens,
         "seq_lens": torch.full((batch,), length, dtype=torch.int64, device=DEVICE),
         "topk": topk,
-        "num_steps": num_steps,
+        "num_steps": NUM_STEPS,
         "num_draft_tokens": nodes,
         "mask_mode": mode.value,
         "seq_lens_sum": batch * length,
     }
+
+
+def drafted_blocks(batch: int, topk: int) -> dict[str, list[Tensor]]:
+    """Draft five levels of random beams and return the blocks that ``organize_draft_results`` takes."""
+    generator = torch.Generator(device=DEVICE).manual_seed(batch * topk)
+    scores: Tensor | None = None
+    blocks = []
+    for step in range(NUM_STEPS):
+        rows = batch if step == 0 else batch * topk
+        topk_p = torch.rand((rows, topk), generator=generator, device=DEVICE).sort(dim=1, descending=True).values
+        topk_index = torch.randint(0, VOCAB, (rows, topk), generator=generator, device=DEVICE)
+        _, _, scores, *block = gpu.select_top_k_tokens(step, topk_p, topk_index, None, scores, topk)
+        blocks.append(block)
+    names = ("score_list", "token_list", "parents_list")
+    return {name: list(column) for name, column in zip(names, zip(*blocks, strict=True), strict=True)}
 
 
 def verify_inputs(batch: int, topk: int, nodes: int) -> dict[str, Any]:
