@@ -54,6 +54,11 @@ class Machine:
         return max(self.launch_us, num_bytes / self.copy_bandwidth * 1e6)
 
 
+def requests_of(batch: int) -> str:
+    """Return a batch in words."""
+    return "1 request" if batch == 1 else f"{batch} requests"
+
+
 @dataclass(frozen=True)
 class Timed:
     """Microseconds a call, the median over replays and the range that holds nine tenths of them, and its floor.
@@ -75,8 +80,7 @@ class Timed:
     @property
     def shape(self) -> str:
         """The batch and what is particular of the inputs, in words."""
-        requests = "1 request" if self.batch == 1 else f"{self.batch} requests"
-        return f"{requests}, {self.kind}" if self.kind else requests
+        return f"{requests_of(self.batch)}, {self.kind}" if self.kind else requests_of(self.batch)
 
     @property
     def times_floor(self) -> float:
@@ -145,7 +149,7 @@ def measure_every(
     todo = [(row, batch) for row in rows_of(operations) for batch in batches]
     for done, (row, batch) in enumerate(todo):
         if on_progress is not None:
-            on_progress(f"{row.operation}, {batch} requests", done, len(todo))
+            on_progress(f"{row.operation}, {requests_of(batch)}", done, len(todo))
         try:
             yield measure_row(row, EngineSizes(batch), machine)
         except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.

@@ -146,10 +146,10 @@ def _time_every(device: str, operations: tuple[str, ...], markdown: bool, as_jso
         copied = f"an empty launch takes {machine.launch_us:.2f} µs, a copy {machine.copy_bandwidth / 1e12:.2f} TB/s"
         _print(f"{device}: {copied}", COLUMNS_OF_ALL, [_row_of_all(row) for row in rows], markdown)
     for one in unmeasured:
-        remark(f"{one.operation}, {one.batch} requests: {one.error}")
+        remark(f"{one.operation}, {every.requests_of(one.batch)}: {one.error}")
     counted = f"{len(rows)} rows of {len({row.operation for row in rows})} operations"
     if unmeasured:
-        raise Failed(f"{counted} were timed, and {len(unmeasured)} rows could not be", Exit.FAILURE)
+        raise Failed(f"{counted} were timed, and {len(unmeasured)} could not be", Exit.FAILURE)
     finish(Exit.CONFORMS, counted)
 
 
