@@ -7,6 +7,7 @@ calls take turns with several inputs, and the cache is flushed between replays.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ import triton
 from specsim import gpu
 from specsim.gpu.arrays import DEVICE
 from specsim.gpu.bench.iteration import EngineSizes
-from specsim.gpu.bench.needed import necessary_bytes
+from specsim.gpu.bench.needed import Counts, necessary_bytes
 from specsim.gpu.bench.rows import ROWS, Row, inputs_of
 from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, replayed, summary, time_of
 from specsim.gpu.launching.launcher import Launch
@@ -54,9 +55,10 @@ class Machine:
         return max(self.launch_us, num_bytes / self.copy_bandwidth * 1e6)
 
 
-def requests_of(batch: int) -> str:
-    """Return a batch in words."""
-    return "1 request" if batch == 1 else f"{batch} requests"
+def shape_of(row: Row, batch: int) -> str:
+    """Return a batch and what is particular of a row in words."""
+    requests = "1 request" if batch == 1 else f"{batch} requests"
+    return f"{requests}, {row.kind}" if row.kind else requests
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class Timed:
     """
 
     operation: str
-    batch: int
-    kind: str
+    shape: str
     median_us: float
     low_us: float
     high_us: float
@@ -76,11 +77,6 @@ class Timed:
     num_bytes: int
     num_launches: int
     num_inputs: int
-
-    @property
-    def shape(self) -> str:
-        """The batch and what is particular of the inputs, in words."""
-        return f"{requests_of(self.batch)}, {self.kind}" if self.kind else requests_of(self.batch)
 
     @property
     def times_floor(self) -> float:
@@ -93,9 +89,13 @@ class Unmeasured:
     """A row that could not be timed, and why."""
 
     operation: str
-    batch: int
-    kind: str
+    shape: str
     error: str
+
+    @classmethod
+    def of(cls, operation: str, shape: str, error: Exception) -> "Unmeasured":
+        """Return a row with the first line of what was raised."""
+        return cls(operation, shape, f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
@@ -103,14 +103,15 @@ def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
     return tuple(row for row in ROWS if not operations or row.operation in operations)
 
 
-def call_once(row: Row, arguments: dict[str, Any]) -> tuple[int, int]:
+def call_once(operation: str, arguments: dict[str, Any], needed: Counts) -> tuple[int, int]:
     """Carry out a call; return the bytes that it cannot do without, and its launches."""
-    function, names = vars(gpu)[row.operation], [spec.name for spec in RECORDS[row.operation].contract.outputs]
+    contract = RECORDS[operation].contract
     launches: list[Launch] = []
     with launching(launches.append):
-        returned = function(**arguments)
-    outputs = dict(zip(names, returned if len(names) > 1 else [returned], strict=False))
-    return necessary_bytes(row.operation, {**arguments, **outputs}, row.needed), len(launches)
+        returned = vars(gpu)[operation](**arguments)
+    outputs = returned if len(contract.outputs) > 1 else [returned]
+    named = {spec.name: output for spec, output in zip(contract.outputs, outputs, strict=False)}
+    return necessary_bytes(operation, {**contract.defaults, **arguments, **named}, needed), len(launches)
 
 
 def measure_machine() -> Machine:
@@ -121,22 +122,25 @@ def measure_machine() -> Machine:
     return Machine(summary(launches)[0], 2 * COPIED_BYTES / summary(copies)[0] * 1e6)
 
 
-def measure_row(row: Row, sizes: EngineSizes, machine: Machine) -> Timed:
-    """Time one row at one batch."""
-    torch.manual_seed(sizes.batch)
-    inputs = [inputs_of(row, sizes)]
-    num_bytes, num_launches = call_once(row, inputs[0])
-    function = vars(gpu)[row.operation]
+def measure(operation: str, shape: str, build: Callable[[], dict[str, Any]], needed: Counts, machine: Machine) -> Timed:
+    """Time an operation on inputs that a function draws."""
+    inputs, function = [build()], vars(gpu)[operation]
+    num_bytes, num_launches = call_once(operation, inputs[0], needed)
     eager_us = min(time_of(lambda: function(**inputs[0])) for _ in range(3))
     wanted = 1 if num_bytes < CACHED_BYTES else -(-CACHE_BYTES // num_bytes)
     wanted = min(wanted, CALLS_PER_GRAPH, max(1, MOST_BYTES // _allocated(inputs[0])))
-    inputs += [inputs_of(row, sizes) for _ in range(wanted - 1)]
+    inputs += [build() for _ in range(wanted - 1)]
     calls = int(min(CALLS_PER_GRAPH, max(2, len(inputs), US_A_GRAPH / eager_us)))
     replays = int(min(REPLAYS, max(FEWEST_REPLAYS, US_A_ROW / (calls * eager_us))))
     flush = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE).zero_ if len(inputs) > 1 else None
     times = summary(replayed(function, inputs, calls, replays, flush))
-    floor = machine.floor_us(num_bytes)
-    return Timed(row.operation, sizes.batch, row.kind, *times, floor, num_bytes, num_launches, len(inputs))
+    return Timed(operation, shape, *times, machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs))
+
+
+def measure_row(row: Row, sizes: EngineSizes, machine: Machine) -> Timed:
+    """Time one row at one batch."""
+    torch.manual_seed(sizes.batch)
+    return measure(row.operation, shape_of(row, sizes.batch), partial(inputs_of, row, sizes), row.needed, machine)
 
 
 def measure_every(
@@ -149,11 +153,11 @@ def measure_every(
     todo = [(row, batch) for row in rows_of(operations) for batch in batches]
     for done, (row, batch) in enumerate(todo):
         if on_progress is not None:
-            on_progress(f"{row.operation}, {requests_of(batch)}", done, len(todo))
+            on_progress(f"{row.operation}, {shape_of(row, batch)}", done, len(todo))
         try:
             yield measure_row(row, EngineSizes(batch), machine)
         except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.
-            yield Unmeasured(row.operation, batch, row.kind, f"{type(error).__name__}: {error}".splitlines()[0])
+            yield Unmeasured.of(row.operation, shape_of(row, batch), error)
         torch.cuda.empty_cache()
 
 

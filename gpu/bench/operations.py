@@ -3,7 +3,6 @@
 Nothing here decides whether the operations are right; ``specsim bench`` checks agreement first and only then measures.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,21 +10,15 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.config import SpecConfig, TreeMaskMode
+from specsim.config import TreeMaskMode
 from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench.decode import measure_iterations
 from specsim.gpu.bench.from_logits import NUM_STEPS, VOCAB, from_logits_cases, measure_compositions
 from specsim.gpu.bench.memory import memory_cases
-from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, host_time_of, measure, summary, time_of
-from specsim.gpu.models import load_model
-from specsim.gpu.worker.v2 import GpuWorker
-from specsim.simulation.engine import Engine
-from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
-from specsim.simulation.requests import Request
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, measure
 
 __all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
 
-ITERATION_BATCHES = (1, 8, 64, 256)
 NUM_LAYERS = 32
 KV_ENTRY = (8, 128)
 
@@ -154,32 +147,3 @@ def move_inputs(pairs: int) -> dict[str, Any]:
         "target_slots": slots[:pairs].contiguous(),
         "source_slots": slots[pairs:].contiguous(),
     }
-
-
-def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4, nodes: int = 16) -> list[Latency]:
-    """Time whole decode iterations, launched as one graph and as single kernels."""
-    config = SpecConfig(topk=topk, num_steps=5, num_draft_tokens=nodes)
-    latencies = []
-    for batch in batches:
-        requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
-        for use_graphs in (True, False):
-            worker = GpuWorker(
-                config, load_model(HashModel(256)), sizes_for(config, requests, batch), use_graphs=use_graphs
-            )
-            engine = Engine(worker, batch)
-            for request in requests:
-                engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))
-            engine.step()
-            rows = [request.row for request in engine.scheduler.running]
-            rewind = worker.rewinder()
-            times, host_times = [], []
-            for _ in range(25):
-                rewind()
-                times.append(time_of(partial(worker.launch, rows)))
-                rewind()
-                host_times.append(host_time_of(partial(worker.launch, rows)))
-            how = "one graph" if use_graphs else "single launches"
-            shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
-            host_us = summary(host_times[5:])[0]
-            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-", host_us))
-    return latencies

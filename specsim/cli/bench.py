@@ -1,5 +1,6 @@
 """``specsim bench``: latencies on the GPU at hand, refused while agreement is red."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,12 +16,16 @@ from specsim.environment import INTERPRETER, says_yes
 from specsim.operations import RECORDS
 
 if TYPE_CHECKING:
-    from specsim.gpu.bench.every import Timed
+    from specsim.gpu.bench.every import Machine, Timed, Unmeasured
     from specsim.gpu.bench.operations import Latency
+    from specsim.gpu.bench.targets import Compared
     from specsim.properties.conformance.report import Report
 
 COLUMNS = ("operation", "shape", "median µs", "5 % to 95 %", "engines today µs", "host µs", "prepared µs")
 COLUMNS_OF_ALL = ("operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches")
+COLUMNS_OF_TARGETS = (
+    *("operation", "shape", "target µs", "median µs", "5 % to 95 %", "times target", "share of floor", "launches"),
+)
 EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
 
 
@@ -35,21 +40,25 @@ EXAMPLES, EXAMPLES_OF_ALL, MOST_JOBS = 200, 5, 8
     help="Time only this one of --all; repeatable.",
 )
 @click.option(
+    "--profile", type=click.Choice(["targets"]), help="targets: time the work for which targets stand beside them."
+)
+@click.option(
     "--examples",
     type=click.IntRange(1),
-    help=f"Examples of the check that runs first.  [default: {EXAMPLES}; with --all {EXAMPLES_OF_ALL}]",
+    help=f"Examples of the check that runs first.  [default: {EXAMPLES}; with --all or --profile {EXAMPLES_OF_ALL}]",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the check that runs first.")
 @click.option(
     "--jobs",
     type=JOBS,
-    help=f"Number of processes of the check before --all.  [default: one a core, at most {MOST_JOBS}]",
+    help=f"Processes of the check before --all or --profile.  [default: one a core, at most {MOST_JOBS}]",
 )
 @click.option("--markdown", is_flag=True, help="Print the table in Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(
     measures_all: bool,
     operations: tuple[str, ...],
+    profile: str | None,
     examples: int | None,
     seed: int,
     jobs: int | None,
@@ -65,6 +74,8 @@ def bench(
     With --all every operation is timed at 1, 16, 64 and 256 requests, beside the least time that its inputs allow: an
     empty launch, or a copy of the bytes that they make necessary. --operation alone stands for --all of some.
     """
+    if profile is not None and (measures_all or operations):
+        raise Failed("--profile says what is timed, and --all and --operation say it too", Exit.USAGE)
     device = choose_device()
     if device == "absent" or "CPU" in device or says_yes(INTERPRETER):
         raise Failed(f"latencies are measured on a GPU, and the device here is {device}", Exit.UNAVAILABLE)
@@ -73,6 +84,8 @@ def bench(
         chosen = operations or tuple(RECORDS)
         _require_agreement(_check_isolated(chosen, seed, examples or EXAMPLES_OF_ALL, jobs), seed)
         _time_every(device, chosen, markdown, as_json)
+    if profile is not None:
+        _time_targets(device, seed, examples or EXAMPLES_OF_ALL, jobs, markdown, as_json)
     _time_known_shapes(device, seed, examples or EXAMPLES, markdown, as_json)
 
 
@@ -138,23 +151,58 @@ def _time_every(device: str, operations: tuple[str, ...], markdown: bool, as_jso
     with progress("latency") as on_progress:
         measured = list(every.measure_every(machine, operations, on_progress=on_progress))
     rows = [one for one in measured if isinstance(one, every.Timed)]
-    unmeasured = [one for one in measured if isinstance(one, every.Unmeasured)]
     if as_json:
-        lists = {"rows": [_document_of(row) for row in rows], "unmeasured": [asdict(one) for one in unmeasured]}
-        print_json({"device": device, **asdict(machine), **lists})
+        _print_document(device, machine, measured, [{**asdict(row), "times_floor": row.times_floor} for row in rows])
     else:
-        copied = f"an empty launch takes {machine.launch_us:.2f} µs, a copy {machine.copy_bandwidth / 1e12:.2f} TB/s"
-        _print(f"{device}: {copied}", COLUMNS_OF_ALL, [_row_of_all(row) for row in rows], markdown)
+        _print(_floors_in_words(device, machine), COLUMNS_OF_ALL, [_row_of_all(row) for row in rows], markdown)
+    _end(measured, len(rows))
+
+
+def _time_targets(device: str, seed: int, examples: int, jobs: int | None, markdown: bool, as_json: bool) -> NoReturn:
+    """Time the work for which targets stand."""
+    load_implementation(OURS)
+    from specsim.gpu.bench import every, targets
+
+    operations = tuple(dict.fromkeys(target.operation for target in targets.TARGETS))
+    _require_agreement(_check_isolated(operations, seed, examples, jobs), seed)
+    machine = every.measure_machine()
+    with progress("latency") as on_progress:
+        measured = list(targets.measure_targets(machine, on_progress))
+    rows = [one for one in measured if isinstance(one, targets.Compared)]
+    if as_json:
+        more = [{"times_target": row.times_target, "share_of_floor": row.share_of_floor} for row in rows]
+        _print_document(
+            device, machine, measured, [{**asdict(row), **added} for row, added in zip(rows, more, strict=True)]
+        )
+    else:
+        _print(_floors_in_words(device, machine), COLUMNS_OF_TARGETS, [_row_of_target(row) for row in rows], markdown)
+    _end(measured, len(rows))
+
+
+def _print_document(device: str, machine: "Machine", measured: Sequence[Any], rows: list[dict[str, Any]]) -> None:
+    unmeasured = [asdict(one) for one in _unmeasured(measured)]
+    print_json({"device": device, **asdict(machine), "rows": rows, "unmeasured": unmeasured})
+
+
+def _floors_in_words(device: str, machine: "Machine") -> str:
+    copied = machine.copy_bandwidth / 1e12
+    return f"{device}: an empty launch takes {machine.launch_us:.2f} µs, a copy {copied:.2f} TB/s"
+
+
+def _unmeasured(measured: Sequence[Any]) -> "list[Unmeasured]":
+    from specsim.gpu.bench.every import Unmeasured
+
+    return [one for one in measured if isinstance(one, Unmeasured)]
+
+
+def _end(measured: Sequence[Any], num_rows: int) -> NoReturn:
+    """End the command, as a failure where a row could not be timed."""
+    unmeasured = _unmeasured(measured)
     for one in unmeasured:
-        remark(f"{one.operation}, {every.requests_of(one.batch)}: {one.error}")
-    counted = f"{len(rows)} rows of {len({row.operation for row in rows})} operations"
+        remark(f"{one.operation}, {one.shape}: {one.error}")
     if unmeasured:
-        raise Failed(f"{counted} were timed, and {len(unmeasured)} could not be", Exit.FAILURE)
-    finish(Exit.CONFORMS, counted)
-
-
-def _document_of(row: "Timed") -> dict[str, Any]:
-    return {**asdict(row), "shape": row.shape, "times_floor": row.times_floor}
+        raise Failed(f"{num_rows} rows were timed, and {len(unmeasured)} could not be", Exit.FAILURE)
+    finish(Exit.CONFORMS, f"{num_rows} rows were timed")
 
 
 def _print(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], markdown: bool) -> None:
@@ -165,6 +213,15 @@ def _print(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], ma
     for row in rows:
         table.add_row(*row)
     print_table(table)
+
+
+def _row_of_target(row: "Compared") -> tuple[str, ...]:
+    spread = f"{row.low_us:.2f} to {row.high_us:.2f}"
+    share = "-" if row.share_of_floor is None else f"{row.share_of_floor:.0%}"
+    launches = "-" if row.num_launches is None else str(row.num_launches)
+    launches += "" if row.target_launches is None else f" of {row.target_launches}"
+    figures = (f"{row.median_us:.2f}", spread, f"{row.times_target:.2f}", share, launches)
+    return row.operation, row.shape, f"{row.target_us:.1f}", *figures
 
 
 def _row_of_all(row: "Timed") -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from types import SimpleNamespace
 import pytest
 
 from specsim.cli import bench
-from specsim.gpu.bench import every
+from specsim.gpu.bench import every, targets
 from specsim.gpu.bench.every import BATCHES, Machine, Timed
+from specsim.gpu.bench.rows import ROWS
+from specsim.gpu.bench.targets import TARGETS, Compared
 from specsim.operations import RECORDS
 
 COLUMNS = ["operation", "shape", "median µs", "5 % to 95 %", "floor µs", "times floor", "launches"]
@@ -19,7 +21,7 @@ def on_a_gpu(monkeypatch):
     def measure(row, sizes, machine):
         if sizes.batch > gpu.most:
             raise RuntimeError("out of memory")
-        return Timed(row.operation, sizes.batch, row.kind, 3.4, 3.0, 4.0, machine.launch_us, 100, 2, 1)
+        return Timed(row.operation, every.shape_of(row, sizes.batch), 3.4, 3.0, 4.0, machine.launch_us, 100, 2, 1)
 
     monkeypatch.setattr(bench, "choose_device", lambda: "a GPU")
     monkeypatch.setattr(bench, "says_yes", lambda name: False)
@@ -48,12 +50,11 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
     assert list(document) == ["device", "launch_us", "copy_bandwidth", "rows", "unmeasured"]
     assert document["device"] == "a GPU"
     assert document["unmeasured"] == []
-    rows = {(row["operation"], row["batch"]): row for row in document["rows"]}
-    assert rows.keys() == {(name, batch) for name in RECORDS for batch in BATCHES}
-    assert rows["build_tree", 64] == {
+    rows = {(row["operation"], row["shape"]): row for row in document["rows"]}
+    assert rows.keys() == {(row.operation, every.shape_of(row, batch)) for row in ROWS for batch in BATCHES}
+    assert rows["build_tree", "64 requests"] == {
         "operation": "build_tree",
-        "batch": 64,
-        "kind": "",
+        "shape": "64 requests",
         "median_us": 3.4,
         "low_us": 3.0,
         "high_us": 4.0,
@@ -61,7 +62,6 @@ def test_all_prints_rows_of_every_operation(specsim, on_a_gpu, checked):
         "num_bytes": 100,
         "num_launches": 2,
         "num_inputs": 1,
-        "shape": "64 requests",
         "times_floor": 2.0,
     }
 
@@ -90,10 +90,9 @@ def test_rows_that_could_not_be_timed_are_named_and_fail(specsim, on_a_gpu, chec
     document = json.loads(got.stdout)
     assert (got.exit_code, len(document["rows"])) == (1, 3)
     (lost,) = document["unmeasured"]
-    assert lost == {"operation": "build_tree", "batch": 256, "kind": "", "error": "RuntimeError: out of memory"}
+    assert lost == {"operation": "build_tree", "shape": "256 requests", "error": "RuntimeError: out of memory"}
     assert got.stderr == (
-        "build_tree, 256 requests: RuntimeError: out of memory\n"
-        "specsim: 3 rows of 1 operations were timed, and 1 could not be\n"
+        "build_tree, 256 requests: RuntimeError: out of memory\nspecsim: 3 rows were timed, and 1 could not be\n"
     )
 
 
@@ -119,3 +118,29 @@ def test_a_wrong_operation_names_the_nearest(specsim):
     got = specsim("bench", "--operation", "build_tre")
     assert (got.exit_code, got.stdout) == (2, "")
     assert "'build_tre' is no operation; did you mean build_tree?" in got.stderr
+
+
+def test_targets_are_printed_beside_what_was_measured(specsim, on_a_gpu, checked, monkeypatch):
+    rows = [
+        Compared("build_tree", "64 x 64, QLEN_ONLY", 4.0, 3.4, 3.0, 4.0, 1.7, 1),
+        Compared("decode iteration", "64 requests", 45.0, 90.0, 80.0, 99.0, None, 70, 35),
+    ]
+    monkeypatch.setattr(targets, "measure_targets", lambda machine, on_progress: iter(rows))
+    got = specsim("bench", "--profile", "targets", "--markdown")
+    assert (got.exit_code, checked) == (0, [(tuple(dict.fromkeys(one.operation for one in TARGETS)), 0, 5, None)])
+    header, _, *lines = got.stdout.splitlines()
+    assert header == (
+        "| operation | shape | target µs | median µs | 5 % to 95 % | times target | share of floor | launches |"
+    )
+    assert lines == [
+        "| build_tree | 64 x 64, QLEN_ONLY | 4.0 | 3.40 | 3.00 to 4.00 | 0.85 | 50% | 1 |",
+        "| decode iteration | 64 requests | 45.0 | 90.00 | 80.00 to 99.00 | 2.00 | - | 70 of 35 |",
+    ]
+    (_, iteration) = json.loads(specsim("bench", "--profile", "targets", "--json").stdout)["rows"]
+    assert (iteration["times_target"], iteration["share_of_floor"], iteration["target_launches"]) == (2.0, None, 35)
+
+
+def test_a_profile_is_no_choice_of_operations(specsim):
+    got = specsim("bench", "--profile", "targets", "--all")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr == "specsim: --profile says what is timed, and --all and --operation say it too\n"

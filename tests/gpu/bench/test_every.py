@@ -5,7 +5,7 @@ from specsim.conformance.backend import load
 from specsim.conformance.outcomes import first_difference, observe
 from specsim.gpu.arrays import to_numpy
 from specsim.gpu.bench import every
-from specsim.gpu.bench.every import COPY_BANDWIDTH, LAUNCH_US, Machine, Timed, call_once, rows_of
+from specsim.gpu.bench.every import COPY_BANDWIDTH, LAUNCH_US, Machine, Timed, call_once, rows_of, shape_of
 from specsim.gpu.bench.iteration import EngineSizes
 from specsim.gpu.bench.needed import necessary_bytes
 from specsim.gpu.bench.rows import ROWS, inputs_of
@@ -26,6 +26,7 @@ SMALL = EngineSizes(
     state_layers=2,
 )
 NAMES = [f"{row.operation} {row.kind}".strip() for row in ROWS]
+TIMED = Timed("build_tree", "1 request", 3.4, 3.0, 4.0, 1.7, 100, 1, 1)
 each_row = pytest.mark.parametrize("name", NAMES)
 
 
@@ -79,8 +80,8 @@ def test_what_is_needed_is_at_most_all_of_it(name):
         call = prepare(row.operation, arguments)
     outputs = call.outputs if len(contract.outputs) > 1 else [call.outputs]
     most = sum(everything.values()) + sum(everything[key] for key in contract.writes) + sum(map(num_bytes, outputs))
-    needed, launches = call_once(row, arguments)
-    assert 0 < needed <= most
+    num_needed, launches = call_once(row.operation, arguments, row.needed)
+    assert 0 < num_needed <= most
     assert launches >= 1
 
 
@@ -202,9 +203,9 @@ def test_a_floor_is_a_launch_or_the_copy_of_its_bytes():
 
 
 def test_a_row_says_its_shape_and_how_many_floors_it_takes():
-    one = Timed("build_tree", 1, "", 3.4, 3.0, 4.0, 1.7, 100, 1, 1)
-    assert (one.shape, one.times_floor) == ("1 request", 2.0)
-    assert Timed("top_k_renorm", 64, "k 50", 9.0, 8.0, 10.0, 3.0, 100, 5, 2).shape == "64 requests, k 50"
+    assert shape_of(row_named("build_tree"), 1) == "1 request"
+    assert shape_of(row_named("top_k_renorm k 50"), 64) == "64 requests, k 50"
+    assert TIMED.times_floor == 2.0
 
 
 def test_rows_are_chosen_by_their_operation():
@@ -219,13 +220,13 @@ def test_a_row_that_does_not_fit_costs_no_other(monkeypatch):
     def measure(row, sizes, machine):
         if sizes.batch == 16:
             raise RuntimeError("out of memory\nand more")
-        return Timed(row.operation, sizes.batch, row.kind, 3.4, 3.0, 4.0, 1.7, 100, 1, 1)
+        return TIMED
 
     monkeypatch.setattr(every, "measure_row", measure)
     seen = []
     first, second = every.measure_every(Machine(), ["build_tree"], (1, 16), lambda *words: seen.append(words))
-    assert first == Timed("build_tree", 1, "", 3.4, 3.0, 4.0, 1.7, 100, 1, 1)
-    assert second == every.Unmeasured("build_tree", 16, "", "RuntimeError: out of memory")
+    assert first is TIMED
+    assert second == every.Unmeasured("build_tree", "16 requests", "RuntimeError: out of memory")
     assert seen == [("build_tree, 1 request", 0, 2), ("build_tree, 16 requests", 1, 2)]
 
 
