@@ -5,6 +5,7 @@ Trees have five levels below the root. The target agrees with a path of drafts f
 average, and with no child after it; its other logits are normal.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -80,47 +81,76 @@ def measure_compositions() -> list[Latency]:
     return latencies
 
 
-def tree(batch: int, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return child and sibling links of random trees, and the path of each to one of its deepest nodes."""
-    child = torch.full((batch, nodes), -1, dtype=torch.int64)
-    sibling = torch.full((batch, nodes), -1, dtype=torch.int64)
-    path = torch.zeros((batch, NUM_STEPS + 1), dtype=torch.int64)
+@dataclass(frozen=True)
+class Drafts:
+    """Trees of a batch and what the target says of them.
+
+    Parameters
+    ----------
+    parent, child, sibling : int64 [request, node]
+        Links, -1 where there are none.
+    candidates : int64 [request, node]
+        A token of each node, every one once in its tree.
+    choice : int64 [request, node]
+        The target's choice at each node: along a path the token of its next node, elsewhere one that was not drafted.
+    accept_index : int32 [request, draft+1]
+        The path that the two agree on.
+    """
+
+    parent: Tensor
+    child: Tensor
+    sibling: Tensor
+    candidates: Tensor
+    choice: Tensor
+    accept_index: Tensor
+
+
+def drafts(batch: int, nodes: int, agreement: float = AGREEMENT, vocab: int = VOCAB) -> Drafts:
+    """Draw random trees of five levels, and for how many levels the target agrees with a path to a deepest node."""
+    parent, child, sibling = (torch.full((batch, nodes), -1, dtype=torch.int64) for _ in range(3))
     sizes = LEVEL_SIZES[nodes]
     starts = [sum(sizes[:level]) for level in range(len(sizes))]
-    for request in range(batch):
-        parent = [0] * nodes
-        for level in range(1, len(sizes)):
-            for node in range(starts[level], starts[level] + sizes[level]):
-                parent[node] = starts[level - 1] + int(torch.randint(sizes[level - 1], ()))
-        for node in range(nodes - 1, 0, -1):
-            sibling[request, node] = child[request, parent[node]]
-            child[request, parent[node]] = node
-        node = starts[-1] + int(torch.randint(sizes[-1], ()))
-        for level in range(NUM_STEPS, -1, -1):
-            path[request, level] = node
-            node = parent[node]
-    return child, sibling, path
+    for level in range(1, len(sizes)):
+        drawn = torch.randint(sizes[level - 1], (batch, sizes[level]))
+        parent[:, starts[level] : starts[level] + sizes[level]] = starts[level - 1] + drawn
+    for node in range(nodes - 1, 0, -1):
+        above = parent[:, node : node + 1]
+        sibling[:, node : node + 1] = child.gather(1, above)
+        child.scatter_(1, above, node)
+    path = starts[-1] + torch.randint(sizes[-1], (batch, 1))
+    for _ in range(NUM_STEPS):
+        path = torch.cat([parent.gather(1, path[:, :1]), path], 1)
+    candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * (vocab // (nodes * 64) - 1)
+    is_agreed = (torch.rand((batch, NUM_STEPS)) < agreement).long().cumprod(1).bool()
+    choice = torch.full((batch, nodes), vocab - 1)
+    choice.scatter_(1, path[:, :-1], torch.where(is_agreed, candidates.gather(1, path[:, 1:]), vocab - 1))
+    accept_index = (path + torch.arange(batch)[:, None] * nodes).int()
+    accept_index[:, 1:].masked_fill_(~is_agreed, -1)
+    tensors = (parent, child, sibling, candidates, choice, accept_index)
+    return Drafts(*[tensor.to(DEVICE) for tensor in tensors])
+
+
+def links_of(drawn: Drafts) -> dict[str, Any]:
+    """Return trees as the walks take them."""
+    return {
+        "candidates": drawn.candidates,
+        "retrieve_index": torch.arange(drawn.candidates.numel(), device=DEVICE).view_as(drawn.candidates),
+        "retrieve_next_token": drawn.child,
+        "retrieve_next_sibling": drawn.sibling,
+        "num_steps": NUM_STEPS,
+    }
+
+
+def logits_of(choice: Tensor, bonus: float = BONUS, vocab: int = VOCAB) -> Tensor:
+    """Return bfloat16 logits of every node, of which one is large: that of the target's choice."""
+    logits = torch.randn((choice.numel(), vocab), dtype=torch.bfloat16, device=DEVICE) * SPREAD
+    return logits.scatter_(1, choice.view(-1, 1), bonus)
 
 
 def greedy_inputs(batch: int, nodes: int, agreement: float = AGREEMENT, bonus: float = BONUS) -> dict[str, Any]:
     """Return trees, and bfloat16 logits of which a large one follows the path as long as the two agree."""
-    child, sibling, path = tree(batch, nodes)
-    candidates = torch.rand((batch, nodes * 64)).argsort(1)[:, :nodes] * (VOCAB // (nodes * 64) - 1)
-    num_agreed = (torch.rand((batch, NUM_STEPS)) < agreement).long().cumprod(1).sum(1)
-    choice = torch.full((batch, nodes), VOCAB - 1)
-    for request, agreed in enumerate(num_agreed.tolist()):
-        for level in range(agreed):
-            choice[request, path[request, level]] = candidates[request, path[request, level + 1]]
-    logits = torch.randn((batch * nodes, VOCAB), dtype=torch.bfloat16, device=DEVICE) * SPREAD
-    logits.scatter_(1, choice.view(-1, 1).to(DEVICE), bonus)
-    return {
-        "candidates": candidates.to(DEVICE),
-        "retrieve_index": torch.arange(batch * nodes, device=DEVICE).view(batch, nodes),
-        "retrieve_next_token": child.to(DEVICE),
-        "retrieve_next_sibling": sibling.to(DEVICE),
-        "logits": logits,
-        "num_steps": NUM_STEPS,
-    }
+    drawn = drafts(batch, nodes, agreement)
+    return {**links_of(drawn), "logits": logits_of(drawn.choice, bonus)}
 
 
 def sampled_inputs(
@@ -132,12 +162,16 @@ def sampled_inputs(
     bonus: float = BONUS,
 ) -> dict[str, Any]:
     """Return the same with coins, temperature, top-k and top-p."""
+    return {**greedy_inputs(batch, nodes, agreement, bonus), **sampling_of(batch, nodes, top_k, top_p)}
+
+
+def sampling_of(batch: int, nodes: int, top_k: int = TOP_K, top_p: float = TOP_P) -> dict[str, Any]:
+    """Return coins, a temperature, top-k and top-p of each request."""
 
     def each(value: float) -> Tensor:
         return torch.full((batch,), value, device=DEVICE)
 
     return {
-        **greedy_inputs(batch, nodes, agreement, bonus),
         "uniform_samples": torch.rand((batch, nodes), device=DEVICE),
         "uniform_samples_for_final_sampling": torch.rand(batch, device=DEVICE),
         "temperature": each(TEMPERATURE),

@@ -119,7 +119,7 @@ def location_inputs(batch: int, page_size: int) -> dict[str, Any]:
     reserve = topk * (ceil_to(NUM_STEPS + page_size, page_size)) + page_size
     return {
         "req_pool_indices": torch.arange(1, batch + 1, device=DEVICE),
-        "req_to_token": _page_map(batch + 1, LENGTH + batch + reserve, page_size),
+        "req_to_token": page_map(batch + 1, LENGTH + batch + reserve, page_size),
         "seq_lens": seq_lens,
         "topk": topk,
         "num_steps": NUM_STEPS,
@@ -139,7 +139,7 @@ def _lengths(batch: int) -> Tensor:
     return LENGTH + torch.arange(batch, dtype=torch.int64, device=DEVICE)
 
 
-def _page_map(rows: int, width: int, page_size: int) -> Tensor:
+def page_map(rows: int, width: int, page_size: int) -> Tensor:
     """Return a map whose rows have whole pages of their own, in random order."""
     pages_a_row = ceil_to(width, page_size) // page_size
     pages = torch.randperm(rows * pages_a_row, device=DEVICE).view(rows, pages_a_row, 1) + 1

@@ -3,7 +3,6 @@
 Nothing here decides whether the operations are right; ``specsim bench`` checks agreement first and only then measures.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,21 +10,15 @@ import torch
 from torch import Tensor
 
 from specsim import gpu
-from specsim.config import SpecConfig, TreeMaskMode
+from specsim.config import TreeMaskMode
 from specsim.gpu.arrays import DEVICE
-from specsim.gpu.bench.from_logits import VOCAB, from_logits_cases, measure_compositions
+from specsim.gpu.bench.decode import measure_iterations
+from specsim.gpu.bench.from_logits import NUM_STEPS, VOCAB, from_logits_cases, measure_compositions
 from specsim.gpu.bench.memory import memory_cases
-from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, host_time_of, measure, summary, time_of
-from specsim.gpu.models import load_model
-from specsim.gpu.worker.v2 import GpuWorker
-from specsim.simulation.engine import Engine
-from specsim.simulation.models.hash_model import HashModel
-from specsim.simulation.pools import sizes_for
-from specsim.simulation.requests import Request
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, Case, Latency, measure
 
 __all__ = ["Case", "Latency", "measure", "measure_compositions", "measure_iterations", "operation_cases"]
 
-ITERATION_BATCHES = (1, 8, 64, 256)
 NUM_LAYERS = 32
 KV_ENTRY = (8, 128)
 
@@ -82,22 +75,8 @@ def operation_cases() -> tuple[Case, ...]:
 
 def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: int) -> dict[str, Any]:
     """Draft random trees of five levels and return the arguments of ``build_tree``."""
-    num_steps = 5
-    generator = torch.Generator(device=DEVICE).manual_seed(batch * nodes)
-
-    def candidates(rows: int) -> tuple[Tensor, Tensor]:
-        share = torch.rand((rows, topk), generator=generator, device=DEVICE).sort(dim=1, descending=True).values
-        return share, torch.randint(0, 128_256, (rows, topk), generator=generator, device=DEVICE)
-
-    scores: Tensor | None = None
-    blocks = []
-    for step in range(num_steps):
-        topk_p, topk_index = candidates(batch if step == 0 else batch * topk)
-        _, _, scores, *block = gpu.select_top_k_tokens(step, topk_p, topk_index, None, scores, topk)
-        blocks.append(block)
-    score_list, token_list, parents_list = (list(column) for column in zip(*blocks, strict=True))
     parent_list, top_scores_index, draft_tokens = gpu.organize_draft_results(
-        score_list, token_list, parents_list, nodes
+        **drafted_blocks(batch, topk), num_draft_tokens=nodes
     )
     return {
         "bonus_tokens": torch.zeros(batch, dtype=torch.int32, device=DEVICE),
@@ -106,11 +85,26 @@ def tree_inputs(batch: int, topk: int, nodes: int, mode: TreeMaskMode, length: i
         "draft_tokens": draft_tokens,
         "seq_lens": torch.full((batch,), length, dtype=torch.int64, device=DEVICE),
         "topk": topk,
-        "num_steps": num_steps,
+        "num_steps": NUM_STEPS,
         "num_draft_tokens": nodes,
         "mask_mode": mode.value,
         "seq_lens_sum": batch * length,
     }
+
+
+def drafted_blocks(batch: int, topk: int) -> dict[str, list[Tensor]]:
+    """Draft five levels of random beams and return the blocks that ``organize_draft_results`` takes."""
+    generator = torch.Generator(device=DEVICE).manual_seed(batch * topk)
+    scores: Tensor | None = None
+    blocks = []
+    for step in range(NUM_STEPS):
+        rows = batch if step == 0 else batch * topk
+        topk_p = torch.rand((rows, topk), generator=generator, device=DEVICE).sort(dim=1, descending=True).values
+        topk_index = torch.randint(0, VOCAB, (rows, topk), generator=generator, device=DEVICE)
+        _, _, scores, *block = gpu.select_top_k_tokens(step, topk_p, topk_index, None, scores, topk)
+        blocks.append(block)
+    names = ("score_list", "token_list", "parents_list")
+    return {name: list(column) for name, column in zip(names, zip(*blocks, strict=True), strict=True)}
 
 
 def verify_inputs(batch: int, topk: int, nodes: int) -> dict[str, Any]:
@@ -153,32 +147,3 @@ def move_inputs(pairs: int) -> dict[str, Any]:
         "target_slots": slots[:pairs].contiguous(),
         "source_slots": slots[pairs:].contiguous(),
     }
-
-
-def measure_iterations(batches: Sequence[int] = ITERATION_BATCHES, topk: int = 4, nodes: int = 16) -> list[Latency]:
-    """Time whole decode iterations, launched as one graph and as single kernels."""
-    config = SpecConfig(topk=topk, num_steps=5, num_draft_tokens=nodes)
-    latencies = []
-    for batch in batches:
-        requests = [Request(number, [number % 251, 7] * 32, 64) for number in range(batch)]
-        for use_graphs in (True, False):
-            worker = GpuWorker(
-                config, load_model(HashModel(256)), sizes_for(config, requests, batch), use_graphs=use_graphs
-            )
-            engine = Engine(worker, batch)
-            for request in requests:
-                engine.submit(Request(request.request_id, request.prompt, request.max_new_tokens))
-            engine.step()
-            rows = [request.row for request in engine.scheduler.running]
-            rewind = worker.rewinder()
-            times, host_times = [], []
-            for _ in range(25):
-                rewind()
-                times.append(time_of(partial(worker.launch, rows)))
-                rewind()
-                host_times.append(host_time_of(partial(worker.launch, rows)))
-            how = "one graph" if use_graphs else "single launches"
-            shape = f"batch {batch}, topk {topk}, 5 steps, {nodes} nodes, length about 70, {how}"
-            host_us = summary(host_times[5:])[0]
-            latencies.append(Latency("decode iteration", shape, *summary(times[5:]), "-", host_us))
-    return latencies

@@ -1,6 +1,6 @@
 """How latencies are measured: by replay of CUDA graphs that hold many calls, or around single launches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -49,22 +49,41 @@ class Latency:
 
 def measure(case: Case) -> Latency:
     """Capture many calls of one operation in a graph and time its replays, then time calls on the host."""
-    function = vars(gpu)[case.operation]
     inputs = [case.build() for _ in range(case.num_inputs)]
-    function(**inputs[0])
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for call in range(CALLS_PER_GRAPH):
-            function(**inputs[call % case.num_inputs])
-    times = [time / CALLS_PER_GRAPH for time in repeated(graph.replay, REPLAYS)]
+    times = replayed(vars(gpu)[case.operation], inputs, CALLS_PER_GRAPH, REPLAYS)
     host = measure_host(case.operation, inputs[0])
     return Latency(case.operation, case.shape, *summary(times), case.engines_us, host.eager_us, host.prepared_us)
 
 
-def repeated(launch: Callable[[], Any], repeats: int) -> list[float]:
+def replayed(
+    function: Callable[..., Any],
+    inputs: Sequence[Mapping[str, Any]],
+    calls: int,
+    replays: int,
+    before: Callable[[], Any] | None = None,
+) -> list[float]:
+    """Capture calls that take turns with some inputs in a graph, and return the microseconds a call of each replay.
+
+    ``before`` is queued before each replay, and is not timed.
+    """
+    for one in inputs:
+        function(**one)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for call in range(calls):
+            function(**inputs[call % len(inputs)])
+    return [time / calls for time in repeated(graph.replay, replays, before)]
+
+
+def repeated(launch: Callable[[], Any], repeats: int, before: Callable[[], Any] | None = None) -> list[float]:
     """Return the microseconds of repeated launches after a few that warm up."""
-    return [time_of(launch) for _ in range(repeats + WARM_UPS)][WARM_UPS:]
+    times = []
+    for _ in range(repeats + WARM_UPS):
+        if before is not None:
+            before()
+        times.append(time_of(launch))
+    return times[WARM_UPS:]
 
 
 def time_of(launch: Callable[[], Any]) -> float:

@@ -1,0 +1,173 @@
+"""Device time of every operation beside its floor, at the sizes of an engine.
+
+A floor is one empty launch, or the bytes that the inputs of the row make necessary at the bandwidth of a large copy,
+whichever takes longer; both are measured in the same run. What is larger than a part of the cache is read from memory:
+calls take turns with several inputs, and the cache is flushed between replays.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import triton
+
+from specsim import gpu
+from specsim.gpu.arrays import DEVICE
+from specsim.gpu.bench.iteration import EngineSizes
+from specsim.gpu.bench.needed import Counts, necessary_bytes
+from specsim.gpu.bench.rows import ROWS, Row, inputs_of
+from specsim.gpu.bench.timing import CALLS_PER_GRAPH, REPLAYS, replayed, summary, time_of
+from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.mode import launching
+from specsim.operations import RECORDS
+
+BATCHES = (1, 16, 64, 256)
+LAUNCH_US = 1.7
+"""An empty launch of a graph on an H100, for floors where none is measured."""
+
+COPY_BANDWIDTH = 3.0e12
+"""Bytes a second of a large copy on an H100, read and written ones counted, for floors where none is measured."""
+
+COPIED_BYTES = 2**30
+CACHE_BYTES = 2**28
+"""More than any cache of a device: inputs of a row together have as many needed bytes, and a flush writes as many."""
+
+CACHED_BYTES = 2**18
+"""Needed bytes up to which a row has one input, which stays in the cache, as what an engine has just written does."""
+
+MOST_BYTES = 40 * 2**30
+"""Memory of all inputs of a row."""
+
+US_A_GRAPH, US_A_ROW, FEWEST_REPLAYS = 40_000, 250_000, 9
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What floors are made of: microseconds of an empty launch, and bytes a second of a large copy."""
+
+    launch_us: float = LAUNCH_US
+    copy_bandwidth: float = COPY_BANDWIDTH
+
+    def floor_us(self, num_bytes: int) -> float:
+        """Return the least time of a call that has to read and write so many bytes."""
+        return max(self.launch_us, num_bytes / self.copy_bandwidth * 1e6)
+
+
+def shape_of(row: Row, batch: int) -> str:
+    """Return a batch and what is particular of a row in words."""
+    requests = "1 request" if batch == 1 else f"{batch} requests"
+    return f"{requests}, {row.kind}" if row.kind else requests
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Microseconds a call, the median over replays and the range that holds nine tenths of them, and its floor.
+
+    ``num_bytes`` are those that the inputs make necessary, ``num_inputs`` the sets that calls take turns with.
+    """
+
+    operation: str
+    shape: str
+    median_us: float
+    low_us: float
+    high_us: float
+    floor_us: float
+    num_bytes: int
+    num_launches: int
+    num_inputs: int
+
+    @property
+    def times_floor(self) -> float:
+        """How many times its floor a call takes."""
+        return self.median_us / self.floor_us
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A row that could not be timed, and why."""
+
+    operation: str
+    shape: str
+    error: str
+
+    @classmethod
+    def of(cls, operation: str, shape: str, error: Exception) -> "Unmeasured":
+        """Return a row with the first line of what was raised."""
+        return cls(operation, shape, f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def rows_of(operations: Collection[str] = ()) -> tuple[Row, ...]:
+    """Return the rows of some operations, of all if none is named."""
+    return tuple(row for row in ROWS if not operations or row.operation in operations)
+
+
+def call_once(operation: str, arguments: dict[str, Any], needed: Counts) -> tuple[int, int]:
+    """Carry out a call; return the bytes that it cannot do without, and its launches."""
+    contract = RECORDS[operation].contract
+    launches: list[Launch] = []
+    with launching(launches.append):
+        returned = vars(gpu)[operation](**arguments)
+    outputs = returned if len(contract.outputs) > 1 else [returned]
+    named = {spec.name: output for spec, output in zip(contract.outputs, outputs, strict=False)}
+    return necessary_bytes(operation, {**contract.defaults, **arguments, **named}, needed), len(launches)
+
+
+def measure_machine() -> Machine:
+    """Measure an empty launch, and a copy from memory to memory."""
+    launches = replayed(_empty_kernel[(1,)], [{}], CALLS_PER_GRAPH, REPLAYS)
+    source, target = torch.zeros((2, COPIED_BYTES), dtype=torch.uint8, device=DEVICE)
+    copies = replayed(lambda: target.copy_(source), [{}], 2, REPLAYS)
+    return Machine(summary(launches)[0], 2 * COPIED_BYTES / summary(copies)[0] * 1e6)
+
+
+def measure(operation: str, shape: str, build: Callable[[], dict[str, Any]], needed: Counts, machine: Machine) -> Timed:
+    """Time an operation on inputs that a function draws."""
+    inputs, function = [build()], vars(gpu)[operation]
+    num_bytes, num_launches = call_once(operation, inputs[0], needed)
+    eager_us = min(time_of(lambda: function(**inputs[0])) for _ in range(3))
+    wanted = 1 if num_bytes < CACHED_BYTES else -(-CACHE_BYTES // num_bytes)
+    wanted = min(wanted, CALLS_PER_GRAPH, max(1, MOST_BYTES // _allocated(inputs[0])))
+    inputs += [build() for _ in range(wanted - 1)]
+    calls = int(min(CALLS_PER_GRAPH, max(2, len(inputs), US_A_GRAPH / eager_us)))
+    replays = int(min(REPLAYS, max(FEWEST_REPLAYS, US_A_ROW / (calls * eager_us))))
+    flush = torch.empty(CACHE_BYTES, dtype=torch.uint8, device=DEVICE).zero_ if len(inputs) > 1 else None
+    times = summary(replayed(function, inputs, calls, replays, flush))
+    return Timed(operation, shape, *times, machine.floor_us(num_bytes), num_bytes, num_launches, len(inputs))
+
+
+def measure_row(row: Row, sizes: EngineSizes, machine: Machine) -> Timed:
+    """Time one row at one batch."""
+    torch.manual_seed(sizes.batch)
+    return measure(row.operation, shape_of(row, sizes.batch), partial(inputs_of, row, sizes), row.needed, machine)
+
+
+def measure_every(
+    machine: Machine,
+    operations: Collection[str] = (),
+    batches: Collection[int] = BATCHES,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Iterator[Timed | Unmeasured]:
+    """Time the rows of some operations, or of all, at every batch; ``on_progress`` is called before each."""
+    todo = [(row, batch) for row in rows_of(operations) for batch in batches]
+    for done, (row, batch) in enumerate(todo):
+        if on_progress is not None:
+            on_progress(f"{row.operation}, {shape_of(row, batch)}", done, len(todo))
+        try:
+            yield measure_row(row, EngineSizes(batch), machine)
+        except RuntimeError as error:  # NOTE: memory that another process holds must not cost the other rows.
+            yield Unmeasured.of(row.operation, shape_of(row, batch), error)
+        torch.cuda.empty_cache()
+
+
+def _allocated(arguments: dict[str, Any]) -> int:
+    tensors = [
+        tensor for value in arguments.values() for tensor in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return 1 + sum(tensor.nbytes for tensor in tensors if isinstance(tensor, torch.Tensor))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _empty_kernel() -> None:
+    pass
