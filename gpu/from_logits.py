@@ -11,6 +11,7 @@ from specsim.gpu.launching.calls import operation
 from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block
 from specsim.gpu.launching.plan import Plan, strides_of
+from specsim.gpu.verify import choose_greedily, follow_choices
 
 CHUNK = 16384
 """Logits of its row that a program of the statistics reads: 64 a thread of eight warps, all in registers at once."""
@@ -34,6 +35,9 @@ under the interpreter, where a round takes as long whatever it tries."""
 BLOCK = 4096
 """Logits of its row that a program of the walk reads at a time where the lists do not suffice: 16 a thread."""
 
+MOST_GREEDY_ROWS, MOST_SAMPLED_ROWS, INTERPRETED_ROWS = 256, 128, 8
+"""Rows that are all read in one launch before one walk, rather than level by level: fewer launches for more bytes."""
+
 GREEDY_CHUNK = 8192
 """Logits that a program of the greedy walk reads where requests alone fill a GPU: 32 a thread of eight warps."""
 
@@ -52,11 +56,18 @@ LARGEST_PRECISE = 4096
 
 @operation
 def verify_tree_greedy_from_logits(call: Call) -> list[Launch]:
-    """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row."""
+    """Accept greedily from raw logits; one launch a level of the tree and one more, over chunks of a row.
+
+    Where rows are few, all of them are read at once before one walk.
+    """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
     if num_requests == 0:
         return []
+    if reads_all(num_requests * num_nodes, MOST_GREEDY_ROWS):
+        choices: Buffers = {"target_predict": call.scratch(num_requests, num_nodes, dtype=torch.int64)}
+        walk = follow_choices(call, choices)
+        return [*choose_greedily(call, logits, choices), *([] if walk is None else [walk])]
     chunk = greedy_chunk_of(vocab, num_requests)
     num_chunks = ceil_div(vocab, chunk)
     num_levels = min(path_width(num_steps), num_nodes)
@@ -97,7 +108,8 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     """Accept by chance from raw logits; two launches a level of the tree, over chunks of a row and over requests.
 
     The first reads the row of the node that each request has reached; the second decides by the lists of its largest
-    logits, or reads the row again where they do not suffice.
+    logits, or reads the row again where they do not suffice. Where rows are few, one launch reads all of them, and one
+    walks.
     """
     axes, logits = call.axes, call.arguments["logits"]
     num_requests, num_nodes, vocab, num_steps = (axes[name] for name in ("request", "node", "vocab", "num_steps"))
@@ -106,17 +118,24 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
     chunk = chunk_of(vocab)
     num_chunks, unit = ceil_div(vocab, chunk), min(UNIT, chunk // LEAST_CHUNK)
     num_levels = min(path_width(num_steps), num_nodes)
-    block = min(chunk, choose_block(vocab, BLOCK))
+    block = min(chunk, max(LEAST_CHUNK, choose_block(vocab, BLOCK)))
+    is_whole = num_levels > 1 and reads_all(num_requests * num_nodes, MOST_SAMPLED_ROWS)
+    num_rows = num_requests * num_nodes if is_whole else num_requests
     # NOTE: the last 16 bits of a bfloat16 in float32 are 0, so that the search leaves them out.
     kind = {"SHIFT": 16 if logits.dtype is torch.bfloat16 else 0, "PRECISE": vocab <= LARGEST_PRECISE}
     plans = []
-    for level in range(num_levels):
+    for level, end in [(0, num_levels)] if is_whole else [(level, level + 1) for level in range(num_levels)]:
         read = Plan(
             statistics._row_statistics_kernel,
-            grid=(num_requests, num_chunks),
-            sizes={"level": level, "num_nodes": num_nodes, "vocab": vocab, **strides_of(logits, "row", "column")},
+            grid=(num_rows, num_chunks),
+            sizes={
+                "level": -1 if is_whole else level,
+                "num_nodes": num_nodes,
+                "vocab": vocab,
+                **strides_of(logits, "row", "column"),
+            },
             constants=kind,
-            tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS},
+            tunables={"UNITS": chunk // unit, "UNIT": unit, "SLOTS": SLOTS, "BLOCK": block},
             num_warps=NUM_WARPS,
         )
         walk = Plan(
@@ -126,8 +145,8 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
                 "num_nodes": num_nodes,
                 "num_steps": num_steps,
                 "level": level,
+                "end": end,
                 "num_levels": num_levels,
-                "chunk_size": chunk,
                 "row_sizes": (num_chunks, vocab, *logits.stride()),
                 "strict": axes["strict"],
                 "skip_duplicates": axes["skip_duplicates"],
@@ -143,6 +162,7 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
                     ways_of(SLOTS * power_of_two(num_chunks), WAYS),
                     ways_of(block, ROW_WAYS),
                     block,
+                    chunk // block,
                 ),
             },
             num_warps=NUM_WARPS,
@@ -158,13 +178,14 @@ def verify_tree_sampled_from_logits(call: Call) -> list[Launch]:
         "threshold": call.group(*THRESHOLDS),
     }
     current = call.scratch(num_requests, dtype=torch.int32)
-    # NOTE: of each chunk its largest logit, its weight, the bound from which on its list is complete, and the list.
+    # NOTE: of each chunk its largest logit, the weight of its blocks, the bound from which on its list is complete, and
+    # the list.
     chunk_statistics = (
-        call.scratch(num_requests, num_chunks, dtype=torch.float32),
-        call.scratch(num_requests, num_chunks, dtype=torch.float64),
-        call.scratch(num_requests, num_chunks, dtype=torch.float32),
-        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.float32),
-        call.scratch(num_requests, num_chunks, SLOTS, dtype=torch.int32),
+        call.scratch(num_rows, num_chunks, dtype=torch.float32),
+        call.scratch(num_rows, num_chunks, chunk // block, dtype=torch.float64),
+        call.scratch(num_rows, num_chunks, dtype=torch.float32),
+        call.scratch(num_rows, num_chunks, SLOTS, dtype=torch.float32),
+        call.scratch(num_rows, num_chunks, SLOTS, dtype=torch.int32),
     )
     scratch: Buffers = {"current": current, "statistic": chunk_statistics, "walk": (current, *chunk_statistics)}
     outputs = {"path": tuple(call.outputs)}
@@ -186,3 +207,8 @@ def greedy_chunk_of(vocab: int, num_requests: int) -> int:
     """Return how many logits one program of the greedy walk reads: fewer where requests alone do not fill a GPU."""
     share = power_of_two(ceil_div(num_requests * vocab, PROGRAMS_TO_FILL))
     return choose_block(vocab, max(min(share, GREEDY_CHUNK), power_of_two(ceil_div(vocab, MOST_GREEDY_CHUNKS))))
+
+
+def reads_all(num_rows: int, most: int) -> bool:
+    """Return whether all rows are read at once."""
+    return num_rows <= choose_block(num_rows, most, INTERPRETED_ROWS)

@@ -1,24 +1,25 @@
 """Verify: attention metadata of the target forward, and acceptance."""
 
 import torch
+from torch import Tensor
 
 from specsim.counts import path_width
 from specsim.gpu.kernels import verify as kernels
 from specsim.gpu.launching.blocks import ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
-from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.launcher import Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, strides_of
 
 PAGES = 1024
 """Page-table entries of a program: eight a thread of four warps, so that a long row takes several programs."""
 
-LOGITS = 4096
-"""Logits that a program of the greedy choice holds at once: sixteen a thread of eight warps, in registers."""
+LOGITS = 2048
+"""Logits that a program of the greedy choice holds at once: sixteen a thread of four warps, in registers."""
 
-PROGRAMS_TO_SPLIT = 512
-"""Programs over which few rows of logits are split: about four for each of the 132 multiprocessors of an H200."""
+PROGRAMS_TO_SPLIT = 1024
+"""Programs over which few rows of logits are split: about eight for each of the 132 multiprocessors of an H200."""
 
 INTERPRETED_NODES = 4096
 """Nodes of a tile under the interpreter; its loops run until the deepest request of the tile is done."""
@@ -57,7 +58,12 @@ def target_verify_metadata(call: Call) -> Launch | None:
 @operation
 def argmax_target_predict(call: Call) -> list[Launch]:
     """Return the target's greedy choice of every row, ties by lower id; few rows are split over more programs."""
-    logits, num_rows, vocab = call.arguments["logits"], call.axes["token"], call.axes["vocab"]
+    return choose_greedily(call, call.arguments["logits"], call.returned())
+
+
+def choose_greedily(call: Call, logits: Tensor, outputs: Buffers) -> list[Launch]:
+    """Return the launches that write the greedy choice of every row of logits into ``target_predict``."""
+    num_rows, vocab = logits.shape
     if num_rows == 0:
         return []
     block = choose_block(vocab, LOGITS)
@@ -81,8 +87,9 @@ def argmax_target_predict(call: Call) -> list[Launch]:
     ]
     scratch = {}
     if not is_whole:
+        compared = torch.float32 if logits.dtype is torch.bfloat16 else logits.dtype
         scratch = {
-            "block_values": call.scratch(num_rows, num_shares, dtype=logits.dtype),
+            "block_values": call.scratch(num_rows, num_shares, dtype=compared),
             "block_index": call.scratch(num_rows, num_shares, dtype=torch.int32),
         }
         plans.append(
@@ -94,8 +101,7 @@ def argmax_target_predict(call: Call) -> list[Launch]:
                 num_warps=1,
             )
         )
-    inputs, outputs = {"logits": logits}, call.returned()
-    return [Launch(plan, inputs, outputs, scratch) for plan in plans]
+    return [Launch(plan, {"logits": logits}, outputs, scratch) for plan in plans]
 
 
 @operation
@@ -104,11 +110,17 @@ def verify_tree_greedy(call: Call) -> Launch | None:
 
     All nodes look for their accepted child at once, so the tree is read in as many rounds as it has siblings.
     """
+    return follow_choices(call, call.contiguous("target_predict"))
+
+
+def follow_choices(call: Call, choices: Buffers) -> Launch | None:
+    """Return the launch that walks the trees of a call along ``target_predict``, which ``choices`` has."""
     num_requests, num_nodes, num_steps = (call.axes[name] for name in ("request", "node", "num_steps"))
     if num_requests == 0:
         return None
     nodes = power_of_two(num_nodes)
     requests = choose_block(num_requests, 1, max(1, INTERPRETED_NODES // nodes))
+    tree = call.contiguous("candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling")
     return Launch(
         Plan(
             kernels._verify_tree_greedy_kernel,
@@ -118,8 +130,6 @@ def verify_tree_greedy(call: Call) -> Launch | None:
             tunables={"REQUESTS": requests},
             num_warps=max(1, min(4, nodes // 32)),
         ),
-        inputs=call.contiguous(
-            "candidates", "retrieve_index", "retrieve_next_token", "retrieve_next_sibling", "target_predict"
-        ),
+        inputs={**tree, **choices},
         outputs=call.returned(),
     )

@@ -59,15 +59,17 @@ def largest_first(values, index):
 
 
 @triton.jit
-def load_logits(row_ptr, token, column_stride, IS_FLOAT: tl.constexpr):
-    """Read logits of one row; NaN reads as -inf."""
-    logit = tl.load(row_ptr + token.to(tl.int64) * column_stride)
+def load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT: tl.constexpr):
+    """Read logits of one row, bfloat16 as float32; NaN reads as -inf, and ``other`` past the vocabulary."""
+    logit = tl.load(row_ptr + token.to(tl.int64) * column_stride, mask=token < vocab, other=other)
     if IS_FLOAT:
+        if logit.dtype == tl.bfloat16:
+            logit = logit.to(tl.float32)
         logit = tl.where(logit == logit, logit, float("-inf"))
     return logit
 
 
-@triton.jit(do_not_specialize=["vocab", "num_blocks_each"])
+@triton.jit(do_not_specialize=["num_blocks_each"])
 def _argmax_target_predict_kernel(
     logits_ptr,
     block_values_ptr,
@@ -83,17 +85,18 @@ def _argmax_target_predict_kernel(
 ):
     """Find the largest logit of one share of a row; every lane keeps its own first largest until the end.
 
-    Lanes past the vocabulary repeat its last token.
+    Lanes past the vocabulary hold the row's first logit, whose own place is lower, so that none of them is chosen.
     """
     row = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     first = share * num_blocks_each * BLOCK
     row_ptr = logits_ptr + row * row_stride
-    best_index = tl.minimum(first + tl.arange(0, BLOCK), vocab - 1)
-    best = load_logits(row_ptr, best_index, column_stride, IS_FLOAT)
+    other = tl.load(row_ptr)
+    best_index = first + tl.arange(0, BLOCK)
+    best = load_logits(row_ptr, best_index, vocab, column_stride, other, IS_FLOAT)
     for block in range(1, num_blocks_each):
-        token = tl.minimum(first + block * BLOCK + tl.arange(0, BLOCK), vocab - 1)
-        logit = load_logits(row_ptr, token, column_stride, IS_FLOAT)
+        token = first + block * BLOCK + tl.arange(0, BLOCK)
+        logit = load_logits(row_ptr, token, vocab, column_stride, other, IS_FLOAT)
         is_better = logit > best
         best = tl.where(is_better, logit, best)
         best_index = tl.where(is_better, token, best_index)

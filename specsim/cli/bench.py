@@ -72,7 +72,7 @@ def bench(
     starts its kernels with prepared arguments. ``python -m specsim.gpu.bench.host`` prints them for every operation.
 
     With --all every operation is timed at 1, 16, 64 and 256 requests, beside the least time that its inputs allow: an
-    empty launch, or a copy of the bytes that they make necessary. --operation alone stands for --all of some.
+    launch, or a copy of the bytes that they make necessary. --operation alone stands for --all of some.
     """
     if profile is not None and (measures_all or operations):
         raise Failed("--profile says what is timed, and --all and --operation say it too", Exit.USAGE)
@@ -186,7 +186,7 @@ def _print_document(device: str, machine: "Machine", measured: Sequence[Any], ro
 
 def _floors_in_words(device: str, machine: "Machine") -> str:
     copied = machine.copy_bandwidth / 1e12
-    return f"{device}: an empty launch takes {machine.launch_us:.2f} µs, a copy {copied:.2f} TB/s"
+    return f"{device}: a launch takes {machine.launch_us:.2f} µs at least, a copy has {copied:.2f} TB/s"
 
 
 def _unmeasured(measured: Sequence[Any]) -> "list[Unmeasured]":

@@ -121,7 +121,12 @@ def test_acceptance(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_acceptance_across_chunks(small_chunks, kind):
+def test_acceptance_across_chunks(small_chunks, monkeypatch, kind):
+    """Every second pair of kinds is read level by level, the others all rows at once."""
+    if KINDS.index(kind) // 2 % 2:
+        monkeypatch.setattr(from_logits, "MOST_GREEDY_ROWS", 0)
+        monkeypatch.setattr(from_logits, "MOST_SAMPLED_ROWS", 0)
+    assert from_logits.reads_all(12, from_logits.MOST_SAMPLED_ROWS) == (KINDS.index(kind) // 2 % 2 == 0)
     check(patterns=(0xA5,), **scene(kind, 3, 4, 600, 2, bfloat16 if KINDS.index(kind) % 2 else np.float32))
 
 

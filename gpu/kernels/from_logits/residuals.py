@@ -70,39 +70,34 @@ def draw_from_row(
     threshold,
     coin,
     rejected,
-    chunk_mass,
+    block_mass,
     is_filtered,
-    num_chunks,
-    chunk_size,
-    CHUNKS: tl.constexpr,
+    BLOCKS: tl.constexpr,
     PRECISE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Draw from what a row keeps: first a chunk of it, then a token of the chunk.
+    """Draw from what a row keeps: first a block of it, then a token of the block.
 
-    ``chunk_mass`` is the weight of each chunk. A chunk of a filtered row, or one that holds a rejected token, is read.
+    ``block_mass`` is the weight of each block. All blocks of a filtered row are read, and those that hold a rejected
+    token.
     """
-    chunk_tile = tl.arange(0, CHUNKS)
-    for chunk in range(0, num_chunks):
-        first = chunk * chunk_size
-        end = tl.minimum(first + chunk_size, row[1])
-        if is_filtered | holds_rejected(first, end, rejected):
-            mass = tl.zeros([BLOCK], dtype=tl.float64)
-            for block in range(first, end, BLOCK):
-                mass += residual_block(row, inverse, block, threshold, rejected, PRECISE, BLOCK)[0]
-            chunk_mass = tl.where(chunk_tile == chunk, tl.sum(mass, axis=0), chunk_mass)
-    goal = coin * tl.sum(chunk_mass, axis=0)
-    chosen, last = first_beyond(chunk_mass, chunk_tile, 0.0, goal)
+    block_tile = tl.arange(0, BLOCKS)
+    if is_filtered:
+        for block in range(0, tl.cdiv(row[1], BLOCK)):
+            weight = residual_block(row, inverse, block * BLOCK, threshold, rejected, PRECISE, BLOCK)[0]
+            block_mass = tl.where(block_tile == block, tl.sum(weight, axis=0), block_mass)
+    else:
+        child = rejected[0]
+        tries = 0
+        while (child >= 0) & (child < rejected[3]) & (tries < rejected[3]):
+            block = (tl.load(rejected[1] + child) // BLOCK).to(tl.int32)
+            weight = residual_block(row, inverse, block * BLOCK, threshold, rejected, PRECISE, BLOCK)[0]
+            block_mass = tl.where(block_tile == block, tl.sum(weight, axis=0), block_mass)
+            child = tl.load(rejected[2] + child)
+            tries += 1
+    goal = coin * tl.sum(block_mass, axis=0)
+    chosen, last = first_beyond(block_mass, block_tile, 0.0, goal)
     chosen = tl.maximum(tl.minimum(chosen, tl.maximum(last, 0)), 0)
-    before = tl.sum(tl.where(chunk_tile < chosen, chunk_mass, 0.0), axis=0)
-
-    first = chosen * chunk_size
-    end = tl.minimum(first + chunk_size, row[1])
-    beyond, last = NO_TOKEN, -1
-    while (first < end) & (beyond == NO_TOKEN):
-        weight, token = residual_block(row, inverse, first, threshold, rejected, PRECISE, BLOCK)
-        beyond, last_here = first_beyond(weight, token, before, goal)
-        last = tl.maximum(last, last_here)
-        before += tl.sum(weight, axis=0)
-        first += BLOCK
-    return beyond, last
+    before = tl.sum(tl.where(block_tile < chosen, block_mass, 0.0), axis=0)
+    weight, token = residual_block(row, inverse, chosen * BLOCK, threshold, rejected, PRECISE, BLOCK)
+    return first_beyond(weight, token, before, goal)

@@ -14,8 +14,8 @@ PARTS = tl.constexpr(256)
 WAYS = tl.constexpr(32)
 """Bounds that a round of that search tries: five bits of a float32 on 256 values, 32 comparisons a thread."""
 
-MASS_BLOCK = tl.constexpr(4096)
-"""Logits whose weights are added up at a time: sixteen a thread of eight warps."""
+FEW = tl.constexpr(8)
+"""Neighbouring weights that are added up in their own type before float64, whose additions cost more."""
 
 
 @triton.jit
@@ -49,7 +49,7 @@ def bound_of_parts(part_max, largest, wanted, SHIFT: tl.constexpr):
 
 
 @triton.jit
-def weight_of_chunk(
+def weight_of_blocks(
     row_ptr,
     first,
     vocab,
@@ -57,17 +57,18 @@ def weight_of_chunk(
     largest,
     temperature,
     PRECISE: tl.constexpr,
-    SIZE: tl.constexpr,
+    BLOCKS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Return the weight of a chunk relative to its largest logit, in float64; its logits are read again, from cache."""
+    """Return the weight of each block of a chunk, relative to the chunk's largest logit, in float64.
+
+    The logits are read again, from cache.
+    """
     base = tl.where(largest > float("-inf"), largest, 0.0)
     temperature = tl.where(temperature == 0, 1.0, temperature)
-    mass = tl.zeros([BLOCK], dtype=tl.float64 if PRECISE else tl.float32)
-    for start in range(0, SIZE, BLOCK):
-        logit = read_logits(row_ptr, first + start + tl.arange(0, BLOCK), vocab, column_stride)
-        mass += weigh(logit, base, temperature, PRECISE)
-    return tl.sum(mass.to(tl.float64), axis=0)
+    logit = read_logits(row_ptr, first + tl.arange(0, BLOCKS * BLOCK), vocab, column_stride)
+    weight = tl.reshape(weigh(logit, base, temperature, PRECISE), [BLOCKS, BLOCK // FEW, FEW])
+    return tl.sum(tl.sum(weight, axis=2).to(tl.float64), axis=1)
 
 
 @triton.jit
@@ -134,22 +135,27 @@ def _row_statistics_kernel(
     SLOTS: tl.constexpr,
     SHIFT: tl.constexpr,
     PRECISE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
-    """Read one chunk of the row that a request's walk has reached; what its list may hold is read again, from cache.
+    """Read one chunk of a row; what its list may hold is read again, from cache.
+
+    The row is that of the node which a request's walk has reached at a level, or, where ``level`` is negative, each in
+    its turn.
 
     Every logit of the chunk that reaches the bound is listed. Where the largest logit alone occurs too often, the bound
     lies above it, and the first of its tokens are listed. A bound of -inf says that the list holds the whole chunk. The
-    weight is left out where top-k makes it meaningless.
+    weights of its blocks are left out where top-k makes it meaningless.
     """
-    chunk_max_ptr, chunk_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
-    request = tl.program_id(0).to(tl.int64)
+    chunk_max_ptr, block_mass_ptr, chunk_bound_ptr, listed_logits_ptr, listed_tokens_ptr = statistic_ptrs
+    place = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
-    node = tl.where(level == 0, 0, tl.load(current_ptr + request))
+    request = tl.where(level < 0, place // num_nodes, place)
+    node = tl.where(level < 0, place % num_nodes, tl.load(current_ptr + place, mask=level > 0, other=0))
     if node >= 0:
         row_ptr = logits_ptr + (request * num_nodes + node) * row_stride
         first = chunk * (UNITS * UNIT)
-        place = tl.arange(0, UNIT)[None, :]
-        logit = read_logits(row_ptr, first + tl.arange(0, UNITS)[:, None] * UNIT + place, vocab, column_stride)
+        token = first + tl.arange(0, UNITS)[:, None] * UNIT + tl.arange(0, UNIT)[None, :]
+        logit = read_logits(row_ptr, token, vocab, column_stride)
         temperature = tl.load(temperature_ptr + request)
         top_k = tl.where(temperature == 0, 1, tl.load(top_k_ptr + request))
         wanted = tl.minimum(tl.minimum(top_k, SLOTS) + SPARE, SLOTS // 2)
@@ -163,7 +169,7 @@ def _row_statistics_kernel(
             if tl.sum((unit_max >= bound).to(tl.int32), axis=0) > SLOTS:
                 bound = lowest_of_few(unit_max, bound, largest, SLOTS, SHIFT)
 
-        share = request * tl.num_programs(1) + chunk
+        share = place * tl.num_programs(1) + chunk
         logits_list_ptr = listed_logits_ptr + share * SLOTS
         tokens_list_ptr = listed_tokens_ptr + share * SLOTS
         row = (row_ptr, vocab, column_stride)
@@ -172,8 +178,7 @@ def _row_statistics_kernel(
         )
         tl.store(chunk_max_ptr + share, largest)
         if PRECISE | (top_k >= vocab):
-            size: tl.constexpr = UNITS * UNIT
-            block: tl.constexpr = size if size < MASS_BLOCK else MASS_BLOCK
-            mass = weight_of_chunk(row_ptr, first, vocab, column_stride, largest, temperature, PRECISE, size, block)
-            tl.store(chunk_mass_ptr + share, mass)
+            blocks: tl.constexpr = UNITS * UNIT // BLOCK
+            mass = weight_of_blocks(row_ptr, first, vocab, column_stride, largest, temperature, PRECISE, blocks, BLOCK)
+            tl.store(block_mass_ptr + share * blocks + tl.arange(0, blocks), mass)
         tl.store(chunk_bound_ptr + share, tl.where(bound > least, bound, float("-inf")))

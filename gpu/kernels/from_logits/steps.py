@@ -14,12 +14,12 @@ from specsim.gpu.kernels.from_logits.thresholds import share_of, weigh
 
 
 @triton.jit
-def load_chunks(chunk_max_ptr, chunk_bound_ptr, request, num_chunks, CHUNKS: tl.constexpr):
+def load_chunks(chunk_max_ptr, chunk_bound_ptr, place, num_chunks, CHUNKS: tl.constexpr):
     """Read the largest logit of each chunk, and the bound from which on its list holds every logit."""
     chunk = tl.arange(0, CHUNKS)
-    place = request * num_chunks + chunk
-    chunk_max = tl.load(chunk_max_ptr + place, mask=chunk < num_chunks, other=float("-inf"))
-    return chunk_max, tl.load(chunk_bound_ptr + place, mask=chunk < num_chunks, other=float("-inf"))
+    number = place * num_chunks + chunk
+    chunk_max = tl.load(chunk_max_ptr + number, mask=chunk < num_chunks, other=float("-inf"))
+    return chunk_max, tl.load(chunk_bound_ptr + number, mask=chunk < num_chunks, other=float("-inf"))
 
 
 @triton.jit
@@ -33,35 +33,41 @@ def load_tree(tree_ptrs, node, is_inner, num_nodes, NODES: tl.constexpr):
 
 
 @triton.jit
-def load_listed(logits_ptr, tokens_ptr, request, num_chunks, vocab, SLOTS: tl.constexpr, CHUNKS: tl.constexpr):
+def load_listed(logits_ptr, tokens_ptr, place, num_chunks, vocab, SLOTS: tl.constexpr, CHUNKS: tl.constexpr):
     """Read the lists of all chunks of a row: its largest logits, and their tokens in order."""
     slot = tl.arange(0, CHUNKS * SLOTS)
-    place = request * num_chunks * SLOTS + slot
+    number = place * num_chunks * SLOTS + slot
     is_listed = slot < num_chunks * SLOTS
-    logit = tl.load(logits_ptr + place, mask=is_listed, other=float("-inf"))
-    return logit, tl.load(tokens_ptr + place, mask=is_listed, other=vocab)
+    logit = tl.load(logits_ptr + number, mask=is_listed, other=float("-inf"))
+    return logit, tl.load(tokens_ptr + number, mask=is_listed, other=vocab)
 
 
 @triton.jit
-def weigh_chunks(
-    chunk_mass_ptr,
-    chunk_max,
+def weigh_blocks(
+    block_mass_ptr,
+    chunk_max_ptr,
     row,
     top_k,
-    request,
+    place,
     num_chunks,
     PRECISE: tl.constexpr,
     CHUNKS: tl.constexpr,
+    RATIO: tl.constexpr,
 ):
-    """Return the weight of each chunk relative to the row's largest logit, and their sum; 1 where top-k decides."""
-    chunk = tl.arange(0, CHUNKS)
-    chunk_mass = tl.zeros([CHUNKS], dtype=tl.float64)
+    """Return the weight of each block relative to the row's largest logit, and their sum; 1 where top-k decides.
+
+    A chunk has RATIO blocks.
+    """
+    block = tl.arange(0, CHUNKS * RATIO)
+    block_mass = tl.zeros([CHUNKS * RATIO], dtype=tl.float64)
     total = tl.zeros([], dtype=tl.float64) + 1.0
     if PRECISE | (top_k >= row[1]):
-        chunk_mass = tl.load(chunk_mass_ptr + request * num_chunks + chunk, mask=chunk < num_chunks, other=0.0)
-        chunk_mass *= weigh(chunk_max, row[3], row[4], PRECISE).to(tl.float64)
-        total = tl.sum(chunk_mass, axis=0)
-    return chunk_mass, total
+        is_block = block < num_chunks * RATIO
+        block_mass = tl.load(block_mass_ptr + place * num_chunks * RATIO + block, mask=is_block, other=0.0)
+        chunk_max = tl.load(chunk_max_ptr + place * num_chunks + block // RATIO, mask=is_block, other=float("-inf"))
+        block_mass *= weigh(chunk_max, row[3], row[4], PRECISE).to(tl.float64)
+        total = tl.sum(block_mass, axis=0)
+    return block_mass, total
 
 
 @triton.jit

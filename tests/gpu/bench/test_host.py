@@ -17,9 +17,8 @@ def test_every_operation_has_arguments_to_be_timed_with():
 def test_a_call_and_its_launches_are_timed():
     arguments = host_arguments("verify_tree_greedy_from_logits")
     time = measure_host("verify_tree_greedy_from_logits", arguments)
-    num_levels = 1 + min(arguments["num_steps"], arguments["candidates"].shape[1] - 1)
     assert time.operation == "verify_tree_greedy_from_logits"
-    assert time.num_launches == num_levels + 1
+    assert time.num_launches == 2, "the choice of every row, as there are few, and the walk"
     assert time.eager_us > 0 < time.prepared_us
 
 
