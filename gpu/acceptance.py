@@ -1,5 +1,7 @@
 """Acceptance by chance: coins, the tree and the chain sampler, and simulated acceptance."""
 
+from typing import Any
+
 import torch
 
 from specsim.counts import count_tokens, path_width
@@ -7,7 +9,7 @@ from specsim.gpu.kernels import acceptance as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div, power_of_two
 from specsim.gpu.launching.buffers import Call
 from specsim.gpu.launching.calls import operation
-from specsim.gpu.launching.launcher import Launch
+from specsim.gpu.launching.launcher import Buffer, Buffers, Launch
 from specsim.gpu.launching.mode import choose_block, chunks_to_fill
 from specsim.gpu.launching.plan import Plan, Size
 
@@ -19,10 +21,7 @@ THRESHOLDS = ("threshold_single", "threshold_acc")
 TILE = 1024
 """Coins or places of a path of a program: eight a thread of four warps."""
 
-VOCAB_BLOCK = 4096
-"""Probabilities that the last draw adds up at a time: sixteen a thread of eight warps, in float64."""
-
-CHAIN_BLOCK = 2048
+BLOCK = 2048
 """Probabilities of a row that a program adds up at a time: sixteen a thread of four warps, in float64."""
 
 
@@ -48,99 +47,106 @@ def generate_coins(call: Call) -> Launch | None:
 
 
 @operation
-def tree_speculative_sampling_target_only(call: Call) -> Launch | None:
-    """Walk each tree by chance; one program a request.
+def tree_speculative_sampling_target_only(call: Call) -> list[Launch]:
+    """Walk each tree by chance, and draw from the row of its last node, in two launches as a chain does.
 
-    A child costs one probability; the last token reads its row once, and one block of it again.
+    Every program of the first walks: a level costs one round of reads of the probabilities of a tree's tokens.
     """
     axes, target_probs, draft_probs = call.axes, call.arguments["target_probs"], call.arguments["draft_probs"]
     if axes["request"] == 0:
-        return None
-    num_nodes, vocab, num_steps = axes["node"], axes["vocab"], axes["num_steps"]
-    block = choose_block(vocab, VOCAB_BLOCK)
-    return Launch(
-        Plan(
-            kernels._tree_speculative_sampling_kernel,
-            grid=(axes["request"],),
-            sizes={
-                "num_nodes": num_nodes,
-                "vocab": vocab,
-                "num_steps": num_steps,
-                "target_strides": target_probs.stride(),
-                "draft_strides": draft_probs.stride(),
-            },
-            constants={
-                "STRICT": bool(axes["strict"]),
-                "SKIP_DUPLICATES": bool(axes["skip_duplicates"]),
-                "NODES": power_of_two(num_nodes),
-                "WIDTH": power_of_two(path_width(num_steps)),
-                "BLOCKS": power_of_two(ceil_div(vocab, block)),
-            },
-            tunables={"BLOCK": block},
-            num_warps=_num_warps(block),
-        ),
-        inputs={
-            "tree": call.group(*TREE),
-            "coin": call.group(*COINS),
-            "target_probs": target_probs,
-            "threshold": call.group(*THRESHOLDS),
+        return []
+    num_nodes, num_steps = axes["node"], axes["num_steps"]
+    inputs: dict[str, Buffer] = {
+        "tree": call.group(*TREE),
+        **call.contiguous(*COINS),
+        "target_probs": target_probs,
+        "threshold": call.group(*THRESHOLDS),
+    }
+    outputs: dict[str, Buffer] = {"draft_probs": draft_probs, "path": tuple(call.outputs)}
+    return _walk_and_draw(
+        call,
+        kernels._walk_tree_kernel,
+        {"num_nodes": num_nodes, "num_steps": num_steps},
+        {
+            "STRICT": bool(axes["strict"]),
+            "SKIP_DUPLICATES": bool(axes["skip_duplicates"]),
+            "NODES": power_of_two(num_nodes),
+            "WIDTH": power_of_two(path_width(num_steps)),
         },
-        outputs={"draft_probs": draft_probs, "path": tuple(call.outputs)},
+        inputs,
+        outputs,
     )
 
 
 @operation
 def chain_speculative_sampling(call: Call) -> list[Launch]:
-    """Accept ragged chains by rejection sampling in two launches: the row after the accepted drafts is split.
+    """Accept ragged chains by rejection sampling in two launches; a program decides by two probabilities a draft."""
+    axes, arguments = call.axes, call.arguments
+    if axes["request"] == 0:
+        return []
+    has_draft = arguments["draft_probs"] is not None
+    names = ("target_probs", "draft_probs") if has_draft else ("target_probs",)
+    return _walk_and_draw(
+        call,
+        kernels._accept_chain_kernel,
+        {"num_drafted": axes["drafted"], "max_num_drafts": axes["max_num_drafts"]},
+        {"HAS_DRAFT": has_draft, "WIDTH": power_of_two(count_tokens(axes["max_num_drafts"]))},
+        {
+            **call.contiguous("draft_tokens", "cu_num_drafts", *COINS),
+            **{name: arguments[name] for name in names},
+        },
+        call.returned(),
+    )
 
-    A program of the first decides by two probabilities a draft, and adds up its blocks of two rows; one of the second
+
+def _walk_and_draw(
+    call: Call, kernel: Any, sizes: dict[str, Size], constants: dict[str, Any], inputs: Buffers, outputs: Buffers
+) -> list[Launch]:
+    """Walk and draw the last token: its row is split over the programs of the first launch.
+
+    A program adds up its blocks of the row, and of another one where something was rejected; one of the second launch
     reads the block that the coin falls into. Blocks depend on the vocabulary alone, hence so do the sums.
     """
-    axes, target_probs, draft_probs = call.axes, call.arguments["target_probs"], call.arguments["draft_probs"]
-    num_requests, vocab = axes["request"], axes["vocab"]
-    if num_requests == 0:
-        return []
-    has_draft = draft_probs is not None
-    block = choose_block(vocab, CHAIN_BLOCK)
+    num_requests, vocab = call.axes["request"], call.axes["vocab"]
+    target_probs, draft_probs = call.arguments["target_probs"], call.arguments["draft_probs"]
+    has_other = draft_probs is not None
+    draft_strides = draft_probs.stride() if has_other else (0, 0)
+    absent = {} if has_other else {"draft_probs_ptr": None}
+    block = choose_block(vocab, BLOCK)
     num_blocks = ceil_div(vocab, block)
     programs = chunks_to_fill(num_requests, num_blocks)
-    sizes: dict[str, Size] = {
-        "num_drafted": axes["drafted"],
-        "vocab": vocab,
-        "max_num_drafts": axes["max_num_drafts"],
-        "draft_strides": draft_probs.stride() if has_draft else (0, 0),
-        "target_strides": target_probs.stride(),
-        "num_blocks": num_blocks,
-    }
-    constants = {"HAS_DRAFT": has_draft, **({} if has_draft else {"draft_probs_ptr": None})}
-    accept = Plan(
-        kernels._accept_chain_kernel,
+    walk = Plan(
+        kernel,
         grid=(num_requests, programs),
-        sizes={**sizes, "blocks_per_program": ceil_div(num_blocks, programs)},
-        constants={**constants, "WIDTH": power_of_two(count_tokens(axes["max_num_drafts"]))},
+        sizes={
+            "vocab": vocab,
+            "target_strides": target_probs.stride(),
+            "draft_strides": draft_strides,
+            "blocks_per_program": ceil_div(num_blocks, programs),
+            **sizes,
+        },
+        constants={**constants, **absent},
         tunables={"BLOCK": block},
         num_warps=max(1, min(4, block // 256)),
     )
-    last = Plan(
-        kernels._draw_after_chain_kernel,
+    draw = Plan(
+        kernels._draw_last_token_kernel,
         grid=(num_requests,),
-        sizes=sizes,
-        constants={**constants, "BLOCKS": power_of_two(num_blocks)},
+        sizes={
+            "vocab": vocab,
+            "target_token_stride": target_probs.stride()[-1],
+            "draft_token_stride": draft_strides[-1],
+        },
+        constants={"HAS_OTHER": has_other, "BLOCKS": power_of_two(num_blocks), **absent},
         tunables={"BLOCK": block},
-        num_warps=_num_warps(block),
+        num_warps=max(1, min(8, block // 256)),
     )
-    inputs = {
-        **call.contiguous("draft_tokens", "cu_num_drafts"),
-        **call.contiguous("uniform_samples", "uniform_samples_for_final_sampling"),
-        "target_probs": target_probs,
-        **({"draft_probs": draft_probs} if has_draft else {}),
-    }
     scratch = {
-        "rejected_token": call.scratch(num_requests, dtype=torch.int64),
+        "last_draw": call.scratch(num_requests, 4, dtype=torch.int64),
         "block_mass": call.scratch(num_requests, num_blocks, dtype=torch.float64),
     }
-    outputs = call.returned()
-    return [Launch(plan, inputs, outputs, scratch) for plan in (accept, last)]
+    outputs = {**outputs, "drawn_token": call.outputs[0]}
+    return [Launch(plan, inputs, outputs, scratch) for plan in (walk, draw)]
 
 
 @operation
@@ -167,8 +173,3 @@ def generate_simulated_accept_index(call: Call) -> Launch | None:
         inputs=call.contiguous("accept_index"),
         outputs=call.returned(),
     )
-
-
-def _num_warps(block: int) -> int:
-    """Return a warp for every 256 entries of a block, from 1 to 8."""
-    return max(1, min(8, block // 256))

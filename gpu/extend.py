@@ -1,7 +1,5 @@
 """Extend on the GPU: the inputs with which the draft model catches up."""
 
-from typing import Any
-
 from specsim.gpu.kernels import extend as kernels
 from specsim.gpu.launching.blocks import LARGEST_TILE, ceil_div
 from specsim.gpu.launching.buffers import Call
@@ -16,6 +14,9 @@ TOKENS, REQUESTS = 32, 128
 INTERPRETED_REQUESTS = 512
 """Requests of a step under the interpreter, so that a tile has room for as many tokens."""
 
+SHIFTED_TOKENS = 1024
+"""Tokens that a program shifts: eight a thread of four warps."""
+
 ROWS = 256
 """Rows of a program that writes positions: two a thread of four warps."""
 
@@ -28,11 +29,21 @@ LENGTHS = 1024
 
 @operation
 def rotate_prefill_input_ids(call: Call) -> Launch | None:
-    """Shift each prompt left by one and append its tail token; a program owns a block of tokens."""
-    if call.axes["token"] == 0:
+    """Shift each prompt left by one and append its tail token; a program owns a block of tokens.
+
+    Every program adds up the lengths of all prompts, 4 bytes a request from L2, to find those that end in its block.
+    """
+    num_tokens, num_requests = call.axes["token"], call.axes["request"]
+    if num_tokens == 0:
         return None
+    tokens = choose_block(num_tokens, SHIFTED_TOKENS)
     return Launch(
-        _by_tokens(call, kernels._rotate_prefill_input_ids_kernel),
+        Plan(
+            kernels._rotate_prefill_input_ids_kernel,
+            grid=(ceil_div(num_tokens, tokens),),
+            sizes={"num_tokens": num_tokens, "num_requests": num_requests},
+            tunables={"TOKENS": tokens, "REQUESTS": choose_block(max(num_requests, 1), LENGTHS)},
+        ),
         inputs=call.contiguous("input_ids", "extend_lens", "tail_tokens"),
         outputs=call.returned(),
     )
@@ -41,25 +52,20 @@ def rotate_prefill_input_ids(call: Call) -> Launch | None:
 @operation
 def create_extend_after_decode_spec_info(call: Call) -> Launch | None:
     """Lay out ragged positions and pick each request's last token; a program owns a block of tokens."""
-    if call.axes["token"] == 0 or call.axes["request"] == 0:
-        return None
-    return Launch(
-        _by_tokens(call, kernels._create_extend_after_decode_spec_info_kernel),
-        inputs=call.contiguous("input_ids", "seq_lens", "num_accepted_tokens"),
-        outputs=call.returned(),
-    )
-
-
-def _by_tokens(call: Call, kernel: Any) -> Plan:
-    """Give a program a block of tokens, of which it finds the requests."""
     num_tokens, num_requests = call.axes["token"], call.axes["request"]
+    if num_tokens == 0 or num_requests == 0:
+        return None
     requests = choose_block(num_requests, REQUESTS, INTERPRETED_REQUESTS)
     tokens = choose_block(num_tokens, TOKENS, LARGEST_TILE // requests)
-    return Plan(
-        kernel,
-        grid=(ceil_div(num_tokens, tokens),),
-        sizes={"num_tokens": num_tokens, "num_requests": num_requests},
-        tunables={"TOKENS": tokens, "REQUESTS": requests},
+    return Launch(
+        Plan(
+            kernels._create_extend_after_decode_spec_info_kernel,
+            grid=(ceil_div(num_tokens, tokens),),
+            sizes={"num_tokens": num_tokens, "num_requests": num_requests},
+            tunables={"TOKENS": tokens, "REQUESTS": requests},
+        ),
+        inputs=call.contiguous("input_ids", "seq_lens", "num_accepted_tokens"),
+        outputs=call.returned(),
     )
 
 

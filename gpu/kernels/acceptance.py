@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from specsim.gpu.kernels.device.drawing import draw, pick, weights_of
+from specsim.gpu.kernels.device.drawing import add_up, pick
 from specsim.gpu.kernels.device.hashing import GOLDEN, mix
 from specsim.gpu.kernels.device.trying import try_siblings
 from specsim.host import sampling, simulated
@@ -44,108 +44,126 @@ def _generate_coins_kernel(
     )
 
 
-@triton.jit(do_not_specialize=["num_nodes", "vocab", "num_steps"])
-def _tree_speculative_sampling_kernel(
+@triton.jit
+def _leave_last_draw(last_draw_ptr, request, target_offset, draft_offset, rejected, place):
+    """Leave to the last draw where its rows start, whether a token was rejected, and where the drawn one belongs."""
+    tl.store(last_draw_ptr + request * 4, target_offset)
+    tl.store(last_draw_ptr + request * 4 + 1, draft_offset)
+    tl.store(last_draw_ptr + request * 4 + 2, rejected)
+    tl.store(last_draw_ptr + request * 4 + 3, place)
+
+
+@triton.jit
+def _load_links(links_ptr, node, num_nodes):
+    """Return the node that each node of a tile is linked to, -1 where there is none in its tree."""
+    link = tl.load(links_ptr + node, mask=node < num_nodes, other=-1)
+    return tl.where((link >= 0) & (link < num_nodes), link, -1).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["num_nodes", "num_steps", "blocks_per_program"])
+def _walk_tree_kernel(
     tree_ptrs,
-    coin_ptrs,
+    uniform_samples_ptr,
     target_probs_ptr,
     draft_probs_ptr,
     threshold_ptrs,
     path_ptrs,
+    last_draw_ptr,
+    block_mass_ptr,
     num_nodes,
     vocab,
     num_steps,
     target_strides,
     draft_strides,
+    blocks_per_program,
     STRICT: tl.constexpr,
     SKIP_DUPLICATES: tl.constexpr,
     NODES: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
-    BLOCKS: tl.constexpr,
 ):
-    """Walk one request's tree, node by node, then draw its last token.
+    """Walk one request's tree, node by node, and add up some blocks of the row that is drawn from.
 
-    Both loops, over nodes and over siblings, end after at most as many rounds as there are nodes, whatever the links
-    say.
+    Every program of a request walks for itself, so that none waits for another, and writes the same rejected
+    probabilities before it reads them. The first of them writes down where the walk went. Both loops, over nodes and
+    over siblings, end after at most as many rounds as there are nodes, whatever the links say.
     """
     candidates_ptr, retrieve_index_ptr, retrieve_next_token_ptr, retrieve_next_sibling_ptr = tree_ptrs
-    uniform_samples_ptr, uniform_samples_for_final_sampling_ptr = coin_ptrs
     threshold_single_ptr, threshold_acc_ptr = threshold_ptrs
     predict_ptr, accept_index_ptr, num_accepted_drafts_ptr = path_ptrs
-    # One program walks one tree, and every thread holds the same node, child and sum; a rejected probability is written
-    # by one thread, and read by others only after the barrier.
     target_request_stride, target_node_stride, target_token_stride = target_strides
     draft_request_stride, draft_node_stride, draft_token_stride = draft_strides
     request = tl.program_id(0).to(tl.int64)
     first = request * num_nodes
-    target_ptr = target_probs_ptr + request * target_request_stride
-    draft_ptr = draft_probs_ptr + request * draft_request_stride
     threshold_single = tl.load(threshold_single_ptr + request).to(tl.float64)
     threshold_acc = tl.load(threshold_acc_ptr + request).to(tl.float64)
     threshold_acc = tl.maximum(threshold_acc, tl.full([], LEAST_THRESHOLD, dtype=tl.float64))
     node = tl.arange(0, NODES)
+    child_of = _load_links(retrieve_next_token_ptr + first, node, num_nodes)
+    sibling_of = _load_links(retrieve_next_sibling_ptr + first, node, num_nodes)
     token_of = tl.load(candidates_ptr + first + node, mask=node < num_nodes, other=-1)
+    token_of = tl.where((token_of >= 0) & (token_of < vocab), token_of, -1).to(tl.int32)
     predict = tl.zeros([NODES], dtype=tl.int32)
     place = tl.arange(0, WIDTH)
     path = tl.where(place == 0, 0, -1)
-    last = tl.full([], 0, dtype=tl.int64)
+    is_rejected = node < 0
+    last = tl.full([], 0, dtype=tl.int32)
     num_drafts = tl.full([], 0, dtype=tl.int32)
-    num_rejected = tl.full([], 0, dtype=tl.int32)
     is_walking = num_drafts < num_steps
     while is_walking:
-        is_accepted, accepted, token, num_rejected = try_siblings(
-            tl.load(retrieve_next_token_ptr + first + last),
+        target_row = request * target_request_stride + last.to(tl.int64) * target_node_stride
+        draft_row = request * draft_request_stride + last.to(tl.int64) * draft_node_stride
+        # The probabilities of all tokens of the tree arrive together, those that no child has for nothing.
+        share_of = tl.load(
+            target_probs_ptr + target_row + token_of.to(tl.int64) * target_token_stride, mask=token_of >= 0, other=0.0
+        )
+        is_accepted, accepted, token, is_rejected = try_siblings(
+            tl.sum(tl.where(node == last, child_of, 0), 0),
             token_of,
-            candidates_ptr + first,
-            retrieve_next_sibling_ptr + first,
-            target_ptr + last * target_node_stride,
-            target_token_stride,
-            draft_ptr + last * draft_node_stride,
-            draft_token_stride,
+            sibling_of,
+            share_of,
             tl.load(uniform_samples_ptr + first + last).to(tl.float64),
             threshold_single,
             threshold_acc,
             num_nodes,
-            vocab,
             STRICT,
             SKIP_DUPLICATES,
             NODES,
         )
-        predict = tl.where((node == last) & is_accepted, token.to(tl.int32), predict)
+        tried_ptr = draft_probs_ptr + draft_row + token_of.to(tl.int64) * draft_token_stride
+        tl.store(tried_ptr, share_of, mask=is_rejected & (token_of >= 0))
+        predict = tl.where((node == last) & is_accepted, token, predict)
         num_drafts += is_accepted.to(tl.int32)
         last = tl.where(is_accepted, accepted, last)
-        path = tl.where((place == num_drafts) & is_accepted, last.to(tl.int32), path)
+        path = tl.where((place == num_drafts) & is_accepted, last, path)
         is_walking = is_accepted & (num_drafts < num_steps)
 
-    # NOTE: the draw reads the rejected probabilities that single threads have written.
+    target_row = request * target_request_stride + last.to(tl.int64) * target_node_stride
+    draft_row = request * draft_request_stride + last.to(tl.int64) * draft_node_stride
+    rejected = tl.where(is_rejected & (num_drafts < num_steps), token_of, -1)
+    any_rejected = tl.max(rejected, 0)
+    if tl.program_id(1) == 0:
+        tl.store(predict_ptr + first + node, predict, mask=node < num_nodes)
+        number = tl.load(retrieve_index_ptr + first + path, mask=path >= 0, other=-1)
+        tl.store(accept_index_ptr + request * (num_steps + 1) + place, number.to(tl.int32), mask=place <= num_steps)
+        tl.store(num_accepted_drafts_ptr + request, num_drafts)
+        _leave_last_draw(last_draw_ptr, request, target_row, draft_row, any_rejected, first + last)
+
+    # NOTE: the sums read rejected probabilities that other threads have written.
     tl.debug_barrier()
-    row_ptr = target_ptr + last * target_node_stride
-    other_ptr = draft_ptr + last * draft_node_stride
-    is_rejected = (num_rejected > 0) & (num_drafts < num_steps)
-    token = draw(
-        (row_ptr, target_token_stride, other_ptr, draft_token_stride, is_rejected, -1),
-        tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
-        vocab,
-        True,
-        BLOCK,
-        BLOCKS,
+    residual = (
+        target_probs_ptr + target_row,
+        target_token_stride,
+        draft_probs_ptr + draft_row,
+        draft_token_stride,
+        any_rejected >= 0,
+        -1,
     )
-    predict = tl.where(node == last, token, predict)
-    tl.store(predict_ptr + first + node, predict, mask=node < num_nodes)
-    number = tl.load(retrieve_index_ptr + first + path, mask=path >= 0, other=-1)
-    tl.store(accept_index_ptr + request * (num_steps + 1) + place, number.to(tl.int32), mask=place <= num_steps)
-    tl.store(num_accepted_drafts_ptr + request, num_drafts)
+    mass_ptr = block_mass_ptr + request * tl.cdiv(vocab, BLOCK)
+    add_up(residual, rejected, mass_ptr, vocab, blocks_per_program, True, BLOCK)
 
 
-@triton.jit
-def _first_draft(cu_num_drafts_ptr, request, num_drafted):
-    """Return where the drafts of a request begin among those of all requests."""
-    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
-    return tl.minimum(tl.maximum(start, 0), num_drafted)
-
-
-@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts", "num_blocks", "blocks_per_program"])
+@triton.jit(do_not_specialize=["num_drafted", "max_num_drafts", "blocks_per_program"])
 def _accept_chain_kernel(
     draft_tokens_ptr,
     cu_num_drafts_ptr,
@@ -154,14 +172,13 @@ def _accept_chain_kernel(
     target_probs_ptr,
     output_tokens_ptr,
     num_accepted_drafts_ptr,
-    rejected_token_ptr,
+    last_draw_ptr,
     block_mass_ptr,
     num_drafted,
     vocab,
     max_num_drafts,
     draft_strides,
     target_strides,
-    num_blocks,
     blocks_per_program,
     HAS_DRAFT: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -175,7 +192,8 @@ def _accept_chain_kernel(
     draft_row_stride, draft_token_stride = draft_strides
     target_row_stride, target_token_stride = target_strides
     request = tl.program_id(0).to(tl.int64)
-    start = _first_draft(cu_num_drafts_ptr, request, num_drafted)
+    start = tl.load(cu_num_drafts_ptr + request).to(tl.int64)
+    start = tl.minimum(tl.maximum(start, 0), num_drafted)
     end = tl.minimum(tl.load(cu_num_drafts_ptr + request + 1).to(tl.int64), num_drafted)
     length = tl.minimum(end - start, max_num_drafts).to(tl.int32)
     place = tl.arange(0, WIDTH)
@@ -195,67 +213,58 @@ def _accept_chain_kernel(
     num_drafts = tl.min(tl.where(is_accepted, WIDTH, place), 0)
     # NOTE: a place without a draft holds -1, as a padded draft does; neither of them is a rejection.
     rejected = tl.max(tl.where(place == num_drafts, token, -1), 0)
+    target_row = (start + num_drafts + request) * target_row_stride
+    draft_row = (start + num_drafts) * draft_row_stride
     if tl.program_id(1) == 0:
         output = tl.where(place < num_drafts, token, -1).to(tl.int32)
-        tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + place, output, mask=place <= max_num_drafts)
+        first = request * (max_num_drafts + 1)
+        tl.store(output_tokens_ptr + first + place, output, mask=place <= max_num_drafts)
         tl.store(num_accepted_drafts_ptr + request, num_drafts)
-        tl.store(rejected_token_ptr + request, rejected)
+        _leave_last_draw(last_draw_ptr, request, target_row, draft_row, rejected, first + num_drafts)
 
-    row_ptr = target_probs_ptr + (start + num_drafts + request) * target_row_stride
-    other_ptr = target_probs_ptr
+    row_ptr = target_probs_ptr + target_row
+    other_ptr = row_ptr
     if HAS_DRAFT:
-        other_ptr = draft_probs_ptr + (start + num_drafts) * draft_row_stride
+        other_ptr = draft_probs_ptr + draft_row
     residual = (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected)
-    first = tl.program_id(1) * blocks_per_program
-    for block in range(first, tl.minimum(first + blocks_per_program, num_blocks)):
-        lane = block * BLOCK + tl.arange(0, BLOCK)
-        weight = weights_of(residual, lane, lane < vocab, HAS_DRAFT)
-        tl.store(block_mass_ptr + request * num_blocks + block, tl.sum(weight, 0))
+    mass_ptr = block_mass_ptr + request * tl.cdiv(vocab, BLOCK)
+    add_up(residual, None, mass_ptr, vocab, blocks_per_program, HAS_DRAFT, BLOCK)
 
 
-@triton.jit(do_not_specialize=["num_drafted", "vocab", "max_num_drafts", "num_blocks"])
-def _draw_after_chain_kernel(
-    cu_num_drafts_ptr,
+@triton.jit
+def _draw_last_token_kernel(
     uniform_samples_for_final_sampling_ptr,
-    draft_probs_ptr,
     target_probs_ptr,
-    output_tokens_ptr,
-    num_accepted_drafts_ptr,
-    rejected_token_ptr,
+    draft_probs_ptr,
+    last_draw_ptr,
     block_mass_ptr,
-    num_drafted,
+    drawn_token_ptr,
     vocab,
-    max_num_drafts,
-    draft_strides,
-    target_strides,
-    num_blocks,
-    HAS_DRAFT: tl.constexpr,
+    target_token_stride,
+    draft_token_stride,
+    HAS_OTHER: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """Draw the token after one request's accepted drafts."""
-    draft_row_stride, draft_token_stride = draft_strides
-    target_row_stride, target_token_stride = target_strides
+    """Draw the token after one request's accepted drafts, from the block that its coin falls into."""
     request = tl.program_id(0).to(tl.int64)
-    num_drafts = tl.load(num_accepted_drafts_ptr + request)
-    rejected = tl.load(rejected_token_ptr + request)
-    row = _first_draft(cu_num_drafts_ptr, request, num_drafted) + num_drafts
-    other_ptr = target_probs_ptr
-    if HAS_DRAFT:
-        other_ptr = draft_probs_ptr + row * draft_row_stride
+    row_ptr = target_probs_ptr + tl.load(last_draw_ptr + request * 4)
+    other_ptr = row_ptr
+    if HAS_OTHER:
+        other_ptr = draft_probs_ptr + tl.load(last_draw_ptr + request * 4 + 1)
+    rejected = tl.load(last_draw_ptr + request * 4 + 2)
     place = tl.arange(0, BLOCKS)
-    block_mass = tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0)
-    row_ptr = target_probs_ptr + (row + request) * target_row_stride
-    last = pick(
-        block_mass,
+    num_blocks = tl.cdiv(vocab, BLOCK)
+    token = pick(
+        tl.load(block_mass_ptr + request * num_blocks + place, mask=place < num_blocks, other=0.0),
         (row_ptr, target_token_stride, other_ptr, draft_token_stride, rejected >= 0, rejected),
         tl.load(uniform_samples_for_final_sampling_ptr + request).to(tl.float64),
         vocab,
-        HAS_DRAFT,
+        HAS_OTHER,
         BLOCK,
         BLOCKS,
     )
-    tl.store(output_tokens_ptr + request * (max_num_drafts + 1) + num_drafts, last)
+    tl.store(drawn_token_ptr + tl.load(last_draw_ptr + request * 4 + 3), token)
 
 
 @triton.jit(do_not_specialize=["num_requests", "simulated_num_tokens", "num_nodes", "width"])

@@ -17,24 +17,23 @@ def _rotate_prefill_input_ids_kernel(
     TOKENS: tl.constexpr,
     REQUESTS: tl.constexpr,
 ):
-    place = tl.program_id(0) * TOKENS + tl.arange(0, TOKENS)
-    request = tl.zeros([TOKENS], dtype=tl.int32)
-    begin = tl.zeros([TOKENS], dtype=tl.int32)
+    """Shift a block of tokens, then put the tails of the prompts that end in it in their places."""
+    first = tl.program_id(0) * TOKENS
+    place = first + tl.arange(0, TOKENS)
+    following = tl.load(input_ids_ptr + place + 1, mask=place + 1 < num_tokens, other=0)
+    tl.store(rotated_input_ids_ptr + place, following, mask=place < num_tokens)
+    # A tail is written over the first token of the next prompt, which another thread has stored.
+    tl.debug_barrier()
     before = 0
-    for first in range(0, num_requests, REQUESTS):
-        index = first + tl.arange(0, REQUESTS)
-        is_request = index < num_requests
-        length = tl.load(extend_lens_ptr + index, mask=is_request, other=0)
+    for start in range(0, num_requests, REQUESTS):
+        request = start + tl.arange(0, REQUESTS)
+        length = tl.load(extend_lens_ptr + request, mask=request < num_requests, other=0)
         length = tl.minimum(tl.maximum(length, 0), num_tokens)
-        num_past, past_length = count_ranges(place, length, is_request, before)
-        request += num_past
-        begin += past_length
+        end = before + tl.cumsum(length, 0)
+        is_inside = (length > 0) & (end > first) & (end <= tl.minimum(first + TOKENS, num_tokens))
+        tail = tl.load(tail_tokens_ptr + request, mask=is_inside, other=0)
+        tl.store(rotated_input_ids_ptr + end - 1, tail, mask=is_inside)
         before += tl.sum(length, 0)
-    mask = (place < num_tokens) & (request < num_requests)
-    is_last = mask & (place + 1 == begin + tl.load(extend_lens_ptr + request, mask=mask, other=0))
-    tail = tl.load(tail_tokens_ptr + request, mask=is_last, other=0)
-    following = tl.load(input_ids_ptr + place + 1, mask=mask & (place + 1 < num_tokens), other=0)
-    tl.store(rotated_input_ids_ptr + place, tl.where(is_last, tail, following), mask=mask)
 
 
 @triton.jit

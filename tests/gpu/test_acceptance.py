@@ -131,6 +131,16 @@ def test_the_last_token_has_weight(agrees, cut, coin):
     agrees("tree_speculative_sampling_target_only", **drawn, num_steps=2)
 
 
+@pytest.mark.parametrize("chunks", [1, 3, 7])
+def test_the_last_row_is_split_over_programs(agrees, cut, chunks):
+    cut(block=lambda size, most, interpreted: min(size, 8), chunks=lambda items, most, programs: chunks)
+    row = np.full(50, 0.02, np.float32)
+    for final in (0.0, 0.32, 0.61, NEVER):
+        for tokens in ([0], [3, 3, 17], [49, 16, 23, 8]):
+            agrees("tree_speculative_sampling_target_only", **star(tokens, NEVER, row, final), num_steps=1)
+            agrees("tree_speculative_sampling_target_only", **star(tokens, 0.0, row, final), num_steps=1)
+
+
 def test_views_are_walked_and_written_where_they_lie(agrees):
     arguments = {name: np.repeat(value, 2, axis=-1)[..., ::2] for name, value in trees(3, 7, 5).items()}
     agrees("tree_speculative_sampling_target_only", **arguments, num_steps=4)

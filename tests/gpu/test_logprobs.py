@@ -49,9 +49,16 @@ def test_rows_of_any_width(vocab, dtype):
     require_same(asked(3, vocab, dtype))
 
 
-def test_a_row_of_several_blocks(cut):
+@pytest.mark.parametrize("num_top", [5, 100], ids=["some", "all, impossible ones too"])
+def test_a_row_of_several_chunks(cut, num_top):
     cut(block=lambda size, most, interpreted: min(power_of_two(size), 16))
-    require_same(asked(2, 100, num_top=5))
+    require_same(asked(2, 100, num_top=num_top))
+
+
+def test_zeros_of_either_sign_are_equal():
+    arguments = asked(1, 20, num_top=20)
+    arguments["logits"][:, ::3], arguments["logits"][:, 1::3] = 0.0, -0.0
+    require_same(arguments)
 
 
 @pytest.mark.parametrize(

@@ -23,16 +23,21 @@ def weights_of(residual, token, is_inside, HAS_OTHER: tl.constexpr):
 
 
 @triton.jit
-def draw(residual, coin, vocab, HAS_OTHER: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
-    """Draw a token from a residual: sums of blocks first, then the one block that the coin falls into."""
-    lane = tl.arange(0, BLOCK)
-    place = tl.arange(0, BLOCKS)
-    block_mass = tl.zeros([BLOCKS], dtype=tl.float64)
-    for block in range(tl.cdiv(vocab, BLOCK)):
-        token = block * BLOCK + lane
-        weight = weights_of(residual, token, token < vocab, HAS_OTHER)
-        block_mass = tl.where(place == block, tl.sum(weight, 0), block_mass)
-    return pick(block_mass, residual, coin, vocab, HAS_OTHER, BLOCK, BLOCKS)
+def add_up(residual, marked, block_mass_ptr, vocab, blocks_per_program, HAS_OTHER: tl.constexpr, BLOCK: tl.constexpr):
+    """Write the sums of the blocks of a residual that a program has, numbered along the second axis of the grid.
+
+    ``marked`` are the tokens at which the other row is not 0, so that only their blocks of it are read; None stands for
+    all of them.
+    """
+    row_ptr, row_stride, other_ptr, other_stride, is_rejected, excluded = residual
+    first = tl.program_id(1) * blocks_per_program
+    for block in range(first, tl.minimum(first + blocks_per_program, tl.cdiv(vocab, BLOCK))):
+        token = block * BLOCK + tl.arange(0, BLOCK)
+        is_subtracted = is_rejected
+        if marked is not None:
+            is_subtracted = is_rejected & (tl.max((marked // BLOCK == block).to(tl.int32), 0) > 0)
+        part = (row_ptr, row_stride, other_ptr, other_stride, is_subtracted, excluded)
+        tl.store(block_mass_ptr + block, tl.sum(weights_of(part, token, token < vocab, HAS_OTHER), 0))
 
 
 @triton.jit

@@ -23,7 +23,7 @@ ALTERNATIVES = {
     ("_fast_topk_kernel", "FROM_KEYS"): {"True", "False"},
     ("_fast_topk_kernel", "ONE_BY_ONE"): {"True", "False"},
     ("_commit_recurrent_states_kernel", "WORD"): {"int64", "int32", "int16", "uint8"},
-    ("_draw_after_chain_kernel", "HAS_DRAFT"): {"True", "False"},
+    ("_draw_last_token_kernel", "HAS_OTHER"): {"True", "False"},
     ("_fold_pages_kernel", "tree_mask_ptr"): {"None", "torch.bool"},
     ("_gather_output_logprobs_kernel", "LISTED"): {"0", "2"},
     ("_gather_output_logprobs_kernel", "IS_CLAMPED"): {"True", "False"},
@@ -41,6 +41,8 @@ ALTERNATIVES = {
     ("_prepare_logits_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_prepare_logits_kernel", "vocab_mask_ptr"): {"None", "torch.int32"},
     ("_row_statistics_kernel", "PRECISE"): {"True", "False"},
+    ("_score_chunks_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
+    ("_score_chunks_kernel", "temperature_ptr"): {"None", "torch.float32"},
     ("_select_top_k_tokens_kernel", "IS_FIRST"): {"True", "False"},
     ("_select_top_k_tokens_kernel", "HAS_HIDDEN"): {"True", "False"},
     ("_settle_rows_kernel", "FILTER"): {"0", "1", "2"},
@@ -49,12 +51,12 @@ ALTERNATIVES = {
     ("_store_entries_kernel", "below_ptr"): {"None", "torch.int64"},
     ("_store_entries_kernel", "NUM_DIGESTED"): {"0", "2"},
     ("_target_probabilities_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
-    ("_tree_speculative_sampling_kernel", "STRICT"): {"True", "False"},
     ("_translate_move_slots_kernel", "full_to_swa_ptr"): {"torch.int32", "torch.int64"},
     ("_walk_greedy_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "logits_ptr"): {"torch.float32", "torch.bfloat16"},
     ("_walk_sampled_kernel", "CHUNKS"): {"1", "2"},
     ("_walk_sampled_kernel", "PRECISE"): {"True", "False"},
+    ("_walk_tree_kernel", "STRICT"): {"True", "False"},
 }
 """What of a parameter must be compiled, as ``features_of`` says it."""
 
