@@ -4,6 +4,19 @@ import triton
 import triton.language as tl
 
 ROOT = tl.constexpr(-2)
+NOT_TRIED = tl.constexpr(-2)
+NODES_OF_REGISTERS = tl.constexpr(128)
+
+
+@triton.jit
+def _pass_between_nodes(values, node, memory_ptr, first, number, is_node, NODES: tl.constexpr):
+    """Return the value of the node that each node names: by registers, in large trees through memory."""
+    if NODES <= NODES_OF_REGISTERS:
+        return tl.gather(values, node, axis=1)
+    tl.debug_barrier()
+    tl.store(memory_ptr + number, values, mask=is_node)
+    tl.debug_barrier()
+    return tl.load(memory_ptr + first + node, mask=is_node, other=-1)
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_nodes", "num_states", "vocab"])
@@ -14,8 +27,9 @@ def _reach_nodes_kernel(
     retrieve_next_token_ptr,
     retrieve_next_sibling_ptr,
     grammar_state_ptr,
-    parent_ptr,
+    link_ptr,
     state_ptr,
+    leader_ptr,
     num_requests,
     num_nodes,
     num_states,
@@ -25,70 +39,67 @@ def _reach_nodes_kernel(
     REQUESTS: tl.constexpr,
     NODES: tl.constexpr,
 ):
-    """Write the grammar's state at every node of a block of requests, -1 where the grammar does not get to.
+    """Write the state whose tokens may follow each node of a block of requests, -1 for nodes that allow everything.
 
-    All nodes look for their children at once; then every round reaches one more level. Each loop ends after at most
-    as many rounds as there are nodes, whatever the links say.
+    Each node learns in memory which node links to it. Rounds that double their reach find the eldest of its siblings,
+    whose link is the parent of all, and every other round reaches one more level.
+    Each loop ends after at most as many rounds as there are nodes, whatever the links say. One of the rows of a state
+    becomes its leader, no matter which.
     """
     request = tl.program_id(0).to(tl.int64) * REQUESTS + tl.arange(0, REQUESTS)[:, None]
-    node = tl.arange(0, NODES)[None, :]
-    is_node = (request < num_requests) & (node < num_nodes)
+    lane = tl.arange(0, NODES)[None, :]
+    is_node = (request < num_requests) & (lane < num_nodes)
     first = request * num_nodes
-    number = first + node
-    tl.store(parent_ptr + number, tl.full([REQUESTS, NODES], -1, dtype=tl.int32), mask=is_node)
-    tl.debug_barrier()
-
+    number = first + lane
+    node = tl.zeros_like(number).to(tl.int32) + lane
+    tl.store(link_ptr + number, tl.full([REQUESTS, NODES], -1, dtype=tl.int32), mask=is_node)
     child = tl.load(retrieve_next_token_ptr + number, mask=is_node, other=-1)
-    is_linked = (child >= 0) & (child < num_nodes)
-    parent = tl.zeros_like(first).to(tl.int32) + node
-    num_tries = 0
-    while (tl.max(is_linked.to(tl.int32)) > 0) & (num_tries < num_nodes):
-        tl.store(parent_ptr + first + child, parent, mask=is_linked)
-        child = tl.load(retrieve_next_sibling_ptr + first + child, mask=is_linked, other=-1)
-        is_linked = is_linked & (child >= 0) & (child < num_nodes)
-        num_tries += 1
-
-    root = tl.zeros_like(request)
-    is_linked = request < num_requests
-    num_tries = 0
-    while (tl.max(is_linked.to(tl.int32)) > 0) & (num_tries < num_nodes):
-        tl.store(parent_ptr + first + root, tl.zeros_like(root).to(tl.int32) + ROOT, mask=is_linked)
-        root = tl.load(retrieve_next_sibling_ptr + first + root, mask=is_linked, other=-1)
-        is_linked = is_linked & (root >= 0) & (root < num_nodes)
-        num_tries += 1
-    tl.debug_barrier()
-
-    parent = tl.load(parent_ptr + number, mask=is_node, other=-1)
+    sibling = tl.load(retrieve_next_sibling_ptr + number, mask=is_node, other=-1)
     token = tl.load(candidates_ptr + number, mask=is_node, other=-1)
-    is_known_token = (token >= 0) & (token < vocab)
     start = tl.load(grammar_state_ptr + request, mask=request < num_requests, other=-1)
-    state = tl.where(is_node & (parent == ROOT) & (start < num_states), start, -1)
+    tl.debug_barrier()
+    tl.store(link_ptr + first + child, node, mask=(child >= 0) & (child < num_nodes))
+    tl.store(link_ptr + first + sibling, node + NODES, mask=(sibling >= 0) & (sibling < num_nodes))
+    tl.debug_barrier()
+    link = tl.load(link_ptr + number, mask=is_node, other=-1)
+
+    parent = tl.where(node == 0, ROOT, tl.where(link < NODES, link, -1))
+    eldest = tl.where((node > 0) & (link >= NODES), link - NODES, node)
+    reach = 1
+    while reach < num_nodes:
+        eldest = _pass_between_nodes(eldest, eldest, link_ptr, first, number, is_node, NODES)
+        reach *= 2
+    parent = _pass_between_nodes(parent, eldest, link_ptr, first, number, is_node, NODES)
+
+    has_known_token = (token >= 0) & (token < vocab)
+    is_root = is_node & (parent == ROOT)
+    state = tl.where(is_root & (start < num_states), start, tl.where(is_root, -1, NOT_TRIED))
     num_rounds = 0
-    num_added = 1
-    while (num_added > 0) & (num_rounds < num_nodes):
-        tl.store(state_ptr + number, state, mask=is_node)
-        tl.debug_barrier()
-        above = tl.load(state_ptr + first + parent, mask=is_node & (parent >= 0) & (state < 0), other=-1)
-        is_over = tl.load(is_terminated_ptr + above, mask=above >= 0, other=1) != 0
-        is_open = (above >= 0) & (is_over == 0) & is_known_token
-        following = tl.load(
-            transitions_ptr + above.to(tl.int64) * state_stride + token * token_stride, mask=is_open, other=-1
-        )
-        following = tl.where(following < num_states, following, -1)
-        is_added = is_open & (following >= 0)
-        state = tl.where(is_added, following, state)
-        num_added = tl.sum(tl.sum(is_added.to(tl.int32), 1), 0)
+    num_tried = 1
+    while (num_tried > 0) & (num_rounds < num_nodes):
+        above = _pass_between_nodes(state, tl.maximum(parent, 0), link_ptr, first, number, is_node, NODES)
+        is_tried = (parent >= 0) & (state == NOT_TRIED) & (above >= 0)
+        is_over = tl.load(is_terminated_ptr + above, mask=is_tried, other=1) != 0
+        following_ptr = transitions_ptr + above.to(tl.int64) * state_stride + token * token_stride
+        following = tl.load(following_ptr, mask=is_tried & has_known_token, other=-1)
+        is_reached = (is_over == 0) & (following >= 0) & (following < num_states)
+        state = tl.where(is_tried, tl.where(is_reached, following, -1), state)
+        num_tried = tl.sum(tl.sum(is_tried.to(tl.int32), 1), 0)
         num_rounds += 1
-        tl.debug_barrier()
+    is_over = tl.load(is_terminated_ptr + state, mask=state >= 0, other=1) != 0
+    state = tl.where(is_over, -1, state)
     tl.store(state_ptr + number, state, mask=is_node)
+    if leader_ptr is not None:
+        tl.store(leader_ptr + state, number.to(tl.int32), mask=is_node & (state >= 0))
 
 
-@triton.jit(do_not_specialize=["num_rows", "vocab"])
+@triton.jit(do_not_specialize=["num_items", "num_rows", "vocab"])
 def _fill_bitmask_kernel(
     transitions_ptr,
-    is_terminated_ptr,
     state_ptr,
+    leader_ptr,
     vocab_mask_ptr,
+    num_items,
     num_rows,
     vocab,
     num_words,
@@ -97,12 +108,22 @@ def _fill_bitmask_kernel(
     ROWS: tl.constexpr,
     WORDS: tl.constexpr,
 ):
-    """Pack the tokens that follow each row's state; rows without a state, and of terminated ones, allow everything."""
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    """Pack the tokens that follow the state of each row, or of each state's leader; rows without one allow everything.
+
+    Where no row has a state, its leader is whatever the memory held before: perhaps a row of another state, which is
+    left to the leader of that one.
+    """
+    item = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     first = tl.program_id(1) * WORDS
-    state = tl.load(state_ptr + row, mask=row < num_rows, other=-1)
-    is_over = tl.load(is_terminated_ptr + state, mask=state >= 0, other=1) != 0
-    is_filled = (state >= 0) & (is_over == 0)
+    row = item
+    is_row = item < num_items
+    if leader_ptr is not None:
+        row = tl.load(leader_ptr + item, mask=is_row, other=-1).to(tl.int64)
+        is_row = (row >= 0) & (row < num_rows)
+    state = tl.load(state_ptr + row, mask=is_row, other=-1)
+    if leader_ptr is not None:
+        is_row = is_row & (state == item)
+    is_filled = is_row & (state >= 0)
     token = first * 32 + tl.arange(0, WORDS * 32)
     entry_ptr = transitions_ptr + (state.to(tl.int64) * state_stride)[:, None] + (token.to(tl.int64) * token_stride)
     following = tl.load(entry_ptr, mask=is_filled[:, None] & (token < vocab)[None, :], other=-1)
@@ -110,5 +131,29 @@ def _fill_bitmask_kernel(
     allowed = tl.sum(tl.reshape(bit, [ROWS, WORDS, 32]), 2).to(tl.int32, bitcast=True)
     word = first + tl.arange(0, WORDS)
     packed = tl.where(is_filled[:, None], allowed, -1)
-    mask = (row < num_rows)[:, None] & (word < num_words)[None, :]
+    mask = is_row[:, None] & (word < num_words)[None, :]
+    tl.store(vocab_mask_ptr + (row * num_words)[:, None] + word[None, :], packed, mask=mask)
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def _copy_bitmask_kernel(
+    state_ptr,
+    leader_ptr,
+    vocab_mask_ptr,
+    num_rows,
+    num_vectors,
+    VECTOR: tl.constexpr,
+    ROWS: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Copy the words of the leader of each row's state, whose row is complete; rows without one allow everything."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    word = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
+    num_words = num_vectors * VECTOR
+    state = tl.load(state_ptr + row, mask=row < num_rows, other=-1)
+    leader = tl.load(leader_ptr + state, mask=state >= 0, other=-1).to(tl.int64)
+    is_word = (word < num_words)[None, :]
+    leading_ptr = vocab_mask_ptr + (leader * num_words)[:, None] + word[None, :]
+    packed = tl.load(leading_ptr, mask=(leader >= 0)[:, None] & is_word, other=-1)
+    mask = ((row < num_rows) & (row != leader))[:, None] & is_word
     tl.store(vocab_mask_ptr + (row * num_words)[:, None] + word[None, :], packed, mask=mask)

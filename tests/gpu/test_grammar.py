@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from specsim import gpu
+from specsim import gpu, reference
 from specsim.gpu.arrays import DEVICE, from_numpy
+from specsim.gpu.launching.mode import launching
 from specsim.rejection import Reason
 
 ON_GPU = pytest.mark.skipif(DEVICE.type != "cuda", reason="too large for the interpreter")
@@ -54,6 +55,22 @@ def test_masks(agrees, num_requests, num_nodes, vocab):
 def test_masks_of_several_programs(agrees, cut):
     cut(block=lambda size, most, interpreted: 1)
     agrees("generate_token_bitmask", **trees(3, 5, 70))
+
+
+@pytest.mark.parametrize("held", [0, 4, 14, -1, 15])
+def test_what_memory_held_before_decides_nothing(held):
+    arguments = trees(3, 5, 70)
+    arguments["transitions"][arguments["transitions"] > 0] = 3
+    expected = reference.generate_token_bitmask(**arguments)
+
+    def fill_scratch(launch):
+        if "reach" in launch.plan.name:
+            for memory in launch.scratch.values():
+                memory.fill_(held)
+
+    with launching(fill_scratch):
+        masks = gpu.generate_token_bitmask(**{name: from_numpy(value) for name, value in arguments.items()})
+    assert masks.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("num_nodes", [33, 129, pytest.param(1024, marks=ON_GPU)])
