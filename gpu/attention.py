@@ -57,58 +57,52 @@ def verify_cascade_metadata(call: Call) -> list[Launch]:
 
 @operation
 def verify_custom_mask_metadata(call: Call) -> list[Launch]:
-    """Lay out one pass over prefix and window under the full mask; a launch for it, and one that copies the mask."""
-    tree_mask, outputs = call.arguments["tree_mask"], call.returned()
-    custom_mask = outputs.pop("custom_mask")
-    launches = _list_keys(call, outputs, has_window=True)
-    num_entries = custom_mask.shape[0]
-    if num_entries == 0:
-        return launches
-    block = choose_block(num_entries, MASK_ENTRIES)
-    copy = Plan(
-        kernels._continue_mask_kernel,
-        grid=(ceil_div(num_entries, block),),
-        sizes={"num_given": tree_mask.shape[0], "num_entries": num_entries, **strides_of(tree_mask, "mask")},
-        tunables={"BLOCK": block},
-    )
-    return [*launches, Launch(copy, inputs={"tree_mask": tree_mask}, outputs={"custom_mask": custom_mask})]
+    """Lay out one pass over prefix and window under the full mask, which is copied; one launch."""
+    return _list_keys(call, call.arguments["tree_mask"])
 
 
 @operation
 def verify_extend_metadata(call: Call) -> list[Launch]:
     """Lay out the keys of the prefix alone, and the offsets of the window's mask; one launch."""
-    return _list_keys(call, call.returned(), has_window=False)
+    return _list_keys(call)
 
 
-def _list_keys(call: Call, outputs: dict[str, torch.Tensor], *, has_window: bool) -> list[Launch]:
-    """List the keys of the prefix, and of the window where no offsets of its mask are asked for."""
-    axes, rows = call.axes, call.arguments["req_to_token"]
+def _list_keys(call: Call, tree_mask: torch.Tensor | None = None) -> list[Launch]:
+    """List the keys of the prefix, and of the window where there is a mask for both."""
+    axes, rows, outputs = call.axes, call.arguments["req_to_token"], call.returned()
     num_requests, num_positions = axes["request"], axes["position"]
     if num_requests == 0:
-        for name, offsets in outputs.items():
-            if name != "kv_indices":
-                offsets.zero_()
+        for name in {"qo_indptr", "kv_indptr", "mask_indptr"} & outputs.keys():
+            outputs[name].zero_()
         return []
-    block = choose_block(num_positions, TILE)
+    inputs = {"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")}
+    if tree_mask is None:
+        given, num_visible, stride = {"num_given": 0}, 0, {"mask_stride": 1}
+        absent = {"tree_mask_ptr": None, "custom_mask_ptr": None}
+    else:
+        given, num_visible = {"num_given": axes["mask"]}, outputs["custom_mask"].shape[0]
+        stride, absent = strides_of(tree_mask, "mask"), {"mask_indptr_ptr": None}
+        inputs["tree_mask"] = tree_mask
+    block, mask_block = choose_block(num_positions, TILE), choose_block(num_visible, MASK_ENTRIES)
+    num_chunks = max(ceil_div(num_positions, block), ceil_div(num_visible, mask_block * num_requests), 1)
     plan = Plan(
         kernels._list_keys_kernel,
-        grid=(num_requests, chunks_to_fill(num_requests, max(1, ceil_div(num_positions, block)))),
+        grid=(num_requests, chunks_to_fill(num_requests, num_chunks)),
         sizes={
             "num_requests": num_requests,
             "num_rows": axes["row"],
             "num_nodes": axes["node"],
             "num_positions": num_positions,
             "num_entries": outputs["kv_indices"].shape[0],
+            "num_visible": num_visible,
+            **given,
             **strides_of(rows, "row", "column"),
+            **stride,
         },
-        constants={
-            "HAS_WINDOW": has_window,
-            "REQUESTS": power_of_two(num_requests),
-            **({"mask_indptr_ptr": None} if has_window else {}),
-        },
-        tunables={"BLOCK": block},
+        constants={"REQUESTS": power_of_two(num_requests), **absent},
+        tunables={"BLOCK": block, "MASK_BLOCK": mask_block},
     )
-    return [Launch(plan, {"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")}, outputs)]
+    return [Launch(plan, inputs, outputs)]
 
 
 @operation

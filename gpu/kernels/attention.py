@@ -96,33 +96,62 @@ def _cascade_expand_kernel(
     tl.store(expand_cache_seqlens_ptr + number, num_seen, mask=node < num_nodes)
 
 
-@triton.jit(do_not_specialize=["num_requests", "num_nodes", "num_positions", "num_entries"])
+@triton.jit
+def _continue_mask(tree_mask_ptr, custom_mask_ptr, first, num_given, num_visible, mask_stride, BLOCK: tl.constexpr):
+    """Copy a block of the mask; what it does not reach is visible. Only a block at an end compares entry by entry."""
+    # NOTE: as bytes, since a flag that is loaded is compared with zero.
+    tree_mask_ptr = tree_mask_ptr.to(tl.pointer_type(tl.uint8), bitcast=True)
+    custom_mask_ptr = custom_mask_ptr.to(tl.pointer_type(tl.uint8), bitcast=True)
+    entry = first + tl.arange(0, BLOCK)
+    if first + BLOCK <= tl.minimum(num_given, num_visible):
+        tl.store(custom_mask_ptr + entry, tl.load(tree_mask_ptr + entry * mask_stride))
+    else:
+        is_visible = tl.load(tree_mask_ptr + entry * mask_stride, mask=entry < num_given, other=1)
+        tl.store(custom_mask_ptr + entry, is_visible, mask=entry < num_visible)
+
+
+@triton.jit(do_not_specialize=["num_requests", "num_nodes", "num_positions", "num_entries", "num_given", "num_visible"])
 def _list_keys_kernel(
     req_pool_indices_ptr,
     req_to_token_ptr,
     seq_lens_ptr,
+    tree_mask_ptr,
     qo_indptr_ptr,
     kv_indptr_ptr,
     kv_indices_ptr,
     mask_indptr_ptr,
+    custom_mask_ptr,
     num_requests,
     num_rows,
     num_nodes,
     num_positions,
     num_entries,
+    num_given,
+    num_visible,
     row_stride,
     column_stride,
-    HAS_WINDOW: tl.constexpr,
+    mask_stride,
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
+    MASK_BLOCK: tl.constexpr,
 ):
-    """List the slots of one request's prefix, with or without the window after it, in chunks; write its offsets."""
+    """List the slots of one request's prefix in chunks, and write its offsets.
+
+    With a mask the window comes after the prefix, and every program copies its part of the whole mask, of no request
+    in particular.
+    """
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
+    if custom_mask_ptr is not None:
+        program = tl.program_id(0) * tl.num_programs(1) + chunk
+        num_programs = tl.num_programs(0) * tl.num_programs(1)
+        for block in range(program, tl.cdiv(num_visible, MASK_BLOCK), num_programs):
+            first = tl.cast(block, tl.int64) * MASK_BLOCK
+            _continue_mask(tree_mask_ptr, custom_mask_ptr, first, num_given, num_visible, mask_stride, MASK_BLOCK)
     length, before = lengths_before(seq_lens_ptr, request, num_requests, REQUESTS)
     num_keys, start = length, before
-    if HAS_WINDOW:
+    if custom_mask_ptr is not None:
         num_keys += num_nodes
         start += request * num_nodes
     last = tl.minimum(num_keys, num_positions)
@@ -142,14 +171,6 @@ def _list_keys_kernel(
             tl.store(kv_indptr_ptr, 0)
             if mask_indptr_ptr is not None:
                 tl.store(mask_indptr_ptr, 0)
-
-
-@triton.jit(do_not_specialize=["num_given", "num_entries"])
-def _continue_mask_kernel(tree_mask_ptr, custom_mask_ptr, num_given, num_entries, mask_stride, BLOCK: tl.constexpr):
-    """Copy a block of the mask; what it does not reach is visible."""
-    entry = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    is_visible = tl.load(tree_mask_ptr + entry * mask_stride, mask=entry < num_given, other=1)
-    tl.store(custom_mask_ptr + entry, is_visible, mask=entry < num_entries)
 
 
 @triton.jit(do_not_specialize=["num_requests", "num_new_keys", "num_pages", "page_size"])
