@@ -58,16 +58,16 @@ def verify_cascade_metadata(call: Call) -> list[Launch]:
 @operation
 def verify_custom_mask_metadata(call: Call) -> list[Launch]:
     """Lay out one pass over prefix and window under the full mask, which is copied; one launch."""
-    return _list_keys(call, call.arguments["tree_mask"])
+    return _list_keys(call, tree_mask=call.arguments["tree_mask"])
 
 
 @operation
 def verify_extend_metadata(call: Call) -> list[Launch]:
     """Lay out the keys of the prefix alone, and the offsets of the window's mask; one launch."""
-    return _list_keys(call)
+    return _list_keys(call, tree_mask=None)
 
 
-def _list_keys(call: Call, tree_mask: torch.Tensor | None = None) -> list[Launch]:
+def _list_keys(call: Call, *, tree_mask: torch.Tensor | None) -> list[Launch]:
     """List the keys of the prefix, and of the window where there is a mask for both."""
     axes, rows, outputs = call.axes, call.arguments["req_to_token"], call.returned()
     num_requests, num_positions = axes["request"], axes["position"]
@@ -77,11 +77,11 @@ def _list_keys(call: Call, tree_mask: torch.Tensor | None = None) -> list[Launch
         return []
     inputs = {"req_to_token": rows, **call.contiguous("req_pool_indices", "seq_lens")}
     if tree_mask is None:
-        given, num_visible, stride = {"num_given": 0}, 0, {"mask_stride": 1}
+        num_given, num_visible, mask_stride = 0, 0, 1
         absent = {"tree_mask_ptr": None, "custom_mask_ptr": None}
     else:
-        given, num_visible = {"num_given": axes["mask"]}, outputs["custom_mask"].shape[0]
-        stride, absent = strides_of(tree_mask, "mask"), {"mask_indptr_ptr": None}
+        num_given, num_visible, mask_stride = axes["mask"], outputs["custom_mask"].shape[0], tree_mask.stride(0)
+        absent = {"mask_indptr_ptr": None}
         inputs["tree_mask"] = tree_mask
     block, mask_block = choose_block(num_positions, TILE), choose_block(num_visible, MASK_ENTRIES)
     num_chunks = max(ceil_div(num_positions, block), ceil_div(num_visible, mask_block * num_requests), 1)
@@ -94,10 +94,9 @@ def _list_keys(call: Call, tree_mask: torch.Tensor | None = None) -> list[Launch
             "num_nodes": axes["node"],
             "num_positions": num_positions,
             "num_entries": outputs["kv_indices"].shape[0],
+            "num_given": num_given,
             "num_visible": num_visible,
-            **given,
-            **strides_of(rows, "row", "column"),
-            **stride,
+            "strides": (*rows.stride(), mask_stride),
         },
         constants={"REQUESTS": power_of_two(num_requests), **absent},
         tunables={"BLOCK": block, "MASK_BLOCK": mask_block},

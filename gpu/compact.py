@@ -121,7 +121,8 @@ def compact_accepted_to_front(call: Call) -> Launch | None:
     """Bring the entries of the accepted path to the front of each request's block, out of place, as plain bytes.
 
     A program owns a tile of rows and words. Past the path a row is a copy of global node 0 up to the row width, of
-    itself after it, as in the reference.
+    itself after it, as in the reference. No row is left as the memory was: the draft model runs over all of them (D.6),
+    and looks ids up that have to be tokens.
     """
     values, compacted = call.arguments["values"], call.outputs
     if values.numel() == 0:

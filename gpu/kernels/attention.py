@@ -128,9 +128,7 @@ def _list_keys_kernel(
     num_entries,
     num_given,
     num_visible,
-    row_stride,
-    column_stride,
-    mask_stride,
+    strides,
     REQUESTS: tl.constexpr,
     BLOCK: tl.constexpr,
     MASK_BLOCK: tl.constexpr,
@@ -140,6 +138,7 @@ def _list_keys_kernel(
     With a mask the window comes after the prefix, and every program copies its part of the whole mask, of no request
     in particular.
     """
+    row_stride, column_stride, mask_stride = strides
     request = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     slots_ptr = row_of(req_pool_indices_ptr, req_to_token_ptr, request, num_rows, row_stride)
