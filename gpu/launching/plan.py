@@ -33,7 +33,7 @@ class Plan:
     num_warps : int
         Warps of a program, decisive for its speed alone.
     options : mapping
-        Options of the compiler that decide its meaning.
+        Options of the compiler: what decides its meaning, or how many registers a thread takes at most.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class Plan:
     constants: Mapping[str, Any] = field(default_factory=dict)
     tunables: Mapping[str, Size] = field(default_factory=dict)
     num_warps: int = 4
-    options: Mapping[str, bool] = field(default_factory=dict)
+    options: Mapping[str, int] = field(default_factory=dict)
     fixed: dict[str, Any] = field(init=False, repr=False)
     naming: "Naming" = field(init=False, repr=False)
 
